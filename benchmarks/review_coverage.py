@@ -19,38 +19,38 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.review.plan.corrected import DECIDED, QUANTITIES, Sums
+from napari_panoptic.review.plan.corrected import DECIDED, QUANTITIES, SumPositions
 from napari_panoptic.review.plan.design import draw, rows_of
 from napari_panoptic.review.plan.estimates import ItemVerdict, estimate
 from napari_panoptic.review.plan.survey import share_interval, variance_factors
-from napari_panoptic.review.plan.units import Kind, Units, population
+from napari_panoptic.review.plan.units import ItemKind, Units, population
 
 STRATIFIED, RANDOM = "stratified", "random"
 DESIGNS = (STRATIFIED, RANDOM)
 FloatArray = NDArray[np.float64]
 
 # Share of items with the verdicts "prediction right" and "both wrong", and nuclei per tile.
-TRUTHS: Mapping[str, Mapping[Kind, tuple[float, float]]] = {
+TRUTHS: Mapping[str, Mapping[ItemKind, tuple[float, float]]] = {
     "usual": {
-        Kind.TP: (0.02, 0.01),
-        Kind.MISCLASSIFIED: (0.35, 0.1),
-        Kind.FN: (0.25, 0.05),
-        Kind.FP: (0.2, 0.05),
-        Kind.BACKGROUND: (0.08, 0.0),
+        ItemKind.TP: (0.02, 0.01),
+        ItemKind.MISCLASSIFIED: (0.35, 0.1),
+        ItemKind.FN: (0.25, 0.05),
+        ItemKind.FP: (0.2, 0.05),
+        ItemKind.BACKGROUND: (0.08, 0.0),
     },
     "few errors": {
-        Kind.TP: (0.01, 0.005),
-        Kind.MISCLASSIFIED: (0.1, 0.05),
-        Kind.FN: (0.08, 0.02),
-        Kind.FP: (0.05, 0.02),
-        Kind.BACKGROUND: (0.08, 0.0),
+        ItemKind.TP: (0.01, 0.005),
+        ItemKind.MISCLASSIFIED: (0.1, 0.05),
+        ItemKind.FN: (0.08, 0.02),
+        ItemKind.FP: (0.05, 0.02),
+        ItemKind.BACKGROUND: (0.08, 0.0),
     },
     "many errors": {
-        Kind.TP: (0.08, 0.05),
-        Kind.MISCLASSIFIED: (0.5, 0.15),
-        Kind.FN: (0.45, 0.1),
-        Kind.FP: (0.5, 0.1),
-        Kind.BACKGROUND: (0.2, 0.0),
+        ItemKind.TP: (0.08, 0.05),
+        ItemKind.MISCLASSIFIED: (0.5, 0.15),
+        ItemKind.FN: (0.45, 0.1),
+        ItemKind.FP: (0.5, 0.1),
+        ItemKind.BACKGROUND: (0.2, 0.0),
     },
 }
 
@@ -74,7 +74,7 @@ class Coverage:
     half_width: FloatArray
 
 
-def planted(units: Units, shares: Mapping[Kind, tuple[float, float]], seed: int) -> Truth:
+def planted(units: Units, shares: Mapping[ItemKind, tuple[float, float]], seed: int) -> Truth:
     """Plant a truth; errors are up to several times as frequent in some patients as in others."""
     rng = np.random.default_rng(seed)
     patients, number = np.unique(units.patient.astype(str), return_inverse=True)
@@ -82,7 +82,7 @@ def planted(units: Units, shares: Mapping[Kind, tuple[float, float]], seed: int)
     verdict, count = np.zeros(len(units), np.int64), np.zeros(len(units), np.int64)
     for kind, (prediction, neither) in shares.items():
         rows = np.flatnonzero(units.is_kind(kind))
-        if kind is Kind.BACKGROUND:
+        if kind is ItemKind.BACKGROUND:
             count[rows] = rng.poisson(prediction * often[rows])
             continue
         first = np.minimum(0.7, prediction * often[rows])
@@ -94,7 +94,7 @@ def planted(units: Units, shares: Mapping[Kind, tuple[float, float]], seed: int)
 
 def truth_of(units: Units, verdict: NDArray[np.int64], count: NDArray[np.int64]) -> Truth:
     """Return a truth with its figures."""
-    sums = Sums(len(units.class_names))
+    sums = SumPositions(len(units.class_names))
     totals = _values(sums, units, verdict, count).sum(axis=0)
     return Truth(verdict, count, sums.figures(totals)[:, -1])
 
@@ -130,10 +130,10 @@ def coverage(
 
 
 def _values(
-    sums: Sums, units: Units, verdict: NDArray[np.int64], count: NDArray[np.int64]
+    sums: SumPositions, units: Units, verdict: NDArray[np.int64], count: NDArray[np.int64]
 ) -> FloatArray:
     values = sums.of(units)[np.arange(len(units)), verdict]
-    tiles = units.is_kind(Kind.BACKGROUND)
+    tiles = units.is_kind(ItemKind.BACKGROUND)
     values[tiles, sums.lacked] = count[tiles]
     return values
 
@@ -141,7 +141,7 @@ def _values(
 def _random_review(units: Units, truth: Truth, n_items: int, seed: int) -> FloatArray:
     """Review a simple random sample of all items, estimated as one stratum."""
     rows = np.random.default_rng(seed).choice(len(units), n_items, replace=False)
-    sums = Sums(len(units.class_names))
+    sums = SumPositions(len(units.class_names))
     values = _values(sums, units[rows], truth.verdict[rows], truth.count[rows])
     totals = values.sum(axis=0) * len(units) / n_items
     directions = np.nan_to_num(sums.gradient(totals))[:, -1].T

@@ -19,7 +19,7 @@ from benchmarks.review_coverage import STRATIFIED, TRUTHS, Truth, coverage, plan
 from napari_panoptic.review.plan.corrected import DECIDED, QUANTITIES
 from napari_panoptic.review.plan.design import draw, rows_of
 from napari_panoptic.review.plan.estimates import ItemVerdict, estimate
-from napari_panoptic.review.plan.units import KINDS, Kind, Units
+from napari_panoptic.review.plan.units import KINDS, ItemKind, Units
 
 SHARES = (0.5, 0.3, 0.15, 0.05)
 """Of the classes among the items."""
@@ -63,10 +63,10 @@ def differing(units: Units) -> Truth:
     """Plant a truth in which rare classes are annotated much worse."""
     rng = np.random.default_rng(1)
     own = np.where(units.reference_class > 0, units.reference_class, units.prediction_class)
-    wrong = np.array([0, *ERRORS])[own] * np.where(units.is_kind(Kind.TP), 1 / 3, 1)
+    wrong = np.array([0, *ERRORS])[own] * np.where(units.is_kind(ItemKind.TP), 1 / 3, 1)
     chance = rng.random(len(units))
     verdict = np.where(chance < 0.8 * wrong, 1, np.where(chance < wrong, 2, 0))
-    tiles = units.is_kind(Kind.BACKGROUND)
+    tiles = units.is_kind(ItemKind.BACKGROUND)
     verdict[tiles] = 0
     return truth_of(units, verdict, np.where(tiles, rng.poisson(0.1, len(units)), 0))
 
@@ -74,7 +74,7 @@ def differing(units: Units) -> Truth:
 def missed_in_one(units: Units, per_tile: float) -> Truth:
     """Plant a truth whose only errors are nuclei without an outline in one patient."""
     rng = np.random.default_rng(1)
-    tiles = units.is_kind(Kind.BACKGROUND) & (units.patient == "P0")
+    tiles = units.is_kind(ItemKind.BACKGROUND) & (units.patient == "P0")
     count = np.where(tiles, rng.poisson(per_tile, len(units)), 0)
     return truth_of(units, np.zeros(len(units), np.int64), count)
 

@@ -26,7 +26,7 @@ from napari_panoptic.questions.suspects import SuspectKind, find_suspects
 from napari_panoptic.review.plan.corrected import QUANTITIES
 from napari_panoptic.review.plan.design import draw, rows_of
 from napari_panoptic.review.plan.suspects import with_suspects
-from napari_panoptic.review.plan.units import Kind, Units, joined, tile_name, units_of
+from napari_panoptic.review.plan.units import ItemKind, Units, joined, tile_name, units_of
 from napari_panoptic.values.labels import LabelPair
 from napari_panoptic.values.settings import Restoration
 
@@ -76,13 +76,13 @@ def _of_region(
             # A prediction of the true class at the place of a class that was changed is right.
             is_swap = planted.errors[int(units.id[row])] is SuspectKind.WRONG_CLASS
             is_pair = units.prediction_class[row] > 0
-            is_right = is_pair and (not is_swap or units.is_kind(Kind.MISCLASSIFIED)[row])
+            is_right = is_pair and (not is_swap or units.is_kind(ItemKind.MISCLASSIFIED)[row])
             verdict[row] = PREDICTION if is_right else NEITHER
     image, ids = prediction.id_image(), prediction.ids
-    fps = {int(units.id[row]): row for row in np.flatnonzero(units.is_kind(Kind.FP)).tolist()}
+    fps = {int(units.id[row]): row for row in np.flatnonzero(units.is_kind(ItemKind.FP)).tolist()}
     tiles = {
         tile_name(units.y_px[row], units.x_px[row]): row
-        for row in np.flatnonzero(units.is_kind(Kind.BACKGROUND)).tolist()
+        for row in np.flatnonzero(units.is_kind(ItemKind.BACKGROUND)).tolist()
     }
     for pixels in planted.removed.values():
         seen = image[tuple(pixels)]

@@ -33,7 +33,7 @@ from napari_panoptic.nuclei.regions.results import counts_of_rows
 from napari_panoptic.questions.thresholds import ThresholdCurve, best_threshold
 from napari_panoptic.questions.version_diff import Change
 from napari_panoptic.questions.versions import Version, VersionComparison, compare_versions
-from napari_panoptic.statistics.differences import Verdict, decide, paired_differences
+from napari_panoptic.statistics.differences import Conclusion, decide, paired_differences
 from tests.support.version_rows import (
     CLASSES,
     Rates,
@@ -97,7 +97,7 @@ def differences_at(
     return margin * (excess - 1)
 
 
-def verdict_at(margin: float, differences: FloatArray) -> Verdict:
+def verdict_at(margin: float, differences: FloatArray) -> Conclusion:
     """Return the verdict on the differences of the patients of a cohort."""
     n = len(differences)
     figures = {"pq": (np.full(n, 0.5), 0.5 + differences)}
@@ -194,8 +194,8 @@ def print_null(n: int) -> None:
             if one.name in METRICS:
                 significant[one.name] += one.p < 0.05
         holm += min(one.holm_p for one in comparison.metrics) < 0.05
-        worse += comparison.decision.verdict is Verdict.WORSE
-        not_worse += comparison.decision.verdict is Verdict.NOT_WORSE
+        worse += comparison.decision.verdict is Conclusion.WORSE
+        not_worse += comparison.decision.verdict is Conclusion.NOT_WORSE
         mcnemar += pooled_mcnemar(comparison) < 0.05
     for name, count in significant.items():
         print(f"{name}: p < 0.05 in {count / n:.1%} of {n} cohorts")
@@ -214,7 +214,7 @@ def print_margin(n: int) -> None:
             rng = np.random.default_rng(SEED)
             drawn = differences_at(MARGIN, losses, rng, (n, patients))
             verdicts = Counter(verdict_at(MARGIN, own) for own in drawn)
-            shares = (verdicts[one] / n for one in (Verdict.NOT_WORSE, Verdict.WORSE))
+            shares = (verdicts[one] / n for one in (Conclusion.NOT_WORSE, Conclusion.WORSE))
             cells.append("; ".join(f"{share:.1%}" for share in shares))
         print(f"| {losses} | {' | '.join(cells)} |", flush=True)
 

@@ -476,8 +476,7 @@ def view(
     PanopticError
         If napari or Qt is not installed, or the arrays do not fit together.
     """
-    from napari_panoptic.io.cohorts.comparison import Comparison as Arrays
-    from napari_panoptic.io.cohorts.comparison import Labels
+    from napari_panoptic.io.cohorts.comparison import Labels, LabelsComparison
 
     show = _window()
     if isinstance(reference, (str, Path)):
@@ -487,7 +486,7 @@ def view(
         name: _numbered(labels, f"prediction '{name}'", [])
         for name, labels in (predictions or {}).items()
     }
-    arrays = Arrays(
+    arrays = LabelsComparison(
         Labels(_numbered(reference, "reference", []), _or_only(reference_classes)),
         {
             name: Labels(

@@ -16,7 +16,7 @@ from PIL import Image
 import napari_panoptic as npan
 from napari_panoptic.cli.main import main
 from napari_panoptic.common.errors import CohortError, LabelError, PanopticError
-from napari_panoptic.io.cohorts.comparison import Comparison, Labels, PointsComparison
+from napari_panoptic.io.cohorts.comparison import Labels, LabelsComparison, PointsComparison
 from napari_panoptic.io.cohorts.detections import open_detection_cohort
 from napari_panoptic.nuclei.evaluate import evaluate_pair as engine
 from tests.support.paths import REPOSITORY
@@ -145,7 +145,7 @@ def test_pixels_must_have_a_size(mpp) -> None:
     for evaluated in (
         lambda: npan.evaluate_pair(truth, guess, mpp=mpp),
         lambda: npan.compare(truth, {"a": guess}, mpp=mpp),
-        lambda: Comparison(Labels(truth), {"a": Labels(guess)}, mpp=mpp),
+        lambda: LabelsComparison(Labels(truth), {"a": Labels(guess)}, mpp=mpp),
     ):
         with pytest.raises(LabelError, match=f"must be a positive number, found {mpp!r}"):
             evaluated()
@@ -309,7 +309,7 @@ def test_arrays_are_written_as_a_cohort_that_opens_again(tmp_path: Path) -> None
     truth, guess = pair()
     ambiguous = np.zeros(truth.shape, bool)
     ambiguous[18:, :30] = True
-    arrays = Comparison(
+    arrays = LabelsComparison(
         Labels(truth, {1: "A", 2: "B", 7: "A"}),
         {"a/b: model": Labels(guess, {1: "A", 2: "A", 9: "B"})},
         image=np.zeros((*truth.shape, 3), np.uint8),
@@ -338,7 +338,7 @@ def test_lazy_arrays_are_written_block_by_block(tmp_path: Path) -> None:
     import dask.array as da
 
     truth, guess = pair()
-    lazy = Comparison(
+    lazy = LabelsComparison(
         Labels(da.from_array(truth, chunks=16)), {"model": Labels(da.from_array(guess, chunks=16))}
     )
     cohort = npan.open_cohort(lazy.write(tmp_path / "saved"))
@@ -353,7 +353,7 @@ def test_empty_blocks_of_lazy_arrays_are_not_reported_as_lost(
     import dask.array as da
 
     labels = da.from_array(np.pad(pair()[0], ((0, 2000), (0, 0))), chunks=1024)
-    folder = Comparison(Labels(labels), {"model": Labels(labels)}).write(tmp_path / "saved")
+    folder = LabelsComparison(Labels(labels), {"model": Labels(labels)}).write(tmp_path / "saved")
     assert main(["evaluate", str(folder), "-o", str(tmp_path / "out"), "--no-distances"]) == 0
     assert "chunk" not in capsys.readouterr().err
 
@@ -361,7 +361,7 @@ def test_empty_blocks_of_lazy_arrays_are_not_reported_as_lost(
 def test_predictions_whose_names_cannot_be_folders_stay_apart(tmp_path: Path) -> None:
     truth, guess = pair()
     sides = {"a/b": Labels(truth), "a:b": Labels(guess)}
-    found = npan.open_cohort(Comparison(Labels(truth), sides).write(tmp_path / "nuclei"))
+    found = npan.open_cohort(LabelsComparison(Labels(truth), sides).write(tmp_path / "nuclei"))
     pq = dict(found.evaluate().teams[["team", "pq_mean"]].to_numpy())
     assert pq == {"a_b": 1.0, "a_b (2)": npan.evaluate_pair(truth, guess).metrics.pq}
     points = {name: np.full((1, 2), n + 5.0) for n, name in enumerate(("a/b", "a:b"))}

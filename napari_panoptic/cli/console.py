@@ -18,9 +18,9 @@ from napari_panoptic.common.findings import FINDING_TITLES, Finding, FindingKind
 from napari_panoptic.common.progress import Progress
 from napari_panoptic.common.text import visible
 from napari_panoptic.io.files.file_sets import finish_replacing
-from napari_panoptic.io.files.locking import held_alone
+from napari_panoptic.io.files.locking import exclusive_lock
 from napari_panoptic.io.formats.saving import check_not_in_cohort
-from napari_panoptic.report.columns import Column, aligned, values
+from napari_panoptic.report.columns import TableColumn, aligned, values
 from napari_panoptic.report.writing import (
     check_replaceable,
     check_writable,
@@ -90,7 +90,7 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> None
         say(line)
 
 
-def print_frame(columns: Sequence[Column], frame: pd.DataFrame) -> None:
+def print_frame(columns: Sequence[TableColumn], frame: pd.DataFrame) -> None:
     """Print the values of a table under the headings of its columns."""
     print_table(*values(columns, frame.to_dict("records")))
 
@@ -226,7 +226,7 @@ def tables_in(folder: Path, names: Sequence[str]) -> Iterator[TableFolder]:
     is_new = not folder.exists()
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with held_alone(folder / _LOCK, "an evaluation", "choose another --output"):
+        with exclusive_lock(folder / _LOCK, "an evaluation", "choose another --output"):
             finish_replacing(folder, names[-1])
             check_replaceable(folder, names)
             yield TableFolder(folder, names)

@@ -73,8 +73,8 @@ def run(options: argparse.Namespace) -> int:
 def reviewed(options: argparse.Namespace, cohort: Cohort, source: Source | None) -> ReviewedPlan:
     """Return a reviewed plan for a report, under the default settings of plans."""
     review, findings = _reviewed(options, cohort, EvaluationSettings(), source)
-    told = [*findings, *review.estimates.findings]
-    report_findings([f for f in told if f not in cohort.findings], None)
+    all_findings = [*findings, *review.estimates.findings]
+    report_findings([f for f in all_findings if f not in cohort.findings], None)
     return review
 
 

@@ -30,7 +30,7 @@ from napari_panoptic.cli.inputs import (
 from napari_panoptic.cli.printing import say
 from napari_panoptic.common.errors import SettingsError, checked_name
 from napari_panoptic.common.text import counted
-from napari_panoptic.io.files.locking import held_alone
+from napari_panoptic.io.files.locking import exclusive_lock
 from napari_panoptic.nuclei.regions.cohort_evaluation import CohortEvaluation, InputWatch
 from napari_panoptic.nuclei.regions.conditions import Condition
 from napari_panoptic.nuclei.regions.experiment import Experiment
@@ -182,7 +182,7 @@ def report(options: argparse.Namespace) -> int:
     )
     store = options.output.with_name(f".{options.output.name}{_STORE}")
     lock = options.output.with_name(f".{options.output.name}{_LOCK}")
-    with held_alone(lock, "a report", "choose another --output"):
+    with exclusive_lock(lock, "a report", "choose another --output"):
         return _report_alone(options, request, store, versions)
 
 

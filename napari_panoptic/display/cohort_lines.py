@@ -23,7 +23,7 @@ MISSING, UNREADABLE = "missing", "unreadable"
 
 
 @dataclass(frozen=True)
-class Line:
+class CohortLine:
     """PQ and failures of a region or a patient; NaN while they are not known.
 
     Parameters
@@ -49,7 +49,7 @@ class Line:
         return self.fn + self.fp + self.misclassified
 
 
-UNKNOWN = Line()
+UNKNOWN = CohortLine()
 
 
 class CohortLines:
@@ -66,19 +66,19 @@ class CohortLines:
     def __init__(self, cohort: Cohort, summaries: Summaries) -> None:
         self._summaries = summaries
         self._unannotated = {at.name for at in cohort.regions if at.reference is None}
-        self._regions: dict[tuple[str, str], tuple[RegionSummary, Line]] = {}
-        self._patients: dict[tuple[str, str], tuple[list[RegionSummary], Line]] = {}
+        self._regions: dict[tuple[str, str], tuple[RegionSummary, CohortLine]] = {}
+        self._patients: dict[tuple[str, str], tuple[list[RegionSummary], CohortLine]] = {}
         self.regions_of: dict[str, list[str]] = {}
         """Patient -> its regions, both in the order of the cohort."""
         for region in cohort.regions:
             self.regions_of.setdefault(region.patient, []).append(region.name)
 
-    def region(self, name: str, team: str) -> Line:
+    def region(self, name: str, team: str) -> CohortLine:
         """Return the line of a team in a region."""
         summary = self._summaries.get((name, team))
         return UNKNOWN if summary is None else self._of_summary(summary)
 
-    def patient(self, patient: str, team: str) -> Line:
+    def patient(self, patient: str, team: str) -> CohortLine:
         """Return the line of all regions of a patient together, once all are known."""
         known = self._known(self.regions_of[patient], team)
         if known is None:
@@ -106,7 +106,7 @@ class CohortLines:
         place = 0 if np.isnan(pqs).all() else int(np.nanargmin(pqs))
         return self.regions_of[patient][place]
 
-    def _of_summary(self, summary: RegionSummary) -> Line:
+    def _of_summary(self, summary: RegionSummary) -> CohortLine:
         key = summary.region, summary.team
         known = self._regions.get(key)
         if known is None or known[0] is not summary:
@@ -114,15 +114,15 @@ class CohortLines:
             self._regions[key] = known
         return known[1]
 
-    def _computed(self, summary: RegionSummary) -> Line:
+    def _computed(self, summary: RegionSummary) -> CohortLine:
         if summary.counts is not None and summary.metrics is not None:
             return _of_counts(summary.counts, summary.metrics)
         if summary.region in self._unannotated:
-            return Line(lacking=NO_ANNOTATION, reason=NO_ANNOTATION_MEANING)
+            return CohortLine(lacking=NO_ANNOTATION, reason=NO_ANNOTATION_MEANING)
         reason = summary.findings[0].message if summary.findings else "It cannot be evaluated."
         is_unreadable = any(at.kind is FindingKind.UNREADABLE for at in summary.findings[:1])
         lacking = UNREADABLE if is_unreadable and not summary.is_slide else MISSING
-        return Line(lacking=lacking, reason=reason)
+        return CohortLine(lacking=lacking, reason=reason)
 
     def _known(self, names: Sequence[str], team: str) -> list[RegionSummary] | None:
         found = [self._summaries.get((name, team)) for name in names]
@@ -130,11 +130,11 @@ class CohortLines:
         return known if len(known) == len(found) else None
 
 
-def _of_counts(counts: Counts, metrics: Metrics | None = None) -> Line:
+def _of_counts(counts: Counts, metrics: Metrics | None = None) -> CohortLine:
     confusion = counts.confusion
     matched = confusion[1:, 1:]
     pq = (metrics or unit_metrics(counts)).pq
-    return Line(
+    return CohortLine(
         pq,
         float(confusion[1:, 0].sum()),
         float(confusion[0, 1:].sum()),

@@ -15,7 +15,7 @@ UNKNOWN = -1
 
 
 @dataclass(frozen=True)
-class Stop:
+class QueueStop:
     """A place that the queue leads to.
 
     Parameters
@@ -73,14 +73,14 @@ class Stops:
             np.concatenate([part.id for part in parts]),
         )
 
-    def at(self, place: int) -> Stop:
+    def at(self, place: int) -> QueueStop:
         """Return one stop."""
         side = int(self.side[place])
         if side == UNKNOWN:
-            return Stop(int(self.region[place]))
-        return Stop(int(self.region[place]), SIDES[side], int(self.id[place]))
+            return QueueStop(int(self.region[place]))
+        return QueueStop(int(self.region[place]), SIDES[side], int(self.id[place]))
 
-    def find(self, stop: Stop) -> int | None:
+    def find(self, stop: QueueStop) -> int | None:
         """Return the place of a stop; None if it is not among them."""
         side = UNKNOWN if stop.side is None else SIDES.index(stop.side)
         found = np.flatnonzero(
@@ -102,18 +102,18 @@ class FailureQueue:
 
     def __init__(self) -> None:
         self._stops = Stops.joined([])
-        self._stop: Stop | None = None
+        self._stop: QueueStop | None = None
 
     @property
-    def stop(self) -> Stop | None:
+    def stop(self) -> QueueStop | None:
         """Where the user is; None before the first step."""
         return self._stop
 
-    def leave(self) -> None:
+    def reset(self) -> None:
         """Forget where the user is."""
         self._stop = None
 
-    def stand_at(self, stop: Stop, stops: Stops) -> bool:
+    def go_to(self, stop: QueueStop, stops: Stops) -> bool:
         """Go on from a failure that the user chose.
 
         Parameters
@@ -141,7 +141,7 @@ class FailureQueue:
         start: int | None = None,
         wanted: NDArray[np.bool_] | None = None,
         wraps: bool = False,
-    ) -> Stop | None:
+    ) -> QueueStop | None:
         """Go to the next or previous stop.
 
         Parameters
@@ -160,7 +160,7 @@ class FailureQueue:
 
         Returns
         -------
-        Stop or None
+        QueueStop or None
             None at the end: the queue stays where it is.
         """
         before, after = self._gap(stops, step, start)

@@ -36,7 +36,7 @@ class GroupBy(MenuChoice):
 
 
 @dataclass(frozen=True, eq=False)
-class Section:
+class FailureSection:
     """Failures under one heading.
 
     Parameters
@@ -59,7 +59,9 @@ def passing(failures: CohortFailures, wanted: ObjectFilter) -> NDArray[np.bool_]
     return let_through(failures.columns, object_words(failures.class_names), wanted)
 
 
-def sections(failures: CohortFailures, order: NDArray[np.intp], by: GroupBy) -> tuple[Section, ...]:
+def sections(
+    failures: CohortFailures, order: NDArray[np.intp], by: GroupBy
+) -> tuple[FailureSection, ...]:
     """Group failures; empty sections are left out.
 
     Parameters
@@ -73,7 +75,7 @@ def sections(failures: CohortFailures, order: NDArray[np.intp], by: GroupBy) -> 
 
     Returns
     -------
-    tuple of Section
+    tuple of FailureSection
         Causes by their worst failure; classes, teams and regions in the cohort's order.
     """
     codes, titled = _grouping(failures, by)
@@ -87,7 +89,7 @@ def sections(failures: CohortFailures, order: NDArray[np.intp], by: GroupBy) -> 
     starts = np.searchsorted(own[by_code], present)
     ends = np.searchsorted(own[by_code], present, side="right")
     return tuple(
-        Section(*titled(int(code)), order[by_code[start:end]])
+        FailureSection(*titled(int(code)), order[by_code[start:end]])
         for code, start, end in zip(present, starts, ends, strict=True)
     )
 

@@ -44,7 +44,7 @@ class Others(MenuChoice):
 
 
 @dataclass(frozen=True, eq=False)
-class Listed:
+class ListedObjects:
     """Which objects stand out on the image.
 
     Parameters
@@ -61,7 +61,7 @@ class Listed:
     @classmethod
     def from_order(
         cls, rows: ObjectRows, order: NDArray[np.intp], outcomes: Outcomes, others: Others
-    ) -> Listed:
+    ) -> ListedObjects:
         """Take the rows that a table lists, and the partners of their objects.
 
         Parameters

@@ -44,7 +44,7 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True)
-class Column:
+class ObjectColumn:
     """A column of the object table.
 
     Parameters
@@ -68,29 +68,35 @@ class Column:
     width: int
 
 
-COLUMNS: tuple[Column, ...] = (
-    Column(
+COLUMNS: tuple[ObjectColumn, ...] = (
+    ObjectColumn(
         "side",
         "Side",
         Kind.WORD,
         "Whose object it is: ref, the annotation's; pred, the team's.",
         38,
     ),
-    Column("id", "Id", Kind.ID, "The object's id; for the annotation, its number in the file.", 34),
-    Column("status", "Status", Kind.WORD, OBJECT_MEANINGS["status"], 58),
-    Column("cause", "Cause", Kind.WORD, OBJECT_MEANINGS["cause"], 94),
-    Column("iou", "IoU", Kind.RATIO, OBJECT_MEANINGS["iou"], 44),
-    Column("hausdorff_px", "HD px", Kind.DECIMAL, OBJECT_MEANINGS["hausdorff_px"], 48),
-    Column("class", "Class", Kind.WORD, "The object's own class.", 80),
-    Column("verdict", "Verdict", Kind.WORD, "Your verdict; empty if there is none yet.", 104),
-    Column("area_px", "Area px", Kind.COUNT, OBJECT_MEANINGS["area_px"], 60),
-    Column("partner_id", "Partner", Kind.ID, "Id of the matched object on the other side.", 58),
-    Column("partner_class", "Partner class", Kind.WORD, "Class of the matched object.", 92),
-    Column("hausdorff_um", "HD µm", Kind.DECIMAL, OBJECT_MEANINGS["hausdorff_um"], 54),
-    Column("hausdorff95_px", "HD95 px", Kind.DECIMAL, OBJECT_MEANINGS["hausdorff95_px"], 62),
-    Column("centroid_y_px", "y px", Kind.DECIMAL, "Row of the centroid, from the top.", 52),
-    Column("centroid_x_px", "x px", Kind.DECIMAL, "Column of the centroid, from the left.", 52),
-    Column("score", "Score", Kind.RATIO, OBJECT_MEANINGS["score"], 48),
+    ObjectColumn(
+        "id", "Id", Kind.ID, "The object's id; for the annotation, its number in the file.", 34
+    ),
+    ObjectColumn("status", "Status", Kind.WORD, OBJECT_MEANINGS["status"], 58),
+    ObjectColumn("cause", "Cause", Kind.WORD, OBJECT_MEANINGS["cause"], 94),
+    ObjectColumn("iou", "IoU", Kind.RATIO, OBJECT_MEANINGS["iou"], 44),
+    ObjectColumn("hausdorff_px", "HD px", Kind.DECIMAL, OBJECT_MEANINGS["hausdorff_px"], 48),
+    ObjectColumn("class", "Class", Kind.WORD, "The object's own class.", 80),
+    ObjectColumn("verdict", "Verdict", Kind.WORD, "Your verdict; empty if there is none yet.", 104),
+    ObjectColumn("area_px", "Area px", Kind.COUNT, OBJECT_MEANINGS["area_px"], 60),
+    ObjectColumn(
+        "partner_id", "Partner", Kind.ID, "Id of the matched object on the other side.", 58
+    ),
+    ObjectColumn("partner_class", "Partner class", Kind.WORD, "Class of the matched object.", 92),
+    ObjectColumn("hausdorff_um", "HD µm", Kind.DECIMAL, OBJECT_MEANINGS["hausdorff_um"], 54),
+    ObjectColumn("hausdorff95_px", "HD95 px", Kind.DECIMAL, OBJECT_MEANINGS["hausdorff95_px"], 62),
+    ObjectColumn("centroid_y_px", "y px", Kind.DECIMAL, "Row of the centroid, from the top.", 52),
+    ObjectColumn(
+        "centroid_x_px", "x px", Kind.DECIMAL, "Column of the centroid, from the left.", 52
+    ),
+    ObjectColumn("score", "Score", Kind.RATIO, OBJECT_MEANINGS["score"], 48),
 )
 
 
@@ -263,7 +269,7 @@ class ObjectRows:
             return Side.REFERENCE, row
         return Side.PREDICTION, row - self.n_reference
 
-    def text(self, row: int, column: Column) -> str:
+    def text(self, row: int, column: ObjectColumn) -> str:
         """Write one value for people."""
         value = self.values[column.name][row]
         if column.kind is Kind.WORD:
@@ -306,7 +312,7 @@ class ObjectRows:
             keys = np.where(keys == NO_ID, np.nan, keys)
         return np.argsort(-keys if descending else keys, kind="stable")
 
-    def tab_separated(self, rows: NDArray[np.intp], columns: Sequence[Column]) -> str:
+    def tab_separated(self, rows: NDArray[np.intp], columns: Sequence[ObjectColumn]) -> str:
         """Write some rows for a spreadsheet: a header, plain figures, undefined ones empty.
 
         Parameters
@@ -325,7 +331,7 @@ class ObjectRows:
     def _known_orders(self) -> dict[WorstFirst, NDArray[np.intp]]:
         return {}
 
-    def _plain(self, column: Column, rows: NDArray[np.intp]) -> list[str]:
+    def _plain(self, column: ObjectColumn, rows: NDArray[np.intp]) -> list[str]:
         values = self.values[column.name][rows].tolist()
         if column.kind is Kind.WORD:
             words = self.words[column.name]

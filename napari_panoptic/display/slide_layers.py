@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.display.decoded_windows import DecodedWindows
-from napari_panoptic.display.listed import DIMMED_ALPHA, Listed, Others
+from napari_panoptic.display.listed import DIMMED_ALPHA, ListedObjects, Others
 from napari_panoptic.display.object_layers import HATCH_RIM_PX, Emphasis, emphasis, hatching
 from napari_panoptic.display.object_rows import SEVERITY
 from napari_panoptic.display.palette import class_colours, rgba_table, status_colour_table
@@ -109,7 +109,7 @@ class DrawnSide:
         """Stop reading: the layer is going away."""
         self.windows.leave()
 
-    def codes(self, colour_by: ColourBy, listed: Listed | None) -> NDArray[np.uint8]:
+    def codes(self, colour_by: ColourBy, listed: ListedObjects | None) -> NDArray[np.uint8]:
         """Return the code of each label: of its status or class, and whether it is listed.
 
         Parameters

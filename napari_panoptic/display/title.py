@@ -12,7 +12,7 @@ from napari_panoptic.display.glossary import (
     NO_IMAGE_MEANING,
     SETTING_WORDS,
 )
-from napari_panoptic.display.listed import Listed
+from napari_panoptic.display.listed import ListedObjects
 from napari_panoptic.display.styles import count_text
 from napari_panoptic.live.session import Session
 from napari_panoptic.live.snapshots import RegionSnapshot
@@ -23,7 +23,7 @@ Edited = Sequence[tuple[Side, str | None]]
 """Sides, and their teams, that are working copies."""
 
 
-def title_parts(session: Session, edited: Edited, listed: Listed | None) -> list[str]:
+def title_parts(session: Session, edited: Edited, listed: ListedObjects | None) -> list[str]:
     """Return what is shown, the most important first.
 
     Parameters

@@ -14,11 +14,11 @@ from napari_panoptic.common.errors import CohortError, OutsideLinksError
 from napari_panoptic.common.findings import FINDING_TITLES, Finding, FindingKind
 from napari_panoptic.common.progress import UNWATCHED, Progress
 from napari_panoptic.inspection.looking import (
-    SeenRegion,
-    SeenSide,
+    SampledRegion,
+    SampledSide,
     probed,
     regions_to_read,
-    seen_region,
+    sampled_region,
     sides_of,
 )
 from napari_panoptic.inspection.names import class_doubts, name_doubts
@@ -155,30 +155,30 @@ def inspect_folder(
     infos = probed(cohort.regions)
     regions = regions_to_read(cohort, infos)
     teams = [team.name for team in cohort.competing_teams]
-    seen = []
+    sample = []
     for number, region in enumerate(regions):
         progress.check()
         progress.tell(number / len(regions), f"reading {region.name}")
-        seen.append(seen_region(cohort, region, infos.get(region.name), teams))
+        sample.append(sampled_region(cohort, region, infos.get(region.name), teams))
     odd = [
-        replace(f, team=side.team) for each in seen for side in each.sides for f in side.findings
+        replace(f, team=side.team) for each in sample for side in each.sides for f in side.findings
     ]
     findings = (*cohort.findings, *odd)
     named = tuple(name_doubts(cohort, layout, listing))
     doubts = (
         *named,
-        *_doubts(cohort, layout, infos, seen, findings),
+        *_doubts(cohort, layout, infos, sample, findings),
         *_missing(cohort, {doubt.name.partition(":")[2] for doubt in named}),
     )
     return Inspection(
         cohort=cohort,
         description=description,
         is_saved=is_saved,
-        counts=tuple(_counts(cohort, seen)),
+        counts=tuple(_counts(cohort, sample)),
         looked_at=tuple(region.name for region in regions),
         doubts=doubts,
         findings=findings,
-        shown=_shown(seen, [doubt.name.partition(":")[2] for doubt in doubts]),
+        shown=_shown(sample, [doubt.name.partition(":")[2] for doubt in doubts]),
         allow_outside=allow_outside,
     )
 
@@ -218,7 +218,7 @@ def _doubts(
     cohort: Cohort,
     layout: Layout,
     infos: dict[str, ImageInfo],
-    seen: Sequence[SeenRegion],
+    sample: Sequence[SampledRegion],
     findings: Sequence[Finding],
 ) -> Iterator[Doubt]:
     reference = InspectedSide("reference", None, REFERENCE)
@@ -227,15 +227,15 @@ def _doubts(
         InspectedSide("predictions", team.name if has_teams else None, team.name)
         for team in cohort.competing_teams
     ]
-    yield from place_doubts(seen, reference, teams)
+    yield from place_doubts(sample, reference, teams)
     for target in (reference, *teams):
-        yield from side_doubts(target, sides_of(seen, target.name))
+        yield from side_doubts(target, sides_of(sample, target.name))
     yield from class_doubts(cohort.scheme, findings)
-    yield from _mpp_doubt(infos, seen)
-    yield from _empty(seen, [target.name for target in (reference, *teams)])
+    yield from _mpp_doubt(infos, sample)
+    yield from _empty(sample, [target.name for target in (reference, *teams)])
 
 
-def _mpp_doubt(infos: dict[str, ImageInfo], seen: Sequence[SeenRegion]) -> Iterator[Doubt]:
+def _mpp_doubt(infos: dict[str, ImageInfo], sample: Sequence[SampledRegion]) -> Iterator[Doubt]:
     """Report images without micrometres per pixel, or with implausible ones."""
     known = [info.mpp for info in infos.values() if info.mpp is not None]
     fixes = [(value, f"{value:g} µm per px ({lens})") for value, lens in MPP_CHOICES]
@@ -250,7 +250,7 @@ def _mpp_doubt(infos: dict[str, ImageInfo], seen: Sequence[SeenRegion]) -> Itera
             fixes,
             is_clear=is_clear,
         )
-    elif diameters := [d for region in seen if (d := _diameter_um(region)) is not None]:
+    elif diameters := [d for region in sample if (d := _diameter_um(region)) is not None]:
         low, high = NUCLEUS_UM
         typical = median(diameters)
         if not low <= typical <= high:
@@ -268,7 +268,7 @@ def _mpp(message: str, fixes: Sequence[tuple[float, str]], *, is_clear: bool) ->
     return Doubt("mpp", message, tuple(unique.values())[::-1], is_clear)
 
 
-def _diameter_um(region: SeenRegion) -> float | None:
+def _diameter_um(region: SampledRegion) -> float | None:
     """Return the diameter of the disk of the median area of the annotated objects."""
     side = region.reference
     if side is None or side.masks is None or side.image is None or side.image.mpp is None:
@@ -288,9 +288,9 @@ def _missing(cohort: Cohort, named: set[str]) -> Iterator[Doubt]:
             yield Doubt(f"missing:{name}", message)
 
 
-def _empty(seen: Sequence[SeenRegion], names: Sequence[str]) -> Iterator[Doubt]:
+def _empty(sample: Sequence[SampledRegion], names: Sequence[str]) -> Iterator[Doubt]:
     """Report sides without a single object where another side has some."""
-    read = {name: [s for s in sides_of(seen, name) if s.is_read] for name in names}
+    read = {name: [s for s in sides_of(sample, name) if s.is_read] for name in names}
     filled = {name for name, sides in read.items() if any(side.has_objects for side in sides)}
     for name, sides in read.items():
         if sides and filled and name not in filled:
@@ -301,13 +301,13 @@ def _empty(seen: Sequence[SeenRegion], names: Sequence[str]) -> Iterator[Doubt]:
             )
 
 
-def _objects(cohort: Cohort, sides: Sequence[SeenSide]) -> dict[str, int] | None:
+def _objects(cohort: Cohort, sides: Sequence[SampledSide]) -> dict[str, int] | None:
     """Count the objects of each class in the sides that could be read; None if there is none."""
     drawn = [side.counts() for side in sides if side.masks is not None]
     return {c: sum(each[c] for each in drawn) for c in cohort.scheme.names} if drawn else None
 
 
-def _counts(cohort: Cohort, seen: Sequence[SeenRegion]) -> Iterator[SideCount]:
+def _counts(cohort: Cohort, sample: Sequence[SampledRegion]) -> Iterator[SideCount]:
     regions = cohort.regions
     images = {region.name for region in regions if region.image is not None}
     annotated = {region.name for region in regions if region.reference is not None}
@@ -323,7 +323,7 @@ def _counts(cohort: Cohort, seen: Sequence[SeenRegion]) -> Iterator[SideCount]:
             len(found & partners),
             len({region.name for region in regions} - found),
             unused,
-            None if name == IMAGES else _objects(cohort, sides_of(seen, name)),
+            None if name == IMAGES else _objects(cohort, sides_of(sample, name)),
         )
 
     yield side(IMAGES, images, annotated, ())
@@ -348,11 +348,11 @@ def _unused(cohort: Cohort, team: str) -> int:
     )
 
 
-def _shown(seen: Sequence[SeenRegion], doubted: Sequence[str]) -> tuple[str, str] | None:
+def _shown(sample: Sequence[SampledRegion], doubted: Sequence[str]) -> tuple[str, str] | None:
     """Choose the region with most annotated objects, and a team, rather one with doubts."""
     found = [
         (team in doubted, sum(region.reference.counts().values()), region.region.name, team)
-        for region in seen
+        for region in sample
         if region.reference is not None
         for team, side in region.predictions.items()
         if side.is_read

@@ -44,7 +44,7 @@ Shape = tuple[int, int]
 
 
 @dataclass(frozen=True, eq=False)
-class SeenSide:
+class SampledSide:
     """The objects of one side of a region, as far as they can be read.
 
     Parameters
@@ -119,7 +119,7 @@ class SeenSide:
 
 
 @dataclass(frozen=True, eq=False)
-class SeenRegion:
+class SampledRegion:
     """One region of which objects were read.
 
     Parameters
@@ -133,18 +133,18 @@ class SeenRegion:
     """
 
     region: Region
-    reference: SeenSide | None
-    predictions: Mapping[str, SeenSide] = field(default_factory=dict)
+    reference: SampledSide | None
+    predictions: Mapping[str, SampledSide] = field(default_factory=dict)
 
     @property
-    def sides(self) -> Iterator[SeenSide]:
+    def sides(self) -> Iterator[SampledSide]:
         """The annotation, if there is one, and the predictions."""
         if self.reference is not None:
             yield self.reference
         yield from self.predictions.values()
 
 
-def sides_of(seen: Sequence[SeenRegion], name: str) -> list[SeenSide]:
+def sides_of(seen: Sequence[SampledRegion], name: str) -> list[SampledSide]:
     """Return what was read of the annotation (`REFERENCE`), or of a team."""
     if name == REFERENCE:
         return [region.reference for region in seen if region.reference is not None]
@@ -174,9 +174,9 @@ def regions_to_read(cohort: Cohort, infos: Mapping[str, ImageInfo]) -> tuple[Reg
     return tuple(region for region in regions if region in chosen)
 
 
-def seen_region(
+def sampled_region(
     cohort: Cohort, region: Region, info: ImageInfo | None, teams: Sequence[str]
-) -> SeenRegion:
+) -> SampledRegion:
     """Read the objects of a region, of the annotation and of some teams.
 
     Parameters
@@ -195,23 +195,23 @@ def seen_region(
         info.shape if info is not None else reference_shape(None, [*present, *of_teams.values()])
     )
 
-    def seen(files: MaskFiles, team: str | None) -> SeenSide:
+    def seen(files: MaskFiles, team: str | None) -> SampledSide:
         try:
             placed = at_bounds(files, region)
-            side = _seen(cohort, region, SeenSide(placed, team, info, shape))
+            side = _sampled_side(cohort, region, SampledSide(placed, team, info, shape))
         except (PanopticError, OSError) as error:
             found = (Finding.unreadable(error, region=region.name, team=team),)
-            return SeenSide(files, team, info, shape, findings=found)
+            return SampledSide(files, team, info, shape, findings=found)
         return replace(side, files=files)
 
-    return SeenRegion(
+    return SampledRegion(
         region,
         None if region.reference is None else seen(region.reference, None),
         {team: seen(files, team) for team, files in of_teams.items()},
     )
 
 
-def _seen(cohort: Cohort, region: Region, side: SeenSide) -> SeenSide:
+def _sampled_side(cohort: Cohort, region: Region, side: SampledSide) -> SampledSide:
     files, form = side.files, form_of(side.files.source)
     check_links(files)
     if form is not None and form.outlines is not None:

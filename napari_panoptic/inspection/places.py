@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.inspection.looking import SeenRegion, SeenSide, Shape, sides_of
+from napari_panoptic.inspection.looking import SampledRegion, SampledSide, Shape, sides_of
 from napari_panoptic.inspection.values import REFERENCE, Doubt, Fix, InspectedSide
 from napari_panoptic.io.cohorts.description import SLIDE_BOUNDS, forms_of_rule
 from napari_panoptic.io.formats.labels.pieces import ids_far_apart
@@ -20,8 +20,8 @@ from napari_panoptic.io.formats.polygons.model import PolygonFile, Polygons
 from napari_panoptic.io.formats.polygons.outline_rules import (
     LEAST_DIAGONALS,
     LEAST_SHARE,
+    count_traced_outlines,
     objects_far_apart,
-    traced_outlines,
 )
 from napari_panoptic.io.formats.polygons.trace import as_contours
 from napari_panoptic.kernels.fill import bounds, draw
@@ -29,8 +29,8 @@ from napari_panoptic.nuclei.regions.reading import LEAST_VAST_PX, VAST_SHARE, va
 from napari_panoptic.values.cohort import (
     Axes,
     Crowds,
+    MaskObjects,
     Multipolygons,
-    Objects,
     OutlineRules,
     Vertices,
 )
@@ -58,7 +58,7 @@ MANY_TIMES = 4
 """Ratio of pieces to numbers from which numbers look like classes."""
 
 _Filled = NDArray[np.bool_]
-_Pair = tuple[SeenSide, SeenSide]
+_Pair = tuple[SampledSide, SampledSide]
 _VERTICES = (
     (Vertices.PIXEL_CENTRES, "They run through pixel centres"),
     (Vertices.PIXEL_EDGES, "They are pixel edges"),
@@ -72,8 +72,8 @@ _CROWDS = (
     (Crowds.EXCLUDED, "They are excluded areas"),
 )
 _OBJECTS = (
-    (Objects.PIECES, "Each piece is an object"),
-    (Objects.NUMBERS, "Each number is an object"),
+    (MaskObjects.PIECES, "Each piece is an object"),
+    (MaskObjects.NUMBERS, "Each number is an object"),
 )
 
 
@@ -96,7 +96,7 @@ _AT_BOUNDS = _Move(
 
 
 def place_doubts(
-    regions: Sequence[SeenRegion], reference: InspectedSide, teams: Sequence[InspectedSide]
+    regions: Sequence[SampledRegion], reference: InspectedSide, teams: Sequence[InspectedSide]
 ) -> Iterator[Doubt]:
     """Report objects whose places differ from those of the other sides."""
     annotated = sides_of(regions, REFERENCE)
@@ -116,7 +116,7 @@ def place_doubts(
         yield from found.values()
 
 
-def side_doubts(target: InspectedSide, sides: Sequence[SeenSide]) -> Iterator[Doubt]:
+def side_doubts(target: InspectedSide, sides: Sequence[SampledSide]) -> Iterator[Doubt]:
     """Report objects of one side that look misread, whatever the other sides have."""
     for key, message_of, choices in _KINDS:
         if message := message_of(target, sides):
@@ -124,7 +124,7 @@ def side_doubts(target: InspectedSide, sides: Sequence[SeenSide]) -> Iterator[Do
             yield Doubt(f"{key}:{target.name}", message, fixes)
 
 
-def _vertex_message(target: InspectedSide, sides: Sequence[SeenSide]) -> str:
+def _vertex_message(target: InspectedSide, sides: Sequence[SampledSide]) -> str:
     """Describe outlines that run through the centres of pixels and are read as edges."""
     open_ = [file.polygons for file in _undecided(sides, "vertices") if len(file.polygons)]
     traced = sum(_look_traced(polygons) for polygons in open_)
@@ -142,7 +142,7 @@ def _vertex_message(target: InspectedSide, sides: Sequence[SeenSide]) -> str:
     )
 
 
-def _multipolygon_message(target: InspectedSide, sides: Sequence[SeenSide]) -> str:
+def _multipolygon_message(target: InspectedSide, sides: Sequence[SampledSide]) -> str:
     """Describe objects of several parts that lie far apart."""
     files = _undecided(sides, "multipolygons")
     count = sum(len(objects_far_apart(file.polygons)[0]) for file in files)
@@ -154,7 +154,7 @@ def _multipolygon_message(target: InspectedSide, sides: Sequence[SeenSide]) -> s
     )
 
 
-def _crowd_message(target: InspectedSide, sides: Sequence[SeenSide]) -> str:
+def _crowd_message(target: InspectedSide, sides: Sequence[SampledSide]) -> str:
     """Describe crowds of COCO instances, which are excluded unless the cohort says otherwise."""
     count = sum(file.crowds for file in _undecided(sides, "crowds"))
     if not count:
@@ -165,7 +165,7 @@ def _crowd_message(target: InspectedSide, sides: Sequence[SeenSide]) -> str:
     )
 
 
-def _undecided(sides: Sequence[SeenSide], rule: str) -> list[PolygonFile]:
+def _undecided(sides: Sequence[SampledSide], rule: str) -> list[PolygonFile]:
     """Return the outlines that a rule concerns and that the cohort does not state it for."""
     return [
         side.outlines
@@ -176,7 +176,7 @@ def _undecided(sides: Sequence[SeenSide], rule: str) -> list[PolygonFile]:
     ]
 
 
-def _piece_message(target: InspectedSide, sides: Sequence[SeenSide]) -> str:
+def _piece_message(target: InspectedSide, sides: Sequence[SampledSide]) -> str:
     """Describe masks whose numbers have too many pieces for numbers of objects, or far apart."""
     open_ = [side for side in sides if side.files.rules.objects is None]
     numbers = sum(side.counts().total() for side in open_)
@@ -198,7 +198,7 @@ def _piece_message(target: InspectedSide, sides: Sequence[SeenSide]) -> str:
     )
 
 
-def _vast_message(target: InspectedSide, sides: Sequence[SeenSide]) -> str:
+def _vast_message(target: InspectedSide, sides: Sequence[SampledSide]) -> str:
     """Describe objects that cover more of their region than a nucleus does."""
     shapes = [vast_objects(side.masks.labels) for side in sides if side.masks is not None]
     count = sum(len(ids) > 0 and math.prod(shape) >= LEAST_VAST_PX for ids, shape in shapes)
@@ -211,7 +211,7 @@ def _vast_message(target: InspectedSide, sides: Sequence[SeenSide]) -> str:
     )
 
 
-_Message = Callable[[InspectedSide, Sequence[SeenSide]], str]
+_Message = Callable[[InspectedSide, Sequence[SampledSide]], str]
 _KINDS: tuple[tuple[str, _Message, tuple[tuple[str, str], ...]], ...] = (
     ("vertices", _vertex_message, _VERTICES),
     ("multipolygons", _multipolygon_message, _PARTS),
@@ -224,10 +224,10 @@ _KINDS: tuple[tuple[str, _Message, tuple[tuple[str, str], ...]], ...] = (
 
 
 def _doubt_of_reference(
-    regions: Sequence[SeenRegion],
+    regions: Sequence[SampledRegion],
     reference: InspectedSide,
     teams: Sequence[InspectedSide],
-    annotated: Sequence[SeenSide],
+    annotated: Sequence[SampledSide],
     found: dict[str, Doubt],
 ) -> Doubt | None:
     """Return a doubt about the annotation if the teams agree without it, or it lies outside."""
@@ -247,7 +247,7 @@ def _doubt_of_reference(
     return _place_doubt(reference, pairs, annotated)
 
 
-def _pairs(regions: Sequence[SeenRegion], first: str | None, second: str) -> list[_Pair]:
+def _pairs(regions: Sequence[SampledRegion], first: str | None, second: str) -> list[_Pair]:
     """Return two sides of each region that has both."""
     pairs = []
     for region in regions:
@@ -259,7 +259,7 @@ def _pairs(regions: Sequence[SeenRegion], first: str | None, second: str) -> lis
 
 
 def _place_doubt(
-    target: InspectedSide, pairs: Sequence[_Pair], sides: Sequence[SeenSide]
+    target: InspectedSide, pairs: Sequence[_Pair], sides: Sequence[SampledSide]
 ) -> Doubt | None:
     """Report that the second side of pairs lies elsewhere than the first."""
     usable = [pair for pair in pairs if pair[1].masks is not None or pair[1].outlines is not None]
@@ -365,7 +365,7 @@ def _agreement(pairs: Sequence[_Pair], move: _Move | None = None) -> float:
     return 2 * shared / total if total else 0.0
 
 
-def _moved(side: SeenSide, move: _Move | None) -> _Filled | None:
+def _moved(side: SampledSide, move: _Move | None) -> _Filled | None:
     """Return the pixels of a side at another place; masks can only be transposed."""
     if move is None:
         return side.filled
@@ -375,7 +375,7 @@ def _moved(side: SeenSide, move: _Move | None) -> _Filled | None:
     return _filled(placed_polygons(_by_centres(side.polygons, side), rules), side.shape)
 
 
-def _by_centres(polygons: Polygons, side: SeenSide) -> Polygons:
+def _by_centres(polygons: Polygons, side: SampledSide) -> Polygons:
     """Return outlines of a side as contours of pixels if they look like these."""
     is_open = side.files.source in forms_of_rule("vertices") and not side.files.rules.vertices
     return as_contours(polygons) if is_open and _look_traced(polygons) else polygons
@@ -388,7 +388,7 @@ def _filled(polygons: Polygons, shape: Shape) -> _Filled:
     return image > 0
 
 
-def _offset(first: SeenSide, second: SeenSide) -> tuple[int, int] | None:
+def _offset(first: SampledSide, second: SampledSide) -> tuple[int, int] | None:
     """Return by how many px (x, y) the second side overlaps the first most; None if unknown."""
     from scipy.fft import irfft2, next_fast_len, rfft2
 
@@ -416,7 +416,7 @@ def _offset(first: SeenSide, second: SeenSide) -> tuple[int, int] | None:
     return dx - x0, dy - y0
 
 
-def _outside_share(sides: Sequence[SeenSide]) -> float:
+def _outside_share(sides: Sequence[SampledSide]) -> float:
     """Return the share of outlines whose middle is not in the image."""
     outside = total = 0
     for side in sides:
@@ -428,7 +428,7 @@ def _outside_share(sides: Sequence[SeenSide]) -> float:
     return outside / total if total else 0.0
 
 
-def _size_doubt(target: InspectedSide, sides: Sequence[SeenSide]) -> Iterator[Doubt]:
+def _size_doubt(target: InspectedSide, sides: Sequence[SampledSide]) -> Iterator[Doubt]:
     """Report masks, and outlines that state one, of another size than the image."""
     known = [
         (side.own_shape, side.image.shape)
@@ -467,7 +467,7 @@ def _scale_of(own: Shape, shape: Shape) -> float | None:
 
 def _look_traced(polygons: Polygons) -> bool:
     """Return whether outlines look traced by OpenCV, through the centres of pixels."""
-    traced, others, diagonals = traced_outlines(polygons)
+    traced, others, diagonals = count_traced_outlines(polygons)
     return diagonals >= LEAST_DIAGONALS and traced >= LEAST_SHARE * (traced + others)
 
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import PanopticError, UnreadableFileError
 from napari_panoptic.io.files.fingerprints import file_fingerprints
-from napari_panoptic.io.files.locking import InUseError, held_alone
+from napari_panoptic.io.files.locking import InUseError, exclusive_lock
 from napari_panoptic.io.files.replacing import replaced_when_complete
 from napari_panoptic.values.labels import LabelImage
 from napari_panoptic.values.vocabulary import Side
@@ -213,7 +213,7 @@ class AutosaveFolder:
     def _hold(self) -> None:
         if not self._own.is_dir():
             self._own.mkdir(parents=True)
-            held = held_alone(self._own / _LOCK, "autosaving", "close the other window")
+            held = exclusive_lock(self._own / _LOCK, "autosaving", "close the other window")
             self._lock.enter_context(held)
 
     def _path(self, part: EditedPart) -> Path:
@@ -224,7 +224,7 @@ class AutosaveFolder:
 def _autosaves_in(folder: Path) -> list[Autosave]:
     """List the autosaves of a window that has ended; of one that is open there are none."""
     try:
-        with held_alone(folder / _LOCK, "autosaving", "close the other window"):
+        with exclusive_lock(folder / _LOCK, "autosaving", "close the other window"):
             found = [_described(path) for path in folder.glob("*.npz")]
     except InUseError:
         return []

@@ -29,7 +29,7 @@ Stamps = tuple[tuple[Path, int, int], ...]
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ReadAheadSettings:
     """The settings with which neighbours are loaded.
 
     Parameters
@@ -84,7 +84,7 @@ class ReadAhead:
         """The cached regions."""
         return frozenset(self._known)
 
-    def want(self, shown: str, neighbours: Sequence[str], wanted: Wanted) -> None:
+    def want(self, shown: str, neighbours: Sequence[str], wanted: ReadAheadSettings) -> None:
         """Load these regions, in this order, and evict all others.
 
         Parameters
@@ -158,7 +158,7 @@ class ReadAhead:
             self._known.pop(name, None)
         return None
 
-    def _read(self, name: str, wanted: Wanted, may_go_on: Event) -> None:
+    def _read(self, name: str, wanted: ReadAheadSettings, may_go_on: Event) -> None:
         try:
             region, read = self._cohort.region(name), self._unchanged(name)
             if not may_go_on.is_set() or (read is None and not _is_small(self._cohort, region)):

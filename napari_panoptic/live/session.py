@@ -208,14 +208,14 @@ class Session:
     @property
     def n_below_threshold(self) -> int:
         """How many predictions the threshold leaves out."""
-        cut = self._cut
+        cut = self._current_cut
         if cut is None:
             return 0
         return len(cut.whole.outcomes.prediction) - len(cut.evaluation.outcomes.prediction)
 
     def with_all_scores(self, team: str | None) -> Evaluation | Evaluation[TiledPair] | None:
         """Return a team's evaluation of the current region, whatever the threshold."""
-        cut = self._cut
+        cut = self._current_cut
         if cut is not None and team == self.team:
             return cut.whole
         return None if self.snapshot is None else self.snapshot.result(team)
@@ -241,7 +241,7 @@ class Session:
             raise PanopticError(
                 "no threshold in a region with unsaved edits. Save or discard the edits first"
             )
-        if self._snapshot is not None and (cut := self._cut) is not None:
+        if self._snapshot is not None and (cut := self._current_cut) is not None:
             self._snapshot = _replaced(self._snapshot, str(self.team), cut.whole)
         self._threshold, self._last_cut = threshold, None
         if self._snapshot is not None:
@@ -253,7 +253,7 @@ class Session:
             self.selection_changed.emit(None)
 
     @property
-    def _cut(self) -> _Cut | None:
+    def _current_cut(self) -> _Cut | None:
         """The cut, if it is what is shown."""
         cut = self._last_cut
         return cut if cut is not None and self.evaluation is cut.evaluation else None

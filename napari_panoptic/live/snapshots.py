@@ -21,7 +21,7 @@ from napari_panoptic.io.images.slides import SlideImage
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.regions.reading import (
     HELD_UP_TO_PX,
-    RegionSize,
+    ImageSize,
     read_picture,
     region_size,
 )
@@ -227,7 +227,7 @@ def load_in_steps(
     """
     region = cohort.region(region_name)
     kept = previous if previous is not None and previous.region == region else None
-    size = region_size(cohort, region) if kept is None else RegionSize(kept.shape, kept.mpp, ())
+    size = region_size(cohort, region) if kept is None else ImageSize(kept.shape, kept.mpp, ())
     if size.shape[0] * size.shape[1] > held_up_to_px:
         # What was read ahead as a whole is of no use here.
         kept = kept if kept is not None and kept.is_slide else None
@@ -343,7 +343,7 @@ def _pixels(
 def _begun(
     cohort: Cohort,
     region: Region,
-    size: RegionSize,
+    size: ImageSize,
     settings: EvaluationSettings,
     source: Source | None,
     kept: RegionSnapshot | None,

@@ -113,8 +113,8 @@ class RegionCounts:
 
     region: str
     patient: str
-    group: str
     counts: Counts
+    group: str = ""
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,7 +31,7 @@ from napari_panoptic.values.settings import (
 
 
 @dataclass(frozen=True, eq=False)
-class ScoredRegion:
+class ChallengeRegion:
     """One team in one region, scored class by class as the challenge does.
 
     Parameters
@@ -81,7 +81,7 @@ class Reason(StrEnum):
 
 
 @dataclass(frozen=True)
-class Difference:
+class ProtocolDifference:
     """What one correction changes in one region.
 
     Parameters
@@ -116,7 +116,7 @@ def challenge_versions() -> tuple[frozenset[Correction], ...]:
 
 
 def protocol_table(
-    regions: Mapping[str, Sequence[ScoredRegion]],
+    regions: Mapping[str, Sequence[ChallengeRegion]],
     disentangled: Mapping[str, tuple[float, int]] | None = None,
     *,
     versions: Sequence[frozenset[Correction]] | None = None,
@@ -152,10 +152,10 @@ def protocol_table(
 
 
 def differences(
-    regions: Sequence[ScoredRegion],
+    regions: Sequence[ChallengeRegion],
     one: frozenset[Correction],
     other: frozenset[Correction],
-) -> list[Difference]:
+) -> list[ProtocolDifference]:
     """List the differences between two versions of the challenge's scoring for a team.
 
     Parameters
@@ -167,13 +167,13 @@ def differences(
 
     Returns
     -------
-    list of Difference
+    list of ProtocolDifference
         In the order of the regions; those of whole regions come last, the
         greatest shift of weight first.
     """
     changed = one ^ other
     both = one & other
-    found: list[Difference] = []
+    found: list[ProtocolDifference] = []
     for region in regions:
         for name, score in region.scores.items():
             found += _of_class(region.region, name, score, changed)
@@ -187,8 +187,8 @@ def _of_class(
     name: str,
     score: ClassScore,
     changed: frozenset[Correction],
-) -> list[Difference]:
-    found: list[Difference] = []
+) -> list[ProtocolDifference]:
+    found: list[ProtocolDifference] = []
     # Without a reference object no id is that of one: the two rules then count the same.
     if Correction.MATCHING in changed:
         for reason, ids in (
@@ -196,10 +196,10 @@ def _of_class(
             (Reason.ID_ALIKE, score.only_corrected),
         ):
             if ids:
-                found.append(Difference(Correction.MATCHING, reason, region, name, ids))
+                found.append(ProtocolDifference(Correction.MATCHING, reason, region, name, ids))
     if Correction.ABSENT_CLASS_FP in changed and not score.in_reference and score.in_prediction:
         found.append(
-            Difference(
+            ProtocolDifference(
                 Correction.ABSENT_CLASS_FP,
                 Reason.ABSENT_CLASS,
                 region,
@@ -211,8 +211,8 @@ def _of_class(
 
 
 def _of_weights(
-    regions: Sequence[ScoredRegion], corrections: frozenset[Correction]
-) -> list[Difference]:
+    regions: Sequence[ChallengeRegion], corrections: frozenset[Correction]
+) -> list[ProtocolDifference]:
     """Compare a region's weight among regions with that of its objects among the patient's."""
     counts = [challenge_counts(region.scores, corrections) for region in regions]
     weights = np.array([_weight(own) for own in counts])
@@ -227,7 +227,7 @@ def _of_weights(
         total = weights[same].sum()
         within = weights[place] / total if total else 1 / same.sum()
         found.append(
-            Difference(
+            ProtocolDifference(
                 Correction.PER_PATIENT,
                 Reason.WEIGHT,
                 regions[place].region,

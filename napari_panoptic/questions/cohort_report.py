@@ -25,7 +25,7 @@ from napari_panoptic.nuclei.averages import (
     RegionCounts,
     aggregation_table,
 )
-from napari_panoptic.nuclei.protocols import ProtocolTable, ScoredRegion, protocol_table
+from napari_panoptic.nuclei.protocols import ChallengeRegion, ProtocolTable, protocol_table
 from napari_panoptic.nuclei.regions.cohort_evaluation import (
     CohortEvaluation,
     InputWatch,
@@ -189,7 +189,7 @@ class CohortReport:
     thresholds: Varied
     shifts: Varied
     protocols: ProtocolTable
-    scored: Mapping[str, Sequence[ScoredRegion]]
+    scored: Mapping[str, Sequence[ChallengeRegion]]
     overlaps: CohortEvaluation
     slices: Mapping[str, SliceSearch]
     scores: Mapping[str, CohortScores]
@@ -213,7 +213,7 @@ class CohortReport:
             if result.counts is not None:
                 group = self.request.group_of(result.patient)
                 regions[result.team].append(
-                    RegionCounts(result.region, result.patient, group, result.counts)
+                    RegionCounts(result.region, result.patient, result.counts, group)
                 )
         return aggregation_table(regions, self.cohort.scheme.names)
 

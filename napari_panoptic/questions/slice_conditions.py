@@ -37,7 +37,7 @@ _BINS = 10
 
 
 @dataclass(frozen=True)
-class Condition:
+class SliceCondition:
     """A condition on one covariate: a half-open range of numbers, or a value.
 
     Parameters
@@ -74,7 +74,9 @@ class Condition:
         return f"{number_text(self.low)} <= {self.covariate} < {number_text(self.high)}"
 
 
-def conditions_on(name: str, values: NDArray[Any], *, broad: bool = True) -> tuple[Condition, ...]:
+def conditions_on(
+    name: str, values: NDArray[Any], *, broad: bool = True
+) -> tuple[SliceCondition, ...]:
     """Return the conditions on a covariate that define slices.
 
     Parameters
@@ -88,7 +90,7 @@ def conditions_on(name: str, values: NDArray[Any], *, broad: bool = True) -> tup
 
     Returns
     -------
-    tuple of Condition
+    tuple of SliceCondition
         Numbers below a quantile, and numbers from a quantile on (`EXTREMES` and `BROAD`). Quantiles
         are rounded to the fewest digits that move at most 1 % of the objects across the threshold.
         Covariates with few different values have a condition for each. Empty if all values are
@@ -106,18 +108,20 @@ def conditions_on(name: str, values: NDArray[Any], *, broad: bool = True) -> tup
     if len(counted) < 2 and sum(number for _, number in counted) in (0, len(values)):
         return ()
     most = sorted(counted, key=lambda pair: (-pair[1], str(pair[0])))[:MOST_VALUES]
-    return tuple(Condition(name, value=value) for value, _ in sorted(most, key=lambda p: str(p[0])))
+    return tuple(
+        SliceCondition(name, value=value) for value, _ in sorted(most, key=lambda p: str(p[0]))
+    )
 
 
 def _ranges(
     name: str, defined: FloatArray, quantiles: Sequence[tuple[float, float]]
-) -> tuple[Condition, ...]:
+) -> tuple[SliceCondition, ...]:
     found = [
         condition
         for below, from_ in quantiles
         for condition in (
-            Condition(name, high=rounded_threshold(defined, below)),
-            Condition(name, low=rounded_threshold(defined, from_)),
+            SliceCondition(name, high=rounded_threshold(defined, below)),
+            SliceCondition(name, low=rounded_threshold(defined, from_)),
         )
         if 0 < condition.holds(defined).sum() < len(defined)
     ]
@@ -135,7 +139,7 @@ def rounded_threshold(values: FloatArray, quantile: float) -> float:
     return exact
 
 
-def slice_words(conditions: Sequence[Condition], side: Side = Side.REFERENCE) -> str:
+def slice_words(conditions: Sequence[SliceCondition], side: Side = Side.REFERENCE) -> str:
     """Return conditions in words, such as "Lymphocytes under 80 px touching a neighbour"."""
     noun = "Nuclei" if side is Side.REFERENCE else "Predictions"
     parts: list[str] = []
@@ -152,7 +156,7 @@ def slice_words(conditions: Sequence[Condition], side: Side = Side.REFERENCE) ->
     return " ".join([noun, *parts])
 
 
-def condition_words(condition: Condition) -> str:
+def condition_words(condition: SliceCondition) -> str:
     """Return a condition as a phrase that follows a noun."""
     name = condition.covariate
     plain, unit = (name[:-3], "µm") if name.endswith("_um") else (name, "px")
@@ -207,7 +211,7 @@ class Curve:
     """
 
     covariate: str
-    bins: tuple[Condition, ...]
+    bins: tuple[SliceCondition, ...]
     objects: NDArray[np.int64]
     failures: NDArray[np.int64]
     low: NDArray[np.float64]
@@ -252,12 +256,12 @@ def failure_curve(
     )
 
 
-def _curve_bins(name: str, values: NDArray[Any]) -> tuple[Condition, ...]:
+def _curve_bins(name: str, values: NDArray[Any]) -> tuple[SliceCondition, ...]:
     conditions = conditions_on(name, values)
     if any(condition.value is not None for condition in conditions):
         return conditions
     defined = values[~np.isnan(values)]
     cuts = sorted({rounded_threshold(defined, k / _BINS) for k in range(1, _BINS)})
     edges = [-np.inf, *cuts, np.inf]
-    found = [Condition(name, low=a, high=b) for a, b in pairwise(edges)]
+    found = [SliceCondition(name, low=a, high=b) for a, b in pairwise(edges)]
     return tuple(condition for condition in found if condition.holds(defined).any())

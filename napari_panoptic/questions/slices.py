@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from napari_panoptic.common.errors import SettingsError
 from napari_panoptic.common.progress import UNWATCHED, Progress
 from napari_panoptic.questions.slice_conditions import (
-    Condition,
     Curve,
+    SliceCondition,
     conditions_on,
     failure_curve,
 )
@@ -99,7 +99,7 @@ class Slice:
         None if there are too few patients, or too few failures in the other half.
     """
 
-    conditions: tuple[Condition, ...]
+    conditions: tuple[SliceCondition, ...]
     rows: IntArray
     failures: int
     rate: float
@@ -248,7 +248,7 @@ class _Partition:
 
     covariate: str
     bins: NDArray[np.int32]  # (n,): of each object
-    conditions: tuple[Condition, ...]
+    conditions: tuple[SliceCondition, ...]
     members: BoolArray  # (conditions, bins)
 
     def in_pairs(self, values: NDArray[Any]) -> _Partition:
@@ -278,13 +278,13 @@ def _family(
     is_failure: BoolArray,
     strata: IntArray,
     limits: Limits,
-) -> tuple[SetFamily, list[tuple[Condition, ...]]]:
+) -> tuple[SetFamily, list[tuple[SliceCondition, ...]]]:
     """Return all slices within the limits, as unions of cells, and their conditions."""
     from scipy.sparse import csr_array
 
     columns: list[NDArray[np.int32]] = []
     blocks: list[csr_array] = []
-    slices: list[tuple[Condition, ...]] = []
+    slices: list[tuple[SliceCondition, ...]] = []
     for partition in alone:
         columns.append(partition.bins)
         blocks.append(csr_array(partition.members.astype(np.int64)))
@@ -326,8 +326,8 @@ class _Search:
     """Slices, and their objects."""
 
     family: SetFamily
-    slices: list[tuple[Condition, ...]]
-    held: Mapping[Condition, BoolArray]  # (n,): whether each object meets the condition
+    slices: list[tuple[SliceCondition, ...]]
+    held: Mapping[SliceCondition, BoolArray]  # (n,): whether each object meets the condition
     is_failure: BoolArray
     strata: IntArray
 
@@ -341,7 +341,7 @@ class _Search:
             self.strata[rows],
         )
 
-    def inside(self, conditions: tuple[Condition, ...]) -> BoolArray:
+    def inside(self, conditions: tuple[SliceCondition, ...]) -> BoolArray:
         """Return bool (n,): whether each object is in a slice."""
         inside: BoolArray = np.all([self.held[condition] for condition in conditions], axis=0)
         return inside
@@ -377,7 +377,7 @@ class _Search:
             _, beside = np.unique(2 * beside + inside, return_inverse=True)
         return listed
 
-    def _restates(self, k: int, singles: Set[tuple[Condition, ...]], adds: float) -> bool:
+    def _restates(self, k: int, singles: Set[tuple[SliceCondition, ...]], adds: float) -> bool:
         """Return whether a pair adds nothing to one of its conditions alone."""
         if len(self.slices[k]) == 1:
             return False
@@ -387,7 +387,7 @@ class _Search:
             for single, second in ((one, other), (other, one))
         )
 
-    def _adds(self, second: Condition, single: Condition, adds: float) -> bool:
+    def _adds(self, second: SliceCondition, single: SliceCondition, adds: float) -> bool:
         """Return whether a second condition raises the failure rate further."""
         held = self.held[single]
         z = set_z(self.held[second][held], self.is_failure[held], self.strata[held])
@@ -460,7 +460,7 @@ class _Search:
             for own in listed
         ]
 
-    def expected(self, conditions: tuple[Condition, ...]) -> float:
+    def expected(self, conditions: tuple[SliceCondition, ...]) -> float:
         """Return the failures expected in a slice at the failure rates of its patients."""
         _, place = np.unique(self.strata, return_inverse=True)
         rate = np.bincount(place, self.is_failure) / np.bincount(place)

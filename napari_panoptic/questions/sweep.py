@@ -26,7 +26,7 @@ from napari_panoptic.questions.sweep_design import Neighbours, SweepDesign
 from napari_panoptic.questions.version_diff import Change, outcome_names, version_diff
 from napari_panoptic.questions.versions import check_scoring
 from napari_panoptic.statistics.bootstrap import Interval, mean_interval
-from napari_panoptic.statistics.choice import Choice, choose, comparable
+from napari_panoptic.statistics.choice import BestSetting, choose, comparable
 from napari_panoptic.values.cohort import Cohort, Source
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import Cause, Side, Status
@@ -103,7 +103,7 @@ class CohortSweep:
     findings: tuple[Finding, ...] = ()
 
     @cached_property
-    def choice(self) -> Choice:
+    def choice(self) -> BestSetting:
         """The best setting, and its expected metric for new patients."""
         return choose(self.figures, higher_is_better=self.metric not in LOWER_IS_BETTER)
 
@@ -286,14 +286,14 @@ def _causes(objects: pd.DataFrame) -> Counter[tuple[Side, str]]:
 def _flips(rows: pd.DataFrame, parameter: str, names: tuple[str, str]) -> pd.DataFrame:
     before, after = outcome_names(rows, "before"), outcome_names(rows, "after")
     moved = (before != after) | (rows["change"] == str(Change.RECLASSIFIED))
-    told = rows.assign(
+    flips = rows.assign(
         parameter=parameter,
         team_before=names[0],
         team_after=names[1],
         outcome_before=before,
         outcome_after=after,
     )
-    return told.loc[moved, list(FLIP_COLUMNS)].reset_index(drop=True)
+    return flips.loc[moved, list(FLIP_COLUMNS)].reset_index(drop=True)
 
 
 def _left_out(regions: Sequence[str]) -> tuple[Finding, ...]:

@@ -111,7 +111,7 @@ def without_low_scores(labels: LabelImage, threshold: float) -> LabelImage:
 
 
 @dataclass(frozen=True, eq=False)
-class Sums:
+class ThresholdCounts:
     """Counts of a region or patient at k thresholds, each (k, C) or (k,).
 
     Parameters
@@ -130,10 +130,12 @@ class Sums:
     spurious: IntArray
     missed: IntArray
 
-    def __add__(self, other: Sums) -> Sums:
+    def __add__(self, other: ThresholdCounts) -> ThresholdCounts:
         """Sum the counts of two regions."""
         names = [field.name for field in fields(self)]
-        return Sums(**{name: getattr(self, name) + getattr(other, name) for name in names})
+        return ThresholdCounts(
+            **{name: getattr(self, name) + getattr(other, name) for name in names}
+        )
 
     def figures(self) -> dict[str, FloatArray]:
         """Return `FIGURES`, each (k,); NaN where undefined."""
@@ -148,7 +150,7 @@ class Sums:
         return {**means, **figures}
 
 
-def sums_at(region: ScoredRegion, thresholds: FloatArray) -> Sums:
+def sums_at(region: ScoredRegion, thresholds: FloatArray) -> ThresholdCounts:
     """Count a region at several thresholds at once.
 
     Parameters
@@ -203,7 +205,7 @@ def sums_at(region: ScoredRegion, thresholds: FloatArray) -> Sums:
         + np.bincount(partner_class[leaves_fn], minlength=n)
         - present(leaves_fn, partner_class)
     )
-    return Sums(
+    return ThresholdCounts(
         tp=present(is_tp, own_class),
         fp=present(is_fp | is_mixed, own_class),
         fn=missed + present(is_mixed, partner_class),
@@ -267,7 +269,7 @@ def threshold_curve(regions: Sequence[ScoredRegion]) -> ThresholdCurve | None:
     thresholds, is_complete = _candidates(regions)
     if not len(thresholds):
         return None
-    by_patient: dict[str, Sums] = {}
+    by_patient: dict[str, ThresholdCounts] = {}
     for region in regions:
         own = sums_at(region, thresholds)
         known = by_patient.get(region.patient)

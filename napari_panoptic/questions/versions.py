@@ -15,7 +15,7 @@ from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.progress import UNWATCHED, Progress
 from napari_panoptic.common.text import counted, english_list
 from napari_panoptic.io.tables.evaluation import EvaluationTables
-from napari_panoptic.nuclei.averages import summarise_team
+from napari_panoptic.nuclei.averages import RegionCounts, summarise_team
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.metrics import METRIC_NAMES, Counts
 from napari_panoptic.nuclei.regions.cohort_evaluation import LOWER_IS_BETTER
@@ -23,7 +23,6 @@ from napari_panoptic.nuclei.regions.conditions import Condition
 from napari_panoptic.nuclei.regions.experiment import Experiment, region_result
 from napari_panoptic.nuclei.regions.region import HeldRegion
 from napari_panoptic.nuclei.regions.results import (
-    RegionCounts,
     RegionResult,
     counts_of_rows,
     with_figures,
@@ -40,9 +39,9 @@ from napari_panoptic.questions.version_diff import (
     version_diff,
 )
 from napari_panoptic.statistics.differences import (
+    Conclusion,
     Decision,
     PairedDifference,
-    Verdict,
     decide,
     paired_differences,
 )
@@ -242,10 +241,10 @@ def compare_versions(
     ]
     by_class = paired_differences(_defined(classes, pq_by_class), patients)
     decision = decide(next(one for one in metrics if one.name == metric), margin)
-    if only_old and decision.verdict is Verdict.NOT_WORSE:
+    if only_old and decision.verdict is Conclusion.NOT_WORSE:
         decision = replace(
             decision,
-            verdict=Verdict.UNDECIDED,
+            verdict=Conclusion.UNDECIDED,
             reason=f"{decision.reason}, but {counted(len(only_old), 'region')} could be "
             f"evaluated for {old.name} only",
         )
@@ -461,7 +460,7 @@ def _version(name: str, results: Sequence[RegionResult]) -> Version:
     frames = [_placed(result) for result in results if result.objects is not None]
     objects = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
     regions = [
-        RegionCounts(result.patient, result.region, result.counts)
+        RegionCounts(result.region, result.patient, result.counts)
         for result in results
         if result.counts is not None
     ]
@@ -549,7 +548,7 @@ def _stored_version(tables: EvaluationTables, team: str, name: str) -> Version:
     }
     empty = Counts.zero(tables.class_names)
     regions = [
-        counted.get((patient, region), RegionCounts(patient, region, empty))
+        counted.get((patient, region), RegionCounts(region, patient, empty))
         for patient, region in zip(places["patient"], places["region"], strict=True)
     ]
     return Version(name, objects, regions)

@@ -29,7 +29,7 @@ Record = Mapping[Any, Any]
 
 
 @dataclass(frozen=True)
-class Cell:
+class CellContent:
     """The content of a cell.
 
     Parameters
@@ -45,7 +45,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Column:
+class TableColumn:
     """A column of a table.
 
     Parameters
@@ -61,7 +61,7 @@ class Column:
     """
 
     title: Child
-    cell: Callable[[Record], Cell] | None
+    cell: Callable[[Record], CellContent] | None
     keys: tuple[str, ...] = ()
     about: str = ""
 
@@ -75,7 +75,7 @@ class TableSpec:
     #: The content of a row, for the documentation.
     row: str
     #: The columns, in the order of the file.
-    columns: Sequence[Column]
+    columns: Sequence[TableColumn]
     #: A sentence that describes the content, in a report.
     caption: str = ""
 
@@ -90,12 +90,12 @@ class TableSpec:
 
         return pd.DataFrame(list(rows), columns=self.keys)
 
-    def only(self, *keys: str) -> list[Column]:
+    def only(self, *keys: str) -> list[TableColumn]:
         """Return the columns whose first keys are given, in this order."""
         by_key = {column.keys[0]: column for column in self.columns}
         return [by_key[key] for key in keys]
 
-    def shown(self, teams: Sequence[str] = (), first: Sequence[str] = ()) -> list[Column]:
+    def shown(self, teams: Sequence[str] = (), first: Sequence[str] = ()) -> list[TableColumn]:
         """Return the columns for `table`, those of ``first`` at the front; teams are coloured."""
         columns = [column for column in self.columns if column.cell is not None]
         order: dict[tuple[str, ...], int] = {(key,): place for place, key in enumerate(first)}
@@ -125,7 +125,7 @@ class TableSpec:
 def table(
     slug: str,
     caption: Child,
-    columns: Sequence[Column],
+    columns: Sequence[TableColumn],
     content: pd.DataFrame | Sequence[Record],
     rows: Iterable[Record] | None = None,
 ) -> Html:
@@ -175,7 +175,9 @@ def table(
     return element("div", element("div", shown, class_="scroll", tabindex="0"), class_=size)
 
 
-def texts(columns: Sequence[Column], rows: Iterable[Record]) -> tuple[list[str], list[list[str]]]:
+def texts(
+    columns: Sequence[TableColumn], rows: Iterable[Record]
+) -> tuple[list[str], list[list[str]]]:
     """Return the headings and the cells of a table as a report shows them, without markup."""
     header = [plain_text(column.title) for column in columns]
     makers = [column.cell for column in columns if column.cell is not None]
@@ -195,7 +197,9 @@ def aligned(header: Sequence[str], rows: Iterable[Sequence[str]], *, names: int 
     ]
 
 
-def values(columns: Sequence[Column], rows: Iterable[Record]) -> tuple[list[str], list[list[Any]]]:
+def values(
+    columns: Sequence[TableColumn], rows: Iterable[Record]
+) -> tuple[list[str], list[list[Any]]]:
     """Return the headings and the values of a table, each bound of an interval on its own."""
     header = [
         name
@@ -206,7 +210,7 @@ def values(columns: Sequence[Column], rows: Iterable[Record]) -> tuple[list[str]
     return header, [[row[key] for key in keys] for row in rows]
 
 
-def _written(cell: Cell, column: int) -> Html:
+def _written(cell: CellContent, column: int) -> Html:
     kind = value = None
     if cell.value is not None:
         kind, value = "number", "" if math.isnan(cell.value) else repr(float(cell.value))
@@ -218,24 +222,24 @@ def _written(cell: Cell, column: int) -> Html:
 # --- kinds of columns ----------------------------------------------------------------------------
 
 
-def unshown(*keys: str, about: str = "") -> Column:
+def unshown(*keys: str, about: str = "") -> TableColumn:
     """Return columns that only the CSV file has."""
-    return Column(None, None, keys, about)
+    return TableColumn(None, None, keys, about)
 
 
-def words(key: str, title: Child = None, about: str = "") -> Column:
+def words(key: str, title: Child = None, about: str = "") -> TableColumn:
     """Return a column of words of this program, such as statuses."""
-    return Column(title or key, lambda row: Cell(str(row[key])), (key,), about)
+    return TableColumn(title or key, lambda row: CellContent(str(row[key])), (key,), about)
 
 
-def name_column(key: str, title: Child = None, about: str = "") -> Column:
+def name_column(key: str, title: Child = None, about: str = "") -> TableColumn:
     """Return a column of names from outside."""
-    return Column(title or key, lambda row: Cell(named(str(row[key]))), (key,), about)
+    return TableColumn(title or key, lambda row: CellContent(named(str(row[key]))), (key,), about)
 
 
-def team_column(teams: Sequence[str], key: str = "team", title: Child = None) -> Column:
+def team_column(teams: Sequence[str], key: str = "team", title: Child = None) -> TableColumn:
     """Return a column of teams, each with its colour, which depends on its place among all."""
-    return Column(title or key, lambda row: Cell(team_label(row[key], teams)), (key,))
+    return TableColumn(title or key, lambda row: CellContent(team_label(row[key], teams)), (key,))
 
 
 def number(
@@ -243,52 +247,52 @@ def number(
     title: Child = None,
     write: Callable[[float], str] = ratio,
     about: str = "",
-) -> Column:
+) -> TableColumn:
     """Return a column of numbers, undefined if NaN or missing."""
-    return Column(title or key, lambda row: number_cell(row[key], write), (key,), about)
+    return TableColumn(title or key, lambda row: number_cell(row[key], write), (key,), about)
 
 
-def whole(key: str, title: Child = None, about: str = "") -> Column:
+def whole(key: str, title: Child = None, about: str = "") -> TableColumn:
     """Return a column of whole numbers."""
     return number(key, title, count, about)
 
 
-def bounds(low: str, high: str, title: Child, about: str = "") -> Column:
+def bounds(low: str, high: str, title: Child, about: str = "") -> TableColumn:
     """Return a column of intervals, sorted by their lower ends."""
-    return Column(title, lambda row: bounds_cell(row[low], row[high]), (low, high), about)
+    return TableColumn(title, lambda row: bounds_cell(row[low], row[high]), (low, high), about)
 
 
-def ranked(title: Child, key: Any, value: str = "pq") -> Column:
+def ranked(title: Child, key: Any, value: str = "pq") -> TableColumn:
     """Return a column of figures with their ranks; see `across` for the key."""
-    return Column(title, lambda row: ranked_cell(row[key][value], row[key]["rank"]))
+    return TableColumn(title, lambda row: ranked_cell(row[key][value], row[key]["rank"]))
 
 
 def figure_of(
     title: Child, key: Any, value: str = "pq", write: Callable[[float], str] = ratio
-) -> Column:
+) -> TableColumn:
     """Return a column of figures; see `across` for the key."""
-    return Column(title, lambda row: number_cell(row[key][value], write))
+    return TableColumn(title, lambda row: number_cell(row[key][value], write))
 
 
-def number_cell(value: Any, write: Callable[[float], str] = ratio) -> Cell:
+def number_cell(value: Any, write: Callable[[float], str] = ratio) -> CellContent:
     """Return a cell with a number, undefined if NaN or missing."""
     import pandas as pd
 
     figure = math.nan if pd.isna(value) else float(value)
-    return Cell(write(figure), figure)
+    return CellContent(write(figure), figure)
 
 
-def bounds_cell(low: float, high: float, places: int = 3) -> Cell:
+def bounds_cell(low: float, high: float, places: int = 3) -> CellContent:
     """Return a cell with an interval."""
-    return Cell(interval(low, high, places), low)
+    return CellContent(interval(low, high, places), low)
 
 
-def ranked_cell(value: float, rank: float) -> Cell:
+def ranked_cell(value: float, rank: float) -> CellContent:
     """Return a cell with a figure and its rank; the best is bold."""
     if math.isnan(value):
-        return Cell(UNDEFINED, math.nan)
+        return CellContent(UNDEFINED, math.nan)
     shown = element("span", ratio(value), class_="best" if rank == 1 else None)
-    return Cell(fragment(shown, element("span", f" ({rank:.0f})", class_="rank")), value)
+    return CellContent(fragment(shown, element("span", f" ({rank:.0f})", class_="rank")), value)
 
 
 def stacked(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from napari_panoptic import __version__
 from napari_panoptic.common.findings import FINDING_TITLES, Finding, FindingKind
-from napari_panoptic.report.columns import Cell, Column, table, whole, words
+from napari_panoptic.report.columns import CellContent, TableColumn, table, whole, words
 from napari_panoptic.report.page import (
     Child,
     Html,
@@ -131,8 +131,8 @@ def fingerprints(found: Mapping[str, str]) -> Html:
     )
 
 
-def _code(key: str) -> Column:
-    return Column(key, lambda row: Cell(element("code", row[key])))
+def _code(key: str) -> TableColumn:
+    return TableColumn(key, lambda row: CellContent(element("code", row[key])))
 
 
 # --- data quality --------------------------------------------------------------------------------

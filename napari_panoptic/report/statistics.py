@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from napari_panoptic.common.records import fields_of
 from napari_panoptic.report.columns import (
-    Cell,
-    Column,
+    CellContent,
     Record,
+    TableColumn,
     bounds_cell,
     number,
     number_cell,
@@ -145,7 +145,7 @@ class StatisticsTables:
         columns = [
             self._name_column(),
             whole(f"{self.unit}s", "n"),
-            Column("left out", self._n_omitted),
+            TableColumn("left out", self._n_omitted),
             number("friedman_chi2", "Friedman χ²", two_places),
             number("friedman_p", "p", p_value),
             number("kendall_w", "Kendall's W"),
@@ -159,7 +159,7 @@ class StatisticsTables:
         frame = tests_frame(self.found, self.column, self.unit)
         return table("friedman", caption, columns, frame)
 
-    def _n_omitted(self, row: Record) -> Cell:
+    def _n_omitted(self, row: Record) -> CellContent:
         return number_cell(len(self.found[row[self.column]].comparison.figures.omitted), count)
 
     def _nemenyi(self, comparison: TeamComparison) -> Html:
@@ -182,11 +182,11 @@ class StatisticsTables:
         caption = f"p-values of the Nemenyi test of every two teams by {self.by}."
         return table("nemenyi", caption, columns, frame, rows)
 
-    def _p_column(self, place: int, name: str) -> Column:
-        def cell(row: Record) -> Cell:
-            return Cell("") if row["team"] == name else number_cell(row["p"][place], p_value)
+    def _p_column(self, place: int, name: str) -> TableColumn:
+        def cell(row: Record) -> CellContent:
+            return CellContent("") if row["team"] == name else number_cell(row["p"][place], p_value)
 
-        return Column(team_label(name, self.teams), cell)
+        return TableColumn(team_label(name, self.teams), cell)
 
     def _means(self) -> Html:
         """Show the mean of each team with its interval."""
@@ -204,7 +204,7 @@ class StatisticsTables:
             self._name_column(),
             team_column(self.teams),
             whole(f"{self.unit}s", "n"),
-            Column("mean", lambda row: number_cell(row["mean"], writer(row[self.column]))),
+            TableColumn("mean", lambda row: number_cell(row["mean"], writer(row[self.column]))),
             self._bounds_column(),
             words("why", "if not BCa, why"),
         ]
@@ -217,7 +217,7 @@ class StatisticsTables:
             team_column(self.teams, "first"),
             team_column(self.teams, "second"),
             whole(f"{self.unit}s", "n"),
-            Column("difference", self._difference),
+            TableColumn("difference", self._difference),
             self._bounds_column(),
             number("rank_biserial", "rank-biserial", _signed_two_places),
             number("wilcoxon_p", "Wilcoxon p", p_value),
@@ -250,21 +250,21 @@ class StatisticsTables:
         ]
         return pairs_frame(found, self.column, self.unit).assign(note=notes)
 
-    def _name_column(self) -> Column:
-        return Column(self.head, lambda row: Cell(self.names[row[self.column]]))
+    def _name_column(self) -> TableColumn:
+        return TableColumn(self.head, lambda row: CellContent(self.names[row[self.column]]))
 
-    def _difference(self, row: Record) -> Cell:
+    def _difference(self, row: Record) -> CellContent:
         places = places_of(row[self.column])
         return number_cell(row["difference"], lambda value: signed(value, places))
 
-    def _bounds_column(self) -> Column:
-        def cell(row: Record) -> Cell:
+    def _bounds_column(self) -> TableColumn:
+        def cell(row: Record) -> CellContent:
             return bounds_cell(row["low"], row["high"], places_of(row[self.column]))
 
-        return Column(f"{LEVEL:.0%} interval", cell)
+        return TableColumn(f"{LEVEL:.0%} interval", cell)
 
 
-def _pair_table(slug: str, caption: str, columns: list[Column], frame: pd.DataFrame) -> Html:
+def _pair_table(slug: str, caption: str, columns: list[TableColumn], frame: pd.DataFrame) -> Html:
     return table(slug, caption, columns, frame.drop(columns="note"), frame.to_dict("records"))
 
 

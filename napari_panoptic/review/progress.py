@@ -21,7 +21,7 @@ FIGURES = ("pq", "sq", "dq", "detection_f1")
 
 
 @dataclass(frozen=True, eq=False)
-class RegionLine:
+class ReviewProgress:
     """The review of one region and team."""
 
     region: str
@@ -33,24 +33,24 @@ class RegionLine:
     after: Counts
 
 
-def line_of(judged: Judged, region: str) -> RegionLine:
+def progress_of(judged: Judged, region: str) -> ReviewProgress:
     """Sum up the verdicts on one evaluation."""
     done, total = judged.counts()
-    return RegionLine(region, done, total, judged.evaluation.counts, judged.corrected_counts())
+    return ReviewProgress(region, done, total, judged.evaluation.counts, judged.corrected_counts())
 
 
-def line_without_verdicts(summary: RegionSummary) -> RegionLine | None:
+def progress_without_verdicts(summary: RegionSummary) -> ReviewProgress | None:
     """Take the line of a region without a verdict from the cohort summary."""
     counts = summary.counts
     if counts is None:
         return None
     wrong = counts.confusion.copy()
     np.fill_diagonal(wrong, 0)
-    return RegionLine(summary.region, 0, int(wrong.sum()), counts, counts)
+    return ReviewProgress(summary.region, 0, int(wrong.sum()), counts, counts)
 
 
 def figures_of(
-    lines: Sequence[RegionLine], cohort: Cohort
+    lines: Sequence[ReviewProgress], cohort: Cohort
 ) -> tuple[Mapping[str, float], Mapping[str, float]]:
     """Return the figures before and after: those of a team, as means over patients."""
     names = cohort.scheme.names

@@ -29,7 +29,7 @@ from napari_panoptic.review.verdicts import (
     ReviewerAgreement,
     ReviewRecord,
 )
-from napari_panoptic.review.watch import FileChanges, Shown, Watch, check_for_file
+from napari_panoptic.review.watch import FileChanges, ReviewScope, Watch, check_for_file
 from napari_panoptic.values.vocabulary import Side, Verdict
 
 _Found = TypeVar("_Found")
@@ -396,10 +396,10 @@ class Reviewing:
                 self.refresh()
         return changes.regions
 
-    def _shown(self) -> Shown:
+    def _shown(self) -> ReviewScope:
         snapshot = self._session.snapshot
         region = None if snapshot is None else snapshot.region.name
-        return Shown(region, self._session.team, self._revision)
+        return ReviewScope(region, self._session.team, self._revision)
 
     def _stop_watching(self) -> None:
         watch, self._watch = self._watch, None

@@ -12,7 +12,7 @@ from napari_panoptic.review.verdicts import ReviewRecord
 
 
 @dataclass(frozen=True)
-class Shown:
+class ReviewScope:
     """The part of a review that a window shows."""
 
     #: None if nothing is evaluated.
@@ -28,7 +28,7 @@ class FileChanges:
     """The result of a check of a review file."""
 
     #: What the window showed when the check was requested.
-    shown: Shown
+    shown: ReviewScope
     #: Regions in which others changed verdicts since the previous check.
     regions: tuple[str, ...] = ()
     #: The verdicts in the region shown, oldest first; None if nothing has changed.
@@ -41,7 +41,7 @@ class FileChanges:
     error: ReviewError | None = None
 
 
-def check_for_file(path: Path, shown: Shown) -> FileChanges:
+def check_for_file(path: Path, shown: ReviewScope) -> FileChanges:
     """Check whether another window has started a review."""
     return FileChanges(shown, file_exists=may_be_there(path))
 
@@ -65,7 +65,7 @@ class Watch:
         self._checking = threading.Lock()
         self._is_closed = False
 
-    def check(self, shown: Shown, *, is_outdated: bool) -> FileChanges:
+    def check(self, shown: ReviewScope, *, is_outdated: bool) -> FileChanges:
         """Return what others changed since the previous call; thread-safe.
 
         Parameters
@@ -93,7 +93,7 @@ class Watch:
                 twin.close()
             self._checking.release()
 
-    def _find(self, shown: Shown, is_outdated: bool) -> FileChanges:
+    def _find(self, shown: ReviewScope, is_outdated: bool) -> FileChanges:
         if self._twin is None:
             try:
                 self._twin = self._store.twin()

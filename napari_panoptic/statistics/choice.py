@@ -28,7 +28,7 @@ FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Choice:
+class BestSetting:
     """The best of k settings, chosen over all patients, and once without each patient.
 
     Parameters
@@ -143,7 +143,7 @@ class Choice:
 
 def choose(
     figures: Sequence[Sequence[float]] | FloatArray, *, higher_is_better: bool = True
-) -> Choice:
+) -> BestSetting:
     """Choose the setting with the best mean over patients, and once without each patient.
 
     Parameters
@@ -159,7 +159,7 @@ def choose(
     n, undefined = len(values), np.full(len(values), np.nan)
     best = _best(sign * values)
     chosen = tuple(_best(sign * np.delete(values, row, axis=0)) for row in range(n))
-    return Choice(
+    return BestSetting(
         figures=values,
         is_filled=np.asarray((np.isnan(given) & ~np.isnan(values)).any(axis=1)),
         means=means_defined(values, axis=0),

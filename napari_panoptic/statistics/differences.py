@@ -37,7 +37,7 @@ Chosen by simulation, see ``benchmarks/version_gate.py``.
 _OLD, _NEW = "old", "new"
 
 
-class Verdict(StrEnum):
+class Conclusion(StrEnum):
     """Whether a new version is worse than an old one by more than a margin."""
 
     NOT_WORSE = "not-worse"  # significantly above minus the margin
@@ -137,7 +137,7 @@ class Decision:
         The verdict in words.
     """
 
-    verdict: Verdict
+    verdict: Conclusion
     margin: float
     level: float
     low: float
@@ -220,19 +220,19 @@ def decide(difference: PairedDifference, margin: float) -> Decision:
         p_not_worse = max(p_not_worse, skewed.p_above(-margin))
         below, above = skewed.limits(SIGNIFICANCE)
         low, high = min(low, below), max(high, above)
-    verdict = Verdict.UNDECIDED
+    verdict = Conclusion.UNDECIDED
     if difference.patients >= LEAST_PATIENTS and p_worse < SIGNIFICANCE:
-        verdict = Verdict.WORSE
+        verdict = Conclusion.WORSE
     elif difference.patients >= LEAST_PATIENTS and p_not_worse < SIGNIFICANCE:
-        verdict = Verdict.NOT_WORSE
+        verdict = Conclusion.NOT_WORSE
     gain = difference.interval.mean
     if not difference.higher_is_better:
         low, high, gain = -high, -low, -gain
     needed = patients_needed(gain + margin, _sd(difference.differences), tail=SIGNIFICANCE)
     reason = _reason(difference, verdict, margin, needed)
     if difference.patients and (one_sided := _one_sided(difference.figures)):
-        reason += f"{', but' if verdict is Verdict.NOT_WORSE else ';'} {one_sided}"
-        verdict = Verdict.WORSE if verdict is Verdict.WORSE else Verdict.UNDECIDED
+        reason += f"{', but' if verdict is Conclusion.NOT_WORSE else ';'} {one_sided}"
+        verdict = Conclusion.WORSE if verdict is Conclusion.WORSE else Conclusion.UNDECIDED
     return Decision(
         verdict=verdict,
         margin=margin,
@@ -274,7 +274,7 @@ def decision_record(decision: Decision) -> dict[str, Any]:
 
 
 def _reason(
-    difference: PairedDifference, verdict: Verdict, margin: float, needed: int | None
+    difference: PairedDifference, verdict: Conclusion, margin: float, needed: int | None
 ) -> str:
     unit = difference.figures.unit
     if difference.patients == 0:
@@ -283,9 +283,9 @@ def _reason(
         return _too_few(difference.patients, needed, unit)
     allowed = f"by more than {margin:g}" if margin else "at all"
     over = f"{difference.patients} {unit}s"
-    if verdict is Verdict.WORSE:
+    if verdict is Conclusion.WORSE:
         return f"worse {allowed}, over {over}"
-    if verdict is Verdict.NOT_WORSE:
+    if verdict is Conclusion.NOT_WORSE:
         return f"not worse {allowed}, over {over}"
     more = (
         f"; about {needed} would be needed for the observed difference"

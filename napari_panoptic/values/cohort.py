@@ -279,7 +279,7 @@ class Axes(StrEnum):
     SWAPPED = "swapped"  # the other way round: x and y, or rows and columns, are exchanged
 
 
-class Objects(StrEnum):
+class MaskObjects(StrEnum):
     """What the objects of a mask of pixels are."""
 
     NUMBERS = "numbers"  # the pixels of one number, wherever they lie
@@ -317,7 +317,7 @@ class OutlineRules:
         Whether outlines count from the bounds of their slide, as QuPath does: that is
         then their offset in each region.
     objects
-        None for `Objects.NUMBERS`.
+        None for `MaskObjects.NUMBERS`.
     score
         The name of the measurement, property or column that is the score of
         an object; None if the cohort does not say: well-known names are used,
@@ -331,7 +331,7 @@ class OutlineRules:
     axes: Axes | None = None
     scale: float | None = None
     offset_xy: tuple[float, float] | None = None
-    objects: Objects | None = None
+    objects: MaskObjects | None = None
     score: str | None = None
     crowds: Crowds | None = None
     from_bounds: bool | None = None

@@ -17,7 +17,7 @@ from qtpy.compat import isalive
 from qtpy.QtCore import QCoreApplication, QEventLoop, QThreadPool
 
 from napari_panoptic.common.errors import PanopticError, checked_name
-from napari_panoptic.live.read_ahead import ReadAhead, Wanted
+from napari_panoptic.live.read_ahead import ReadAhead, ReadAheadSettings
 from napari_panoptic.live.session import Session
 from napari_panoptic.values.cohort import Cohort, Task
 from napari_panoptic.viewer.desk.nuclei import Desk, desk_of
@@ -132,7 +132,7 @@ def _being_read(cohort: Cohort, region: str | None) -> ReadAhead:
     session, ahead = Session(cohort), ReadAhead(cohort)
     first = region or next((at.name for at in cohort.regions), None)
     if first is not None:
-        wanted = Wanted(session.settings, session.source, session.team, no_others=True)
+        wanted = ReadAheadSettings(session.settings, session.source, session.team, no_others=True)
         ahead.want("", [first], wanted)
     return ahead
 

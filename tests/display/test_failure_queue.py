@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from napari_panoptic.display.failure_queue import FailureQueue, Stop, Stops
+from napari_panoptic.display.failure_queue import FailureQueue, QueueStop, Stops
 from napari_panoptic.values.vocabulary import SIDES, Side
 
 objects = st.tuples(st.integers(0, 4), st.sampled_from(range(2)), st.integers(1, 50))
@@ -20,7 +20,7 @@ def stops_of(order):
 
 
 def stop_of(at):
-    return Stop(at[0], SIDES[at[1]], at[2])
+    return QueueStop(at[0], SIDES[at[1]], at[2])
 
 
 def walked(queue, stops, step=1, **choices):
@@ -64,7 +64,7 @@ def test_edits_that_remove_objects_skip_and_repeat_nothing(order, data):
     assert ahead == [stop_of(at) for at in kept if stop_of(at) not in seen]
     if steps:
         behind = FailureQueue()
-        assert behind.stand_at(seen[-1], stops)
+        assert behind.go_to(seen[-1], stops)
         expected = [stop_of(at) for at in kept if stop_of(at) in seen[:-1]]
         assert walked(behind, stops_of(kept), -1) == expected[::-1]
 
@@ -82,31 +82,31 @@ def test_at_the_end_it_stays_and_returns_nothing():
     stops, queue = stops_of([(0, 0, 1), (0, 0, 2)]), FailureQueue()
     walked(queue, stops)
     assert queue.step(stops, 1) is None
-    assert queue.stop == Stop(0, Side.REFERENCE, 2)
-    assert queue.step(stops, -1) == Stop(0, Side.REFERENCE, 1)
+    assert queue.stop == QueueStop(0, Side.REFERENCE, 2)
+    assert queue.step(stops, -1) == QueueStop(0, Side.REFERENCE, 1)
     assert queue.step(stops, -1) is None
 
 
 def test_the_first_step_begins_in_the_region_that_is_shown():
     stops = stops_of([(0, 0, 1), (1, 0, 5), (1, 1, 6), (3, 0, 9)])
-    assert FailureQueue().step(stops, 1, start=1) == Stop(1, Side.REFERENCE, 5)
-    assert FailureQueue().step(stops, -1, start=1) == Stop(1, Side.PREDICTION, 6)
-    assert FailureQueue().step(stops, 1, start=2) == Stop(3, Side.REFERENCE, 9)
-    assert FailureQueue().step(stops, -1, start=2) == Stop(1, Side.PREDICTION, 6)
+    assert FailureQueue().step(stops, 1, start=1) == QueueStop(1, Side.REFERENCE, 5)
+    assert FailureQueue().step(stops, -1, start=1) == QueueStop(1, Side.PREDICTION, 6)
+    assert FailureQueue().step(stops, 1, start=2) == QueueStop(3, Side.REFERENCE, 9)
+    assert FailureQueue().step(stops, -1, start=2) == QueueStop(1, Side.PREDICTION, 6)
 
 
 def test_a_region_that_is_not_known_yet_is_a_stop_and_left_once_it_is_known():
     first = Stops.of_region(0, np.array([0, 1]), np.array([4, 4]))
     queue = FailureQueue()
     before = Stops.joined([first, Stops.unknown(1), Stops.unknown(2)])
-    assert walked(queue, before)[-2:] == [Stop(1), Stop(2)]
-    queue.leave()
+    assert walked(queue, before)[-2:] == [QueueStop(1), QueueStop(2)]
+    queue.reset()
     for _ in range(3):
         queue.step(before, 1)
     known = Stops.of_region(1, np.array([0]), np.array([7]))
     after = Stops.joined([first, known, Stops.unknown(2)])
-    assert queue.step(after, 1) == Stop(1, Side.REFERENCE, 7)
-    assert queue.step(after, 1) == Stop(2)
+    assert queue.step(after, 1) == QueueStop(1, Side.REFERENCE, 7)
+    assert queue.step(after, 1) == QueueStop(2)
     empty = Stops.joined([first, known])
     assert queue.step(empty, 1) is None
 
@@ -114,10 +114,10 @@ def test_a_region_that_is_not_known_yet_is_a_stop_and_left_once_it_is_known():
 def test_the_user_may_go_elsewhere_but_only_within_the_queue():
     stops, queue = stops_of([(0, 0, 1), (0, 0, 2), (0, 0, 3)]), FailureQueue()
     queue.step(stops, 1)
-    assert not queue.stand_at(Stop(0, Side.PREDICTION, 2), stops)
-    assert queue.step(stops, 1) == Stop(0, Side.REFERENCE, 2)
-    assert queue.stand_at(Stop(0, Side.REFERENCE, 1), stops)
-    assert queue.step(stops, 1) == Stop(0, Side.REFERENCE, 2)
+    assert not queue.go_to(QueueStop(0, Side.PREDICTION, 2), stops)
+    assert queue.step(stops, 1) == QueueStop(0, Side.REFERENCE, 2)
+    assert queue.go_to(QueueStop(0, Side.REFERENCE, 1), stops)
+    assert queue.step(stops, 1) == QueueStop(0, Side.REFERENCE, 2)
 
 
 @UNTIMED
@@ -127,7 +127,7 @@ def test_around_the_end_the_next_wanted_one_follows(order, step, data):
     wanted = np.array(data.draw(st.lists(st.booleans(), min_size=len(order), max_size=len(order))))
     if order:
         here = data.draw(st.integers(0, len(order) - 1))
-        queue.stand_at(stop_of(order[here]), stops)
+        queue.go_to(stop_of(order[here]), stops)
         others = [order[(here + step * k) % len(order)] for k in range(1, len(order))]
     else:
         others = []

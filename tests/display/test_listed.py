@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from napari_panoptic.display.listed import DIMMED_ALPHA, Listed, Others
+from napari_panoptic.display.listed import DIMMED_ALPHA, ListedObjects, Others
 from napari_panoptic.display.object_rows import ObjectFilter, ObjectRows
 from napari_panoptic.display.styles import status_lut
 from napari_panoptic.values.vocabulary import Side
@@ -12,7 +12,7 @@ def listed(wanted, others):
     outcomes = four_fates().outcomes
     rows = ObjectRows.from_outcomes(outcomes)
     order = np.flatnonzero(rows.let_through(wanted))
-    return Listed.from_order(rows, order, outcomes, others)
+    return ListedObjects.from_order(rows, order, outcomes, others)
 
 
 def test_partners_stand_out_with_the_listed_objects():

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.display import slide_layers, styles
 from napari_panoptic.display.decoded_windows import DecodedWindows
-from napari_panoptic.display.listed import Listed, Others
+from napari_panoptic.display.listed import ListedObjects, Others
 from napari_panoptic.display.object_layers import HATCH_RIM_PX, emphasis, hatching
 from napari_panoptic.display.slide_layers import (
     CLASSES,
@@ -196,7 +196,8 @@ def test_objects_that_are_not_listed_step_back(pair: LabelPair, outcomes: Outcom
     ids = outcomes.reference.ids[::2]
     plain = drawn.codes(ColourBy.STATUS, None)
     listed = {
-        others: Listed({Side.REFERENCE: ids, Side.PREDICTION: ids}, others) for others in Others
+        others: ListedObjects({Side.REFERENCE: ids, Side.PREDICTION: ids}, others)
+        for others in Others
     }
     np.testing.assert_array_equal(drawn.codes(ColourBy.STATUS, listed[Others.SHOWN]), plain)
     dimmed = drawn.codes(ColourBy.STATUS, listed[Others.DIMMED])

@@ -43,7 +43,7 @@ from napari_panoptic.report.plots import embed
 from napari_panoptic.review.identity import Fingerprint, Subject
 from napari_panoptic.review.plan.design import draw, extend
 from napari_panoptic.review.plan.store import PlannedReview
-from napari_panoptic.review.plan.units import Kind, population
+from napari_panoptic.review.plan.units import ItemKind, population
 from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.values.cohort import MONUSAC_CLASSES
 from napari_panoptic.values.labels import LabelImage
@@ -221,7 +221,7 @@ class Planning(Victim):
                 tell(item)
 
     def _verdict(self, item: int) -> tuple[Verdict, int | None]:
-        is_tile = bool(self._plans[-1].units.is_kind(Kind.BACKGROUND)[item - 1])
+        is_tile = bool(self._plans[-1].units.is_kind(ItemKind.BACKGROUND)[item - 1])
         return list(Verdict)[item % 3], item % 5 if is_tile else None
 
     def look(self, told: list[int], *, is_done: bool) -> None:  # noqa: ARG002

@@ -20,7 +20,7 @@ import pytest
 from napari_panoptic.cli.main import main
 from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.io.files.locking import InUseError, held_alone
+from napari_panoptic.io.files.locking import InUseError, exclusive_lock
 from napari_panoptic.io.formats.polygons.geojson_writer import UnwritableFileError
 from napari_panoptic.io.formats.saving import write_objects
 from napari_panoptic.questions.cohort_report import ReportRequest, cohort_report
@@ -252,8 +252,8 @@ def test_a_file_that_becomes_another_one_during_a_report_is_told(cohort: Path) -
 HOLD = """
 import sys, time
 from pathlib import Path
-from napari_panoptic.io.files.locking import held_alone
-with held_alone(Path(sys.argv[1]), "an evaluation", "choose another --output"):
+from napari_panoptic.io.files.locking import exclusive_lock
+with exclusive_lock(Path(sys.argv[1]), "an evaluation", "choose another --output"):
     print("held", flush=True)
     time.sleep(60)
 """
@@ -312,7 +312,7 @@ def test_of_many_that_want_the_same_lock_one_has_it_at_a_time(tmp_path: Path) ->
                 end = time.monotonic() + 0.5
                 while time.monotonic() < end:
                     try:
-                        with held_alone(lock, "it", "wait"):
+                        with exclusive_lock(lock, "it", "wait"):
                             inside.mkdir()  # fails where somebody else is inside
                             inside.rmdir()
                     except InUseError:

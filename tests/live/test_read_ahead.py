@@ -16,7 +16,7 @@ import pytest
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.live import read_ahead
-from napari_panoptic.live.read_ahead import ReadAhead, Wanted, stamps_of
+from napari_panoptic.live.read_ahead import ReadAhead, ReadAheadSettings, stamps_of
 from napari_panoptic.live.snapshots import RegionSnapshot, load_in_steps, load_region
 from napari_panoptic.values.cohort import Cohort, MaskFiles, Source
 from napari_panoptic.values.settings import EvaluationSettings
@@ -24,7 +24,7 @@ from tests.support.small_cohort import REGIONS, mask_path, write_cohort
 
 NAMES = [region.name for region in REGIONS]
 DEFAULT = EvaluationSettings()
-WANTED = Wanted(DEFAULT, None, "alpha")
+WANTED = ReadAheadSettings(DEFAULT, None, "alpha")
 
 
 @pytest.fixture

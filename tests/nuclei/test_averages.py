@@ -44,7 +44,7 @@ def random_regions(seed: int) -> list[RegionCounts]:
             for t in tp
         ]
         patient = f"p{k % 3}"
-        found.append(RegionCounts(f"r{k}", patient, "lung" if k % 3 else "kidney", counts(*rows)))
+        found.append(RegionCounts(f"r{k}", patient, counts(*rows), "lung" if k % 3 else "kidney"))
     return found
 
 
@@ -102,8 +102,8 @@ def test_a_choice_can_turn_the_ranking_round() -> None:
         counts((1, 0, 0, 0.9), nothing, nothing),
     )
     regions = {
-        "a": [RegionCounts("r1", "p", "", large), RegionCounts("r2", "p", "", small)],
-        "b": [RegionCounts("r1", "p", "", poor), RegionCounts("r2", "p", "", perfect)],
+        "a": [RegionCounts("r1", "p", large), RegionCounts("r2", "p", small)],
+        "b": [RegionCounts("r1", "p", poor), RegionCounts("r2", "p", perfect)],
     }
     table = aggregation_table(regions, CLASSES)
     assert table.ranks["a", Unit.REGION, ClassMean.PRESENT] == 2
@@ -112,9 +112,7 @@ def test_a_choice_can_turn_the_ranking_round() -> None:
 
 
 def test_a_class_that_nobody_has() -> None:
-    regions = {
-        "a": [RegionCounts("r", "p", "", counts((1, 0, 0, 0.8), (0, 0, 0, 0), (0, 0, 0, 0)))]
-    }
+    regions = {"a": [RegionCounts("r", "p", counts((1, 0, 0, 0.8), (0, 0, 0, 0), (0, 0, 0, 0)))]}
     table: AggregationTable = aggregation_table(regions, CLASSES)
     means = {mean: table.aggregates["a", Unit.PATIENT, mean].spread.mean for mean in ClassMean}
     assert means[ClassMean.PRESENT] == means[ClassMean.WEIGHTED] == pytest.approx(0.8)

@@ -11,8 +11,8 @@ from napari_panoptic.nuclei.challenge import (
     team_score,
 )
 from napari_panoptic.nuclei.protocols import (
+    ChallengeRegion,
     Reason,
-    ScoredRegion,
     alignments,
     challenge_versions,
     differences,
@@ -30,17 +30,17 @@ from tests.nuclei.test_challenge import CLASSES, SETTINGS, random_masks
 AS_RUN: frozenset[Correction] = frozenset()
 
 
-def scored(rng: np.random.Generator, patient: str, region: str) -> ScoredRegion:
+def scored(rng: np.random.Generator, patient: str, region: str) -> ChallengeRegion:
     shape = (14, 18)
     pair = LabelPair(
         LabelImage.from_class_masks(random_masks(rng, shape, restart=False), CLASSES, shape),
         LabelImage.from_class_masks(random_masks(rng, shape, restart=True), CLASSES, shape),
         None,
     )
-    return ScoredRegion(patient, region, evaluate_challenge(pair, SETTINGS).scores)
+    return ChallengeRegion(patient, region, evaluate_challenge(pair, SETTINGS).scores)
 
 
-def team(seed: int) -> list[ScoredRegion]:
+def team(seed: int) -> list[ChallengeRegion]:
     rng = np.random.default_rng(seed)
     return [scored(rng, "abb"[k % 3], f"r{k}") for k in range(6)]
 
@@ -118,8 +118,8 @@ def test_a_region_with_nothing_left_has_its_share() -> None:
         evaluate_challenge(LabelPair(labels, labels, area), SETTINGS).scores
         for area in (None, np.ones(shape, bool))
     )
-    regions = [ScoredRegion("a", "whole", whole), ScoredRegion("a", "cut", cut)]
-    regions.append(ScoredRegion("b", "alone", cut))
+    regions = [ChallengeRegion("a", "whole", whole), ChallengeRegion("a", "cut", cut)]
+    regions.append(ChallengeRegion("b", "alone", cut))
     found = differences(regions, AS_RUN, frozenset({Correction.PER_PATIENT}))
     shares = {d.region: d.share for d in found}
     assert shares == {"whole": (1 / 3, 0.5), "cut": (1 / 3, 0.0), "alone": (1 / 3, 0.5)}

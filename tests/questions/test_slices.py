@@ -18,7 +18,7 @@ from benchmarks.failure_slices import null_cohort, planted_cohort
 from napari_panoptic.common.errors import SettingsError
 from napari_panoptic.common.progress import Progress, StoppedError
 from napari_panoptic.questions.slice_conditions import (
-    Condition,
+    SliceCondition,
     condition_words,
     conditions_on,
     rounded_threshold,
@@ -44,10 +44,10 @@ def slow_z(inside: pd.Series, fails: pd.Series, patients: pd.Series) -> float:
 
 def all_slices(
     covariates: Covariates, limits: Limits
-) -> dict[tuple[Condition, ...], NDArray[np.bool_]]:
+) -> dict[tuple[SliceCondition, ...], NDArray[np.bool_]]:
     """Every slice within the limits of size -> its objects."""
     alone = {name: conditions_on(name, values) for name, values in covariates.items()}
-    slices: dict[tuple[Condition, ...], NDArray[np.bool_]] = {
+    slices: dict[tuple[SliceCondition, ...], NDArray[np.bool_]] = {
         (c,): c.holds(covariates[c.covariate]) for own in alone.values() for c in own
     }
     for one, other in combinations(covariates, 2):
@@ -174,7 +174,7 @@ def test_slices_that_fail_less_are_not_listed() -> None:
     fails = failing_where(np.where(x < 0.2, 0.0, 0.3))
     found = search_slices({"x": x}, fails, np.zeros(2000), permutations=99)
     assert all(own.rate > own.rate_elsewhere for own in found.slices)
-    assert not any(own.conditions == (Condition("x", high=0.2),) for own in found.slices)
+    assert not any(own.conditions == (SliceCondition("x", high=0.2),) for own in found.slices)
 
 
 def test_values_of_whole_patients_are_compared_within_patients_only() -> None:
@@ -303,40 +303,40 @@ def test_curves_count_every_object_once_and_have_bands() -> None:
     [
         (
             (
-                Condition("class", value="Lymphocyte"),
-                Condition("area_px", high=80.0),
-                Condition("touching", value="yes"),
+                SliceCondition("class", value="Lymphocyte"),
+                SliceCondition("area_px", high=80.0),
+                SliceCondition("touching", value="yes"),
             ),
             Side.REFERENCE,
             "Lymphocytes under 80 px touching a neighbour",
         ),
-        ((Condition("class", value="Epithelial"),), Side.REFERENCE, "Epithelial nuclei"),
-        ((Condition("class", value="dead"),), Side.PREDICTION, "dead predictions"),
+        ((SliceCondition("class", value="Epithelial"),), Side.REFERENCE, "Epithelial nuclei"),
+        ((SliceCondition("class", value="dead"),), Side.PREDICTION, "dead predictions"),
         (
-            (Condition("solidity", low=0.9), Condition("eosin_od", high=0.25)),
+            (SliceCondition("solidity", low=0.9), SliceCondition("eosin_od", high=0.25)),
             Side.PREDICTION,
             "Predictions with solidity of 0.9 or more and with eosin OD under 0.25",
         ),
         (
-            (Condition("area_um", low=12.5), Condition("frame_distance_um", high=3.0)),
+            (SliceCondition("area_um", low=12.5), SliceCondition("frame_distance_um", high=3.0)),
             Side.REFERENCE,
             "Nuclei of 12.5 µm² or more and less than 3 µm from the frame",
         ),
-        ((Condition("organ", value="kidney"),), Side.REFERENCE, "Nuclei with organ kidney"),
+        ((SliceCondition("organ", value="kidney"),), Side.REFERENCE, "Nuclei with organ kidney"),
         (
-            (Condition("my_score", low=1.0, high=2.0),),
+            (SliceCondition("my_score", low=1.0, high=2.0),),
             Side.REFERENCE,
             "Nuclei with my score from 1 to under 2",
         ),
     ],
 )
 def test_slices_are_described_in_words(
-    conditions: tuple[Condition, ...], side: Side, words: str
+    conditions: tuple[SliceCondition, ...], side: Side, words: str
 ) -> None:
     assert slice_words(conditions, side) == words
 
 
 def test_every_built_in_covariate_has_words_for_both_ends() -> None:
     for name in ("area_px", "local_density_px", "neighbour_distance_px", "haematoxylin_od"):
-        for condition in (Condition(name, high=5.0), Condition(name, low=5.0)):
+        for condition in (SliceCondition(name, high=5.0), SliceCondition(name, low=5.0)):
             assert "5" in condition_words(condition)

@@ -9,8 +9,8 @@ from scipy import stats
 from benchmarks.version_gate import differences_at, verdict_at
 from napari_panoptic.statistics.bootstrap import mean_interval
 from napari_panoptic.statistics.differences import (
+    Conclusion,
     PairedDifference,
-    Verdict,
     decide,
     difference_record,
     paired_differences,
@@ -65,14 +65,14 @@ def test_undefined_figures_are_left_out_and_named() -> None:
     (nothing,) = paired_differences({"pq": ([NAN], [0.5])}, ["P1"], resamples=50)
     assert math.isnan(nothing.p)
     decision = decide(nothing, 0.01)
-    assert decision.verdict is Verdict.UNDECIDED
+    assert decision.verdict is Conclusion.UNDECIDED
     assert decision.reason == "no patient has a figure of both versions"
 
 
 def test_a_patient_with_a_figure_of_one_version_only_does_not_pass() -> None:
     names = [f"P{n}" for n in range(10)]
     better, worse = np.full(10, 0.9), np.full(10, 0.1)
-    for new, verdict in ((better, Verdict.UNDECIDED), (worse, Verdict.WORSE)):
+    for new, verdict in ((better, Conclusion.UNDECIDED), (worse, Conclusion.WORSE)):
         old, new = np.full(10, 0.5), new.copy()
         old[3] = new[5] = new[6] = NAN
         (found,) = paired_differences({"sq": (old, new)}, names, resamples=50)
@@ -86,16 +86,16 @@ def test_a_patient_with_a_figure_of_one_version_only_does_not_pass() -> None:
     (both,) = paired_differences(
         {"sq": ([0.5] * 9 + [NAN], [0.9] * 9 + [NAN])}, names, resamples=50
     )
-    assert decide(both, 0.01).verdict is Verdict.NOT_WORSE
+    assert decide(both, 0.01).verdict is Conclusion.NOT_WORSE
 
 
 def test_verdicts() -> None:
     worse = [-0.02, -0.03, -0.025, -0.04, -0.02, -0.03]
-    assert decide(difference_of(worse), 0.01).verdict is Verdict.WORSE
-    assert decide(difference_of(worse), 0.1).verdict is Verdict.NOT_WORSE
-    assert decide(difference_of(worse), 0.025).verdict is Verdict.UNDECIDED
-    assert decide(difference_of([0.0] * 6), 0.01).verdict is Verdict.NOT_WORSE
-    assert decide(difference_of([0.0] * 6), 0.0).verdict is Verdict.UNDECIDED
+    assert decide(difference_of(worse), 0.01).verdict is Conclusion.WORSE
+    assert decide(difference_of(worse), 0.1).verdict is Conclusion.NOT_WORSE
+    assert decide(difference_of(worse), 0.025).verdict is Conclusion.UNDECIDED
+    assert decide(difference_of([0.0] * 6), 0.01).verdict is Conclusion.NOT_WORSE
+    assert decide(difference_of([0.0] * 6), 0.0).verdict is Conclusion.UNDECIDED
     with pytest.raises(ValueError, match="margin"):
         decide(difference_of(worse), -0.1)
 
@@ -103,11 +103,11 @@ def test_verdicts() -> None:
 def test_of_distances_lower_ones_are_better() -> None:
     up = [2.0, 3.0, 2.5, 4.0, 2.0, 3.0]
     decision = decide(difference_of(up, lower_is_better=True), 1.0)
-    assert decision.verdict is Verdict.WORSE
+    assert decision.verdict is Conclusion.WORSE
     assert decision.low > 1.0
-    assert decide(difference_of(up), 1.0).verdict is Verdict.NOT_WORSE
+    assert decide(difference_of(up), 1.0).verdict is Conclusion.NOT_WORSE
     down = decide(difference_of([-one for one in up], lower_is_better=True), 1.0)
-    assert down.verdict is Verdict.NOT_WORSE
+    assert down.verdict is Conclusion.NOT_WORSE
     assert (down.low, down.high) == pytest.approx((-decision.high, -decision.low))
 
 
@@ -115,9 +115,9 @@ def test_of_distances_lower_ones_are_better() -> None:
 def test_limits_do_not_contradict_the_verdict(seed: int) -> None:
     rng = np.random.default_rng(seed)
     decision = decide(difference_of(rng.normal(-0.01, 0.02, 8)), 0.01)
-    if decision.verdict is Verdict.NOT_WORSE:
+    if decision.verdict is Conclusion.NOT_WORSE:
         assert decision.low > -0.01
-    elif decision.verdict is Verdict.WORSE:
+    elif decision.verdict is Conclusion.WORSE:
         assert decision.high < -0.01
     else:
         assert decision.low <= -0.01 <= decision.high
@@ -126,7 +126,7 @@ def test_limits_do_not_contradict_the_verdict(seed: int) -> None:
 def test_fewer_than_six_patients_never_decide() -> None:
     found = difference_of([-0.2, -0.21, -0.22, -0.2, -0.19])
     decision = decide(found, 0.01)
-    assert decision.verdict is Verdict.UNDECIDED
+    assert decision.verdict is Conclusion.UNDECIDED
     assert decision.p_worse < 0.05
     assert decision.reason == "cannot be decided with 5 patients: at least 6 are needed"
     spread = difference_of([-0.2, 0.25, -0.22, 0.1, -0.19])
@@ -148,7 +148,7 @@ def test_errors_on_cohorts_without_a_difference() -> None:
         names = [str(n) for n in range(patients)]
         (found,) = paired_differences({"f1": (old, new)}, names, resamples=2)
         significant += found.p < 0.05
-        worse += decide(found, 0.0).verdict is Verdict.WORSE
+        worse += decide(found, 0.0).verdict is Conclusion.WORSE
     least, most = stats.binom.interval(0.999, cohorts, 0.05)
     assert least <= significant <= most
     assert least <= worse <= most
@@ -159,5 +159,5 @@ def test_errors_where_a_few_patients_lose_much() -> None:
     cohorts, margin = 200, 0.02
     rng = np.random.default_rng(20)
     drawn = differences_at(margin, "exponential", rng, (cohorts, 12))
-    passed = sum(verdict_at(margin, own) is Verdict.NOT_WORSE for own in drawn)
+    passed = sum(verdict_at(margin, own) is Conclusion.NOT_WORSE for own in drawn)
     assert passed <= stats.binom.ppf(0.95, cohorts, 0.07)

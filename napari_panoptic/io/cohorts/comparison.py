@@ -53,7 +53,7 @@ class Labels:
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class LabelsComparison:
     """An annotation and predictions of one image, as arrays.
 
     Parameters
@@ -329,7 +329,7 @@ class PointsComparison:
     mpp_xy
         Micrometres per pixel.
     image, image_limits, name, region
-        As in `Comparison`; without an image a black one is written.
+        As in `LabelsComparison`; without an image a black one is written.
     shape
         Height and width in px, where there is no image.
     """
@@ -344,7 +344,7 @@ class PointsComparison:
     region: str = field(default=PAIR)
 
     def write(self, folder: Path) -> Path:
-        """Write all of it as a cohort of detections, otherwise as `Comparison.write`."""
+        """Write all of it as a cohort of detections, otherwise as `LabelsComparison.write`."""
         return _written(folder, self._write_files)
 
     def _write_files(self, folder: Path) -> None:

@@ -23,8 +23,8 @@ from napari_panoptic.values.cohort import (
     Axes,
     ClassScheme,
     Crowds,
+    MaskObjects,
     Multipolygons,
-    Objects,
     OutlineRules,
     Source,
     Vertices,
@@ -346,7 +346,7 @@ _RULES: Mapping[str, schema.Reader] = {
     "crowds": schema.word(Crowds),
     "score": schema.text,
     "axes": schema.word(Axes),
-    "objects": schema.word(Objects),
+    "objects": schema.word(MaskObjects),
     "scale": schema.number(LEAST_SCALE, 1 / LEAST_SCALE),
     "offset": _offset,
 }

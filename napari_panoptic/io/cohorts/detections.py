@@ -23,8 +23,8 @@ from napari_panoptic.io.cohorts.description import (
     patient_expression,
 )
 from napari_panoptic.io.cohorts.discovery import (
+    FoundRegion,
     Key,
-    Place,
     Search,
     Shelf,
     cohort_name,
@@ -41,7 +41,7 @@ from napari_panoptic.io.cohorts.patterns import (
     missing,
     natural_key,
 )
-from napari_panoptic.io.formats.format import Item
+from napari_panoptic.io.formats.format import FileItem
 from napari_panoptic.io.formats.points import boxes
 from napari_panoptic.io.formats.points.grand_challenge import is_point_list
 from napari_panoptic.values.cohort import Team
@@ -308,7 +308,7 @@ class _Discovery(Search):
 
         return self._collect(patterns, self._frames_in, class_of, shared=True)
 
-    def _frames_in(self, match: Match) -> Iterator[Item]:
+    def _frames_in(self, match: Match) -> Iterator[FileItem]:
         """List the frames of a file; a JSON names many, unless its pattern names one."""
         region, patient, team = (match.fields.get(key) for key in ("region", "patient", "team"))
         names: tuple[str, ...] = ()
@@ -329,9 +329,9 @@ class _Discovery(Search):
             finding = Finding(FindingKind.UNREADABLE, message, match.path, team=team)
             self._in_files[match.path] = (finding,)
         for name in names if region is None else (region,):
-            yield Item(name, "", patient)
+            yield FileItem(name, "", patient)
 
-    def _frame(self, place: Place, images: Shelf, references: Shelf) -> Frame:
+    def _frame(self, place: FoundRegion, images: Shelf, references: Shelf) -> Frame:
         return Frame(
             place.name,
             place.patient,

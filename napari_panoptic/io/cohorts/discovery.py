@@ -25,7 +25,7 @@ from napari_panoptic.io.cohorts.patterns import (
     outside_findings,
 )
 from napari_panoptic.io.formats.class_numbers import TYPE_INFO
-from napari_panoptic.io.formats.format import Item
+from napari_panoptic.io.formats.format import FileItem
 
 
 @contextmanager
@@ -85,10 +85,10 @@ class TeamNames:
 
     def findings(self) -> Iterator[Finding]:
         """Report names that differ in case only at one place, as two teams or copies may."""
-        told: set[str] = set()
+        reported: set[str] = set()
         for (key, _), paths in self._spelt.items():
-            if len(paths) > 1 and key not in told:
-                told.add(key)
+            if len(paths) > 1 and key not in reported:
+                reported.add(key)
                 message = (
                     f"the names {english_list(list(paths))} differ in case only and are taken for "
                     f"one team, '{self._names[key]}': of two files for a region one is read. "
@@ -131,7 +131,7 @@ Key = tuple[str, str | None]
 
 
 @dataclass
-class Found:
+class FoundFiles:
     """The files of one region, of one team or of the annotation.
 
     Parameters
@@ -169,7 +169,7 @@ class Found:
         """The preferred file of all classes."""
         return self.paths[""][0]
 
-    def put(self, class_name: str, rank: int, match: Match, item: Item) -> bool:
+    def put(self, class_name: str, rank: int, match: Match, item: FileItem) -> bool:
         """Add a file; return whether it is used: all of the first pattern with files are."""
         if self._rank.setdefault(class_name, rank) != rank:
             self.spare.append(match.path)
@@ -185,16 +185,16 @@ class Shelf:
     """What was found, by region and patient; spelling is compared without case."""
 
     def __init__(self) -> None:
-        self._by_region: dict[str, list[Found]] = defaultdict(list)
+        self._by_region: dict[str, list[FoundFiles]] = defaultdict(list)
 
-    def __iter__(self) -> Iterator[Found]:
+    def __iter__(self) -> Iterator[FoundFiles]:
         return chain.from_iterable(self._by_region.values())
 
     def repeats(self, region: str) -> bool:
         """Return whether several patients have a region of this name."""
         return len(self._by_region[region.casefold()]) > 1
 
-    def get(self, region: str, patient: str | None) -> Found | None:
+    def get(self, region: str, patient: str | None) -> FoundFiles | None:
         """Return the files of a region, or None; an unknown patient fits any."""
         for found in self._by_region.get(region.casefold(), []):
             own = found.patient
@@ -207,15 +207,15 @@ class Shelf:
         found = self.get(region, patient)
         return found is not None and any(path in paths for paths in found.paths.values())
 
-    def need(self, region: str, patient: str | None) -> Found:
+    def need(self, region: str, patient: str | None) -> FoundFiles:
         """Return the files of a region, with none yet if the region is new."""
         if (found := self.get(region, patient)) is None:
-            found = Found(region, patient)
+            found = FoundFiles(region, patient)
             self._by_region[region.casefold()].append(found)
         found.patient = found.patient or patient
         return found
 
-    def others(self, keys: Iterable[Key]) -> list[Found]:
+    def others(self, keys: Iterable[Key]) -> list[FoundFiles]:
         """Return the files of regions that have none of these keys."""
         used = {id(self.get(*key)) for key in keys}
         return [found for found in self if id(found) not in used]
@@ -239,7 +239,7 @@ class Search:
     def _collect(
         self,
         patterns: Iterable[Pattern],
-        items: Callable[[Match], Iterable[Item]],
+        items: Callable[[Match], Iterable[FileItem]],
         class_of: Callable[[Match], str | None] = lambda _: "",
         taken: Container[Path] = (),
         *,
@@ -307,7 +307,7 @@ class Search:
 
 
 @dataclass(frozen=True)
-class Place:
+class FoundRegion:
     """A region of a cohort.
 
     Parameters
@@ -325,7 +325,7 @@ class Place:
     key: Key
 
 
-def places_on(shelves: Iterable[Shelf], patient_of: Callable[[str], str]) -> list[Place]:
+def places_on(shelves: Iterable[Shelf], patient_of: Callable[[str], str]) -> list[FoundRegion]:
     """Return every region on some shelves, by patient and name in natural order.
 
     Parameters
@@ -342,5 +342,5 @@ def places_on(shelves: Iterable[Shelf], patient_of: Callable[[str], str]) -> lis
     for found in known:
         patient = found.patient or patient_of(found.region)
         name = f"{patient}_{found.region}" if known.repeats(found.region) else found.region
-        places.append(Place(name, patient, found.key))
+        places.append(FoundRegion(name, patient, found.key))
     return sorted(places, key=lambda place: (natural_key(place.patient), natural_key(place.name)))

@@ -17,7 +17,7 @@ from napari_panoptic.io.cohorts.description import (
     read_description,
 )
 from napari_panoptic.io.cohorts.discovery import (
-    Found,
+    FoundFiles,
     Key,
     Search,
     Shelf,
@@ -48,7 +48,7 @@ from napari_panoptic.io.cohorts.patterns import (
     missing,
     natural_key,
 )
-from napari_panoptic.io.formats.format import Item, ListItems
+from napari_panoptic.io.formats.format import FileItem, ListItems
 from napari_panoptic.io.formats.labels.arrays import array_items
 from napari_panoptic.io.formats.labels.label_images import (
     SIDECAR_SUFFIXES,
@@ -171,7 +171,7 @@ class _Form:
     empty: dict[str, Shelf] = field(default_factory=lambda: defaultdict(Shelf))
     rules: Mapping[str, OutlineRules] = field(default_factory=dict)
 
-    def get(self, team: str, key: Key) -> Found | None:
+    def get(self, team: str, key: Key) -> FoundFiles | None:
         for shelves in (self.filled, self.empty):
             if team in shelves and (found := shelves[team].get(*key)):
                 return found
@@ -253,7 +253,7 @@ class _Discovery(Search):
             prediction_places=_places_of(layout.predictions),
         )
 
-    def _images_in(self, match: Match) -> Iterator[Item]:
+    def _images_in(self, match: Match) -> Iterator[FileItem]:
         """List the images of a file; only an array may hold many."""
         holds_one = "region" in match.fields and not holds_many_images(match.path)
         return self._places(match, None if holds_one else array_items)
@@ -283,14 +283,16 @@ class _Discovery(Search):
         self._findings.extend(_rules_without_team(masks.rules, forms))
         return forms
 
-    def _add_companions(self, found: Found, companions: Callable[[Path], tuple[Path, ...]]) -> None:
+    def _add_companions(
+        self, found: FoundFiles, companions: Callable[[Path], tuple[Path, ...]]
+    ) -> None:
         """Note the files beside a file that decide how it is read."""
         for paths in found.paths.values():
             beside = companions(paths[0]) if paths else ()
             self._note_beside(*beside)
             paths += beside
 
-    def _add_tables_beside(self, found: Found) -> None:
+    def _add_tables_beside(self, found: FoundFiles) -> None:
         """Note the tables of classes beside label images; they decide figures as much as these."""
         for name, paths in found.paths.items():
             for path in list(paths):
@@ -309,14 +311,14 @@ class _Discovery(Search):
         for path in paths:
             self._listing.admits(path)
 
-    def _places(self, match: Match, items: ListItems | None) -> Iterator[Item]:
+    def _places(self, match: Match, items: ListItems | None) -> Iterator[FileItem]:
         """List the regions of a file; that of a file that holds one has no key."""
         region, patient = match.fields.get("region"), match.fields.get("patient")
         if (slide := match.fields.get("slide")) is not None:
             yield from self._patches_of(slide, match, patient)
             return
         if items is None:
-            yield Item(str(region), "", patient)
+            yield FileItem(str(region), "", patient)
             return
         try:
             for item in items(match.path):
@@ -332,11 +334,11 @@ class _Discovery(Search):
                 Finding(FindingKind.UNREADABLE, error.message, path=error.path, team=team)
             )
 
-    def _patches_of(self, slide: str, match: Match, patient: str | None) -> Iterator[Item]:
+    def _patches_of(self, slide: str, match: Match, patient: str | None) -> Iterator[FileItem]:
         """Yield the regions that lie in a slide."""
         names = self._of_slides.get(slide.casefold(), [])
         for name in names:
-            yield Item(name, "", patient)
+            yield FileItem(name, "", patient)
         if not names:
             message = f"no region has a place in the slide '{slide}'; its outlines are not used"
             self._findings.append(Finding(FindingKind.EXTRA, message, path=match.path))
@@ -391,7 +393,7 @@ class _Discovery(Search):
             if (found := form.get(team, key))
         }
 
-    def _mask_files(self, source: Source, found: Found, rules: OutlineRules) -> MaskFiles:
+    def _mask_files(self, source: Source, found: FoundFiles, rules: OutlineRules) -> MaskFiles:
         order = ["", *self._scheme.names, self._scheme.ambiguous]
         names = sorted((name for name in found.paths if found.paths[name]), key=order.index)
         paths = {name: tuple(found.paths[name]) for name in names}

@@ -20,7 +20,7 @@ class InUseError(PanopticError):
 
 
 @contextmanager
-def held_alone(path: Path, what: str, remedy: str) -> Iterator[None]:
+def exclusive_lock(path: Path, what: str, remedy: str) -> Iterator[None]:
     """Keep other programs, on this or other machines, from doing the same at the same time.
 
     Parameters

@@ -209,7 +209,7 @@ Write = Callable[[Path, Objects], tuple[Path, ...]]
 
 
 @dataclass(frozen=True)
-class Item:
+class FileItem:
     """One region of a file that holds many.
 
     Parameters
@@ -233,7 +233,7 @@ class Item:
     is_only: bool = False
 
 
-ListItems = Callable[[Path], Iterable[Item]]
+ListItems = Callable[[Path], Iterable[FileItem]]
 WriteAll = Callable[[Path, int, Iterable[Objects]], tuple[Finding, ...]]
 
 

@@ -61,7 +61,7 @@ from napari_panoptic.io.formats.polygons.polygon_format import outline_format, p
 from napari_panoptic.io.formats.probability_maps import maps_need_whole_regions, with_map_scores
 from napari_panoptic.io.formats.recognise import foreign_tool, source_of
 from napari_panoptic.io.images.slides import probe_image
-from napari_panoptic.values.cohort import ClassScheme, MaskFiles, Objects, Source, Vertices
+from napari_panoptic.values.cohort import ClassScheme, MaskFiles, MaskObjects, Source, Vertices
 from napari_panoptic.values.labels import size_text
 from napari_panoptic.values.settings import Restoration
 
@@ -377,7 +377,7 @@ def load_masks(
             loaded = placed_masks(loaded, files, shape, region=region)
         else:
             loaded = form.load(files, scheme, request)
-    if files.rules.objects is Objects.PIECES and is_mask(files):
+    if files.rules.objects is MaskObjects.PIECES and is_mask(files):
         loaded = in_pieces(loaded)
     is_open = files.rules.objects is None and files.object_paths
     if is_open and is_mask(files) and loaded.restored is None:
@@ -436,7 +436,7 @@ def open_masks(
             region=region,
         )
     check_links(files)
-    is_changed = files.rules.is_placed or files.rules.objects is Objects.PIECES
+    is_changed = files.rules.is_placed or files.rules.objects is MaskObjects.PIECES
     if is_changed and form.outlines is None:
         raise UnreadableFileError(
             f"the region of {size_text(shape)} is too large to be held, and label images are "

@@ -16,7 +16,7 @@ from napari_panoptic.common.text import english_list
 from napari_panoptic.nuclei.challenge import ChallengeEvaluation
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.metrics import Counts
-from napari_panoptic.nuclei.protocols import ScoredRegion
+from napari_panoptic.nuclei.protocols import ChallengeRegion
 from napari_panoptic.nuclei.regions.conditions import Condition, Robustness, robustness
 from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX, TooLargeError, region_size
 from napari_panoptic.nuclei.regions.region import Evaluated, HeldRegion, WindowedRegion
@@ -355,15 +355,15 @@ def cohort_robustness(
     return sums.robustness(neighbours)
 
 
-def scored_regions(results: Iterable[RegionResult]) -> dict[str, list[ScoredRegion]]:
+def scored_regions(results: Iterable[RegionResult]) -> dict[str, list[ChallengeRegion]]:
     """Gather the class scores of results of the challenge's scoring, by team.
 
     From them `napari_panoptic.nuclei.protocols.protocol_table` computes
     every choice of corrections.
     """
-    by_team: dict[str, list[ScoredRegion]] = {}
+    by_team: dict[str, list[ChallengeRegion]] = {}
     for result in results:
         own = by_team.setdefault(result.team, [])
         if result.scores is not None:
-            own.append(ScoredRegion(result.patient, result.region, result.scores))
+            own.append(ChallengeRegion(result.patient, result.region, result.scores))
     return by_team

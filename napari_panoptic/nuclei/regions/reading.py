@@ -70,7 +70,7 @@ class TooLargeError(PanopticError):
 
 
 @dataclass(frozen=True)
-class RegionSize:
+class ImageSize:
     """What is known of a region's image without its pixels.
 
     Parameters
@@ -86,7 +86,7 @@ class RegionSize:
     findings: tuple[Finding, ...]
 
 
-def region_size(cohort: Cohort, region: Region) -> RegionSize:
+def region_size(cohort: Cohort, region: Region) -> ImageSize:
     """Return the size of a region, from its image or else its masks.
 
     Raises
@@ -96,8 +96,8 @@ def region_size(cohort: Cohort, region: Region) -> RegionSize:
     """
     info, findings = _probe(region)
     if info is None:
-        return RegionSize(_shape_from_masks(cohort, region), None, findings)
-    return RegionSize(info.shape, info.mpp, (*findings, *_bounds(cohort, region, info)))
+        return ImageSize(_shape_from_masks(cohort, region), None, findings)
+    return ImageSize(info.shape, info.mpp, (*findings, *_bounds(cohort, region, info)))
 
 
 def _bounds(cohort: Cohort, region: Region, info: ImageInfo) -> tuple[Finding, ...]:

@@ -22,9 +22,9 @@ from napari_panoptic.nuclei.challenge import ChallengeEvaluation, evaluate_chall
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluate, evaluate_again
 from napari_panoptic.nuclei.regions.reading import (
     HELD_UP_TO_PX,
+    ImageSize,
     OpenedMasks,
     ReferenceMasks,
-    RegionSize,
     TooLargeError,
     Way,
     elsewhere,
@@ -435,7 +435,7 @@ class WindowedRegion:
         Its size.
     """
 
-    def __init__(self, cohort: Cohort, region: Region, size: RegionSize) -> None:
+    def __init__(self, cohort: Cohort, region: Region, size: ImageSize) -> None:
         self._cohort, self._region = cohort, region
         self.size = size
         self._stamps: dict[Path, str | None] = {}

@@ -17,6 +17,7 @@ from napari_panoptic.common.findings import Finding
 from napari_panoptic.common.spreadsheets import csv_bytes, inert_cells
 from napari_panoptic.common.text import UNENCODABLE
 from napari_panoptic.io.files.replacing import replaced_when_complete
+from napari_panoptic.nuclei.averages import RegionCounts
 from napari_panoptic.nuclei.challenge import ChallengeEvaluation, ClassScore, challenge_counts
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.matching import NO_PARTNER
@@ -275,23 +276,6 @@ class ObjectsFile:
         return self._temporary.replace(folder / "objects.csv")
 
 
-@dataclass(frozen=True, eq=False)
-class RegionCounts:
-    """The counts of one version in one region.
-
-    Parameters
-    ----------
-    patient, region
-        Names.
-    counts
-        The counts.
-    """
-
-    patient: str
-    region: str
-    counts: Counts
-
-
 def counts_of_rows(objects: pd.DataFrame, class_names: Sequence[str]) -> list[RegionCounts]:
     """Count objects region by region.
 
@@ -308,7 +292,7 @@ def counts_of_rows(objects: pd.DataFrame, class_names: Sequence[str]) -> list[Re
         Regions without objects have none.
     """
     return [
-        RegionCounts(str(place[0]), str(place[1]), count(outcomes_of_rows(own, class_names)))
+        RegionCounts(str(place[1]), str(place[0]), count(outcomes_of_rows(own, class_names)))
         for place, own in objects.groupby(["patient", "region"], sort=False)
     ]
 

@@ -11,8 +11,8 @@ from napari_panoptic.detections.evaluate import DetectionEvaluation, FrameResult
 from napari_panoptic.display.styles import points_text
 from napari_panoptic.report import pictures as point_pictures
 from napari_panoptic.report.columns import (
-    Cell,
-    Column,
+    CellContent,
+    TableColumn,
     number,
     table,
     team_column,
@@ -245,7 +245,7 @@ def _confusion(evaluation: DetectionEvaluation, key: str) -> Html:
         for score, own in zip(SCORES, evaluation.atypia.of(key).confusion.tolist(), strict=True)
     ]
     columns = [
-        Column("", lambda row: Cell(f"true {row['true score']}")),
+        TableColumn("", lambda row: CellContent(f"true {row['true score']}")),
         *(whole(title) for title in titles),
     ]
     caption = fragment("Scores of ", team_label(key, teams), ".")

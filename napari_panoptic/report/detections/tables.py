@@ -16,9 +16,9 @@ from napari_panoptic.detections.pairing import NO_PARTNER, DetectionCounts
 from napari_panoptic.display.styles import points_text
 from napari_panoptic.io.files.fingerprints import file_fingerprints
 from napari_panoptic.report.columns import (
-    Cell,
-    Column,
+    CellContent,
     Record,
+    TableColumn,
     TableSpec,
     bounds,
     name_column,
@@ -42,11 +42,11 @@ def _short(value: float) -> str:
     return count(value) if value == int(value) and value > 1 else ratio(value)
 
 
-def _score(row: Record) -> Cell:
+def _score(row: Record) -> CellContent:
     import pandas as pd
 
     if pd.isna(row["score"]):
-        return Cell(AnswerState.NOT_EVALUATED)
+        return CellContent(AnswerState.NOT_EVALUATED)
     return number_cell(row["score"], count)
 
 
@@ -116,7 +116,7 @@ ATYPIA = TableSpec(
     [
         *_PLACE,
         whole("reference", "true score", about="true score"),
-        Column("score", _score, ("score",), about="empty: not evaluated"),
+        TableColumn("score", _score, ("score",), about="empty: not evaluated"),
         unshown("confidence"),
         number("points", write=points_text),
     ],

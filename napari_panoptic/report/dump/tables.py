@@ -15,9 +15,9 @@ from napari_panoptic import __version__
 from napari_panoptic.common.records import fields_of
 from napari_panoptic.io.tables.challenge_dump import Dump, organ_of
 from napari_panoptic.report.columns import (
-    Cell,
-    Column,
+    CellContent,
     Record,
+    TableColumn,
     TableSpec,
     name_column,
     number,
@@ -62,20 +62,20 @@ def _interval_keys(name: str) -> tuple[str, str, str]:
     return f"{name}_low", f"{name}_high", f"{name}_interval"
 
 
-def _interval(name: str) -> Column:
+def _interval(name: str) -> TableColumn:
     """Return a column of intervals, with their method unless it is the usual one."""
     keys = _interval_keys(name)
 
-    def cell(row: Record) -> Cell:
+    def cell(row: Record) -> CellContent:
         low, high, method = (row[key] for key in keys)
         is_usual = math.isnan(low) or method == IntervalMethod.BCA
-        return Cell(interval(low, high) + ("" if is_usual else f" ({method})"))
+        return CellContent(interval(low, high) + ("" if is_usual else f" ({method})"))
 
-    return Column("interval", cell, keys)
+    return TableColumn("interval", cell, keys)
 
 
-def _regions(row: Record) -> Cell:
-    return Cell(f"{row['regions']} of {row['regions_listed']}")
+def _regions(row: Record) -> CellContent:
+    return CellContent(f"{row['regions']} of {row['regions_listed']}")
 
 
 LEADERBOARD = TableSpec(
@@ -86,7 +86,7 @@ LEADERBOARD = TableSpec(
         name_column("team"),
         number("score", write=lambda score: ratio(score, 4)),
         _interval("score"),
-        Column("regions", _regions, ("regions", "regions_listed")),
+        TableColumn("regions", _regions, ("regions", "regions_listed")),
         unshown("not_submitted", "gaps"),
         whole("patients"),
         unshown("patient_mean", *_interval_keys("patient_mean")),

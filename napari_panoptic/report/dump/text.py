@@ -7,9 +7,9 @@ from typing import Any
 
 from napari_panoptic.common.text import counted, english_list
 from napari_panoptic.report.columns import (
-    Cell,
-    Column,
+    CellContent,
     Record,
+    TableColumn,
     across,
     aligned,
     figure_of,
@@ -75,13 +75,13 @@ def _by_organ(evaluation: DumpEvaluation) -> str:
     """Return a table with a row per organ and class and a column per team, the best first."""
     teams = list(evaluation.scores)
 
-    def regions(row: Record) -> Cell:
-        return Cell(str(max(row["team", team]["regions"] for team in teams)))
+    def regions(row: Record) -> CellContent:
+        return CellContent(str(max(row["team", team]["regions"] for team in teams)))
 
     columns = [
         name_column("organ"),
         name_column("class"),
-        Column("regions", regions),
+        TableColumn("regions", regions),
         *(figure_of(team, ("team", team)) for team in teams),
     ]
     rows = across(by_organ_table(evaluation), ["organ", "class"], "team")

@@ -10,9 +10,9 @@ from napari_panoptic.questions.slices import SliceSearch
 from napari_panoptic.report import pictures as failure_pictures
 from napari_panoptic.report import plots
 from napari_panoptic.report.columns import (
-    Cell,
-    Column,
+    CellContent,
     Record,
+    TableColumn,
     across,
     number,
     stacked,
@@ -54,7 +54,7 @@ def sizes_section(report: CohortReport) -> list[Child]:
     if frame is None:
         return [paragraph("Undefined: size classes need annotated nuclei, found none.")]
     columns = [
-        Column(f"area ({frame['area_unit'].iloc[0]})", _area),
+        TableColumn(f"area ({frame['area_unit'].iloc[0]})", _area),
         team_column(all_teams(report)),
         whole("reference_objects", "nuclei"),
         whole("found"),
@@ -82,8 +82,8 @@ def sizes_section(report: CohortReport) -> list[Child]:
     ]
 
 
-def _area(row: Record) -> Cell:
-    return Cell(area_text(row["area_from"], row["area_below"]), float(row["size"]))
+def _area(row: Record) -> CellContent:
+    return CellContent(area_text(row["area_from"], row["area_below"]), float(row["size"]))
 
 
 def causes_section(report: CohortReport) -> list[Child]:
@@ -93,7 +93,7 @@ def causes_section(report: CohortReport) -> list[Child]:
         return [paragraph("All objects are matched: there are no failures.")]
     teams = all_teams(report)
     columns = [
-        Column("side", _status),
+        TableColumn("side", _status),
         words("cause"),
         *(_share(key, team_label(key, teams)) for key in dict.fromkeys(frame["team"])),
     ]
@@ -108,16 +108,16 @@ def causes_section(report: CohortReport) -> list[Child]:
     ]
 
 
-def _status(row: Record) -> Cell:
-    return Cell("FN" if row["side"] == str(Side.REFERENCE) else "FP")
+def _status(row: Record) -> CellContent:
+    return CellContent("FN" if row["side"] == str(Side.REFERENCE) else "FP")
 
 
-def _share(key: str, title: Html) -> Column:
-    def cell(row: Record) -> Cell:
+def _share(key: str, title: Html) -> TableColumn:
+    def cell(row: Record) -> CellContent:
         own = row["team", key]
-        return Cell(f"{count(own['count'])} ({ratio(own['share'], 2)})", float(own["count"]))
+        return CellContent(f"{count(own['count'])} ({ratio(own['share'], 2)})", float(own["count"]))
 
-    return Column(title, cell)
+    return TableColumn(title, cell)
 
 
 def gallery_section(report: CohortReport, pictures: Sequence[Picture]) -> list[Child]:

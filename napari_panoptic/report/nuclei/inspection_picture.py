@@ -12,7 +12,7 @@ from PIL import Image, ImageDraw
 from napari_panoptic.common.text import visible
 from napari_panoptic.display.palette import STATUS_COLOURS
 from napari_panoptic.inspection.inspect import Inspection
-from napari_panoptic.inspection.looking import SeenSide, probed, seen_region
+from napari_panoptic.inspection.looking import SampledSide, probed, sampled_region
 from napari_panoptic.io.files.replacing import replaced_when_complete
 from napari_panoptic.io.images.slides import SlideImage
 from napari_panoptic.kernels.drawing import outline_pixels
@@ -64,7 +64,7 @@ def inspection_picture(inspection: Inspection) -> InspectionPicture | None:
     name, team = inspection.shown
     region = inspection.cohort.region(name)
     info = probed([region]).get(name)
-    seen = seen_region(inspection.cohort, region, info, [team])
+    seen = sampled_region(inspection.cohort, region, info, [team])
     # The annotation is drawn last, and thinner: equal outlines show both colours.
     sides = (
         (seen.predictions.get(team), PREDICTION_COLOUR, _PREDICTION_WIDTH),
@@ -115,7 +115,7 @@ def save_picture(picture: InspectionPicture, path: Path) -> None:
         page.save(file, "PNG")
 
 
-def _labels(side: SeenSide | None) -> NDArray[np.int32] | None:
+def _labels(side: SampledSide | None) -> NDArray[np.int32] | None:
     return None if side is None or side.masks is None else side.masks.labels.index
 
 

@@ -14,9 +14,9 @@ from napari_panoptic.nuclei.regions.shifts import SHIFTS
 from napari_panoptic.questions.cohort_report import CohortReport, Varied
 from napari_panoptic.report import plots
 from napari_panoptic.report.columns import (
-    Cell,
-    Column,
+    CellContent,
     Record,
+    TableColumn,
     across,
     figure_of,
     name_column,
@@ -61,7 +61,9 @@ _MEAN_WORDS: Mapping[ClassMean, str] = {
 }
 
 
-def _ranked_teams(report: CohortReport, names: Sequence[str], value: str = "pq") -> list[Column]:
+def _ranked_teams(
+    report: CohortReport, names: Sequence[str], value: str = "pq"
+) -> list[TableColumn]:
     """Return a column per team with its figure and rank."""
     teams = all_teams(report)
     return [ranked(team_label(own, teams), ("team", own), value) for own in names]
@@ -71,7 +73,7 @@ def protocols_section(report: CohortReport) -> list[Child]:
     """Show scores and ranks under the challenge's scoring with and without its errors."""
     found, frame = report.protocols, _protocols_frame(report)
 
-    def mean_over(row: Record) -> Cell:
+    def mean_over(row: Record) -> CellContent:
         units = sorted({row["team", team]["units"] for team in found.teams})
         settings = protocol(row["protocol"])
         is_by_patient = (
@@ -79,12 +81,12 @@ def protocols_section(report: CohortReport) -> list[Child]:
             or Correction.PER_PATIENT in settings.corrections
         )
         span = count(units[0]) if len(units) == 1 else f"{units[0]} to {units[-1]}"
-        return Cell(f"{span} {'patients' if is_by_patient else 'regions'}")
+        return CellContent(f"{span} {'patients' if is_by_patient else 'regions'}")
 
     columns = [
         words("protocol"),
         *_ranked_teams(report, found.teams, "score"),
-        Column("mean over", mean_over),
+        TableColumn("mean over", mean_over),
     ]
     caption = (
         "Score (rank) as the challenge computed it, with each of its errors corrected alone, "
@@ -105,18 +107,18 @@ def aggregation_section(report: CohortReport) -> list[Child]:
     """Show how the ranking depends on the way to average."""
     found, frame = report.aggregation, _averages_frame(report)
 
-    def way(row: Record) -> Cell:
+    def way(row: Record) -> CellContent:
         unit, mean = Unit(row["unit"]), ClassMean(row["class_mean"])
-        return Cell(f"{_UNIT_WORDS[unit]}, {_MEAN_WORDS[mean]}")
+        return CellContent(f"{_UNIT_WORDS[unit]}, {_MEAN_WORDS[mean]}")
 
-    def units(row: Record) -> Cell:
+    def units(row: Record) -> CellContent:
         numbers = {row["team", team]["defined"] for team in found.teams}
-        return Cell(english_list([count(n) for n in sorted(numbers)]))
+        return CellContent(english_list([count(n) for n in sorted(numbers)]))
 
     columns = [
-        Column("summed over, and mean of classes", way),
+        TableColumn("summed over, and mean of classes", way),
         *_ranked_teams(report, found.teams),
-        Column("units", units),
+        TableColumn("units", units),
     ]
     rows = across(frame, ["unit", "class_mean"], "team")
     orders = {tuple(found.ranks[team, *way] for team in found.teams) for way in found.ways}

@@ -12,9 +12,9 @@ from napari_panoptic.questions.cohort_slices import CohortSlices
 from napari_panoptic.questions.slice_conditions import BROAD, EXTREMES, slice_words
 from napari_panoptic.questions.slices import Limits, Slice, SliceSearch
 from napari_panoptic.report.columns import (
-    Cell,
-    Column,
+    CellContent,
     Record,
+    TableColumn,
     TableSpec,
     name_column,
     number,
@@ -33,8 +33,8 @@ NOTHING = "nothing stands out"
 CONFIRMED: Mapping[bool | None, str] = {True: "yes", False: "no", None: ""}
 
 
-def _confirmed(row: Record) -> Cell:
-    return Cell(row["confirmed"] or "not tested")
+def _confirmed(row: Record) -> CellContent:
+    return CellContent(row["confirmed"] or "not tested")
 
 
 SLICES = TableSpec(
@@ -47,7 +47,9 @@ SLICES = TableSpec(
         number("rate", "failure rate"),
         number("rate_elsewhere", "elsewhere", about="of all other objects"),
         number("p", "p", lambda value: ratio(value, 3), about="family-wise"),
-        Column("confirmed", _confirmed, ("confirmed",), "in held-out patients: yes, no or empty"),
+        TableColumn(
+            "confirmed", _confirmed, ("confirmed",), "in held-out patients: yes, no or empty"
+        ),
         unshown("rate_expected", about="if the slice failed as its patients do"),
         unshown("z", about="Mantel-Haenszel statistic within patients"),
         unshown("patients", about="number with objects in the slice and elsewhere"),

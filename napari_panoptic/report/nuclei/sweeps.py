@@ -14,9 +14,9 @@ from napari_panoptic.questions.sweep import FLIP_COLUMNS, CohortSweep, SweepStep
 from napari_panoptic.questions.sweep_design import value_text
 from napari_panoptic.questions.version_diff import Change
 from napari_panoptic.report.columns import (
-    Cell,
-    Column,
+    CellContent,
     Record,
+    TableColumn,
     TableSpec,
     bounds,
     name_column,
@@ -321,14 +321,18 @@ def _figures_section(sweep: CohortSweep) -> list[Child]:
     ]
 
 
-def _parameter_column(name: str) -> Column:
+def _parameter_column(name: str) -> TableColumn:
     key = PARAMETER + name
 
-    def cell(row: Record) -> Cell:
+    def cell(row: Record) -> CellContent:
         value = row[key]
-        return Cell(named(value)) if isinstance(value, str) else Cell(value_text(value), value)
+        return (
+            CellContent(named(value))
+            if isinstance(value, str)
+            else CellContent(value_text(value), value)
+        )
 
-    return Column(named(name), cell, (key,))
+    return TableColumn(named(name), cell, (key,))
 
 
 def _causes_section(sweep: CohortSweep) -> list[Child]:

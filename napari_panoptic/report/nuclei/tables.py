@@ -27,9 +27,9 @@ from napari_panoptic.nuclei.regions.cohort_evaluation import (
 )
 from napari_panoptic.nuclei.regions.results import ObjectsFile
 from napari_panoptic.report.columns import (
-    Cell,
-    Column,
+    CellContent,
     Record,
+    TableColumn,
     TableSpec,
     name_column,
     number,
@@ -53,22 +53,24 @@ if TYPE_CHECKING:
 _REGION_FIGURES = ("tp", "fp", "fn", "iou_sum", "pq", "sq", "dq")
 
 
-def _spread(key: str) -> Column:
+def _spread(key: str) -> TableColumn:
     """Return a column of means above standard deviations, and medians if there are any."""
     places = places_of(key)
 
-    def cell(row: Record) -> Cell:
+    def cell(row: Record) -> CellContent:
         mean, sd, median = (float(row[f"{key}_{part}"]) for part in ("mean", "sd", "median"))
         spread = "" if math.isnan(sd) else f"±\N{NO-BREAK SPACE}{ratio(sd, places)}"
         below = element("span", spread, class_="rank")
         lowest = element("span", f"({ratio(median, places)})", class_="rank")
         line_break = element("br")
-        return Cell(fragment(ratio(mean, places), line_break, below, line_break, lowest), mean)
+        return CellContent(
+            fragment(ratio(mean, places), line_break, below, line_break, lowest), mean
+        )
 
-    return Column(FIGURE_NAMES[key], cell, (f"{key}_mean", f"{key}_sd"))
+    return TableColumn(FIGURE_NAMES[key], cell, (f"{key}_mean", f"{key}_sd"))
 
 
-def _class_figure(key: str) -> Column:
+def _class_figure(key: str) -> TableColumn:
     if key == "iou_sum":
         return unshown(key)
     if key in ("tp", "fp", "fn"):

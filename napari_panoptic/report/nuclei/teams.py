@@ -12,9 +12,9 @@ from napari_panoptic.nuclei.regions.cohort_evaluation import CohortEvaluation
 from napari_panoptic.questions.cohort_report import CohortReport
 from napari_panoptic.report import plots
 from napari_panoptic.report.columns import (
-    Cell,
-    Column,
+    CellContent,
     Record,
+    TableColumn,
     across,
     figure_of,
     name_column,
@@ -279,17 +279,17 @@ def overlaps_section(report: CohortReport) -> list[Child]:
     return [used, table("overlaps", caption, columns, frame)]
 
 
-def _both_ways(name: str) -> Column:
+def _both_ways(name: str) -> TableColumn:
     """Return a column of a figure flattened and kept, with the difference below."""
     write, places = (ratio, 3) if name == "pq" else (count, 0)
 
-    def cell(row: Record) -> Cell:
+    def cell(row: Record) -> CellContent:
         flat, kept, change = (row[f"{name}_{key}"] for key in ("flatten", "keep", "difference"))
         below = element("span", signed(change, places), class_="rank")
         both = f"{write(flat)} \N{RIGHTWARDS ARROW} {write(kept)}"
-        return Cell(element("span", both, element("br"), below), change)
+        return CellContent(element("span", both, element("br"), below), change)
 
-    return Column("objects" if name == "objects" else name.upper(), cell)
+    return TableColumn("objects" if name == "objects" else name.upper(), cell)
 
 
 # --- scores ---------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from napari_panoptic.questions.version_diff import (
 )
 from napari_panoptic.questions.versions import VersionComparison
 from napari_panoptic.report.columns import (
-    Column,
+    TableColumn,
     TableSpec,
     bounds,
     name_column,
@@ -186,7 +186,7 @@ def _differences(
     return table(slug, caption, columns, differences_table(key, found, names))
 
 
-def difference_columns(old: str, new: str) -> list[Column]:
+def difference_columns(old: str, new: str) -> list[TableColumn]:
     """Return the columns of figures of two versions, under their names."""
     return [
         number("old", old),

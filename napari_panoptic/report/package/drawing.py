@@ -25,7 +25,7 @@ from napari_panoptic.nuclei.regions.region import HeldRegion
 from napari_panoptic.report.pictures import jpeg
 from napari_panoptic.review.judged import Subjects, judged_as_one
 from napari_panoptic.review.package.choosing import Question, Reading
-from napari_panoptic.review.package.contents import Item, Target
+from napari_panoptic.review.package.contents import PackageItem, Target
 from napari_panoptic.review.plan.units import TILE_PX
 from napari_panoptic.values.cohort import Cohort
 from napari_panoptic.values.labels import LabelImage
@@ -64,7 +64,7 @@ class Outlined:
 
 
 @dataclass(frozen=True, eq=False)
-class Drawn:
+class DrawnItem:
     """An item and its picture.
 
     Parameters
@@ -87,7 +87,7 @@ class Drawn:
         The outcome; None, no cause and NaN for background tiles.
     """
 
-    item: Item
+    item: PackageItem
     jpeg: bytes
     field_px: int
     close_up: tuple[int, int, int]
@@ -99,7 +99,7 @@ class Drawn:
     iou: float = float("nan")
 
 
-def drawn(cohort: Cohort, questions: Sequence[Question], reading: Reading) -> Iterator[Drawn]:
+def drawn(cohort: Cohort, questions: Sequence[Question], reading: Reading) -> Iterator[DrawnItem]:
     """Look up and draw the items of a package.
 
     Parameters
@@ -111,7 +111,7 @@ def drawn(cohort: Cohort, questions: Sequence[Question], reading: Reading) -> It
 
     Yields
     ------
-    Drawn
+    DrawnItem
         Region by region, in the order of the cohort.
 
     Raises
@@ -153,7 +153,7 @@ def _evaluation(held: HeldRegion, region: str, team: str, reading: Reading) -> E
     return evaluation
 
 
-def _object(question: Question, subjects: Subjects, crops: CropSource) -> Drawn:
+def _object(question: Question, subjects: Subjects, crops: CropSource) -> DrawnItem:
     outcomes = crops.outcomes
     side = question.side or Side.REFERENCE
     row = outcomes.side(side).row_of(question.object_id or 0)
@@ -176,8 +176,8 @@ def _object(question: Question, subjects: Subjects, crops: CropSource) -> Drawn:
     close_up = min(max(round(CLOSE_UP * extent), SMALLEST_FIELD_PX // 3), field)
     subject = subjects.of(*judged_as_one(subjects.evaluation, side, row))
     target = Target(subject.side, subject.object_id, subject.fingerprint)
-    return Drawn(
-        item=Item(question.item, question.team, question.region, target),
+    return DrawnItem(
+        item=PackageItem(question.item, question.team, question.region, target),
         jpeg=_tissue(crops.image, corner, field, _length(outlines)),
         field_px=field,
         close_up=((field - close_up) // 2, (field - close_up) // 2, close_up),
@@ -190,7 +190,7 @@ def _object(question: Question, subjects: Subjects, crops: CropSource) -> Drawn:
     )
 
 
-def _tile(question: Question, crops: CropSource) -> Drawn:
+def _tile(question: Question, crops: CropSource) -> DrawnItem:
     y0, x0 = (int(at // TILE_PX) * TILE_PX for at in (question.y_px, question.x_px))
     field = SMALLEST_FIELD_PX
     room = (field - TILE_PX) // 2
@@ -201,8 +201,8 @@ def _tile(question: Question, crops: CropSource) -> Drawn:
     outlines = {
         which: _outlined(window(crops.labels(which).index, box), np.zeros(0)) for which in Side
     }
-    return Drawn(
-        item=Item(question.item, question.team, question.region, None),
+    return DrawnItem(
+        item=PackageItem(question.item, question.team, question.region, None),
         jpeg=_tissue(crops.image, corner, field, _length(outlines)),
         field_px=field,
         close_up=(room, room, TILE_PX),

@@ -12,7 +12,7 @@ from typing import Any
 from napari_panoptic.common.text import visible
 from napari_panoptic.display.glossary import VERDICT_MEANINGS, VERDICT_WORDS
 from napari_panoptic.display.palette import STATUS_COLOURS, hex_colour
-from napari_panoptic.report.package.drawing import Drawn, drawn
+from napari_panoptic.report.package.drawing import DrawnItem, drawn
 from napari_panoptic.report.page import TEMPLATES, content_hash, rendered, trusted, write_page
 from napari_panoptic.report.text import ratio
 from napari_panoptic.report.writing import MADE_WITH
@@ -32,7 +32,7 @@ _SIDE_WORDS = {Side.REFERENCE: "annotation", Side.PREDICTION: "prediction"}
 
 
 def package_page(
-    contents: Contents, groups: Sequence[Sequence[Drawn]], *, is_blind: bool, reviewer: str = ""
+    contents: Contents, groups: Sequence[Sequence[DrawnItem]], *, is_blind: bool, reviewer: str = ""
 ) -> str:
     """Return the page.
 
@@ -127,7 +127,7 @@ def write_package(
     return write_page(path, page)
 
 
-def _questions(groups: Sequence[Sequence[Drawn]], *, is_blind: bool) -> dict[str, Any]:
+def _questions(groups: Sequence[Sequence[DrawnItem]], *, is_blind: bool) -> dict[str, Any]:
     """Return pictures, items and what is shown together; equal pictures are written once."""
     pictures: dict[bytes, int] = {}
     items: list[dict[str, Any]] = []
@@ -141,7 +141,7 @@ def _questions(groups: Sequence[Sequence[Drawn]], *, is_blind: bool) -> dict[str
     return {"pictures": written, "items": items, "questions": questions}
 
 
-def _item(drawn: Drawn, picture: int, *, is_blind: bool) -> dict[str, Any]:
+def _item(drawn: DrawnItem, picture: int, *, is_blind: bool) -> dict[str, Any]:
     target = drawn.item.target
     return {
         "item": drawn.item.item,
@@ -157,7 +157,7 @@ def _item(drawn: Drawn, picture: int, *, is_blind: bool) -> dict[str, Any]:
     }
 
 
-def _facts(drawn: Drawn, *, is_blind: bool) -> list[tuple[str, str]]:
+def _facts(drawn: DrawnItem, *, is_blind: bool) -> list[tuple[str, str]]:
     facts = [("Region", visible(drawn.item.region))]
     facts += [
         (_sentence(_SIDE_WORDS[side]), visible(", ".join(names)) or "nothing here")

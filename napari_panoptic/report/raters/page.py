@@ -17,9 +17,9 @@ from napari_panoptic.raters.evaluate import (
     load_reference,
 )
 from napari_panoptic.report.columns import (
-    Cell,
-    Column,
+    CellContent,
     Record,
+    TableColumn,
     name_column,
     number,
     table,
@@ -243,7 +243,7 @@ def _agreement(evaluation: RatedEvaluation) -> list[Child]:
     found = raters_table(evaluation)
     pairs = found[found["kind"] == "pair"]
     means = pairs.groupby(["structure", "rater", "other"], sort=False)[["dice", "pq", "f1"]].mean()
-    columns = [name_column("structure"), Column("raters", _two_raters), number("dice", "Dice")]
+    columns = [name_column("structure"), TableColumn("raters", _two_raters), number("dice", "Dice")]
     caption = "The masks of each pair of raters, mean over cases."
     if pairs["pq"].notna().any():
         columns += [number("pq", "PQ"), number("f1", "F1")]
@@ -252,8 +252,8 @@ def _agreement(evaluation: RatedEvaluation) -> list[Child]:
     return [table("pairs", caption, columns, found, rows)]
 
 
-def _two_raters(row: Record) -> Cell:
-    return Cell(fragment(named(row["rater"]), " and ", named(row["other"])))
+def _two_raters(row: Record) -> CellContent:
+    return CellContent(fragment(named(row["rater"]), " and ", named(row["other"])))
 
 
 def _settings(evaluation: RatedEvaluation) -> list[Child]:

@@ -12,9 +12,9 @@ from napari_panoptic.io.files.fingerprints import file_fingerprints
 from napari_panoptic.raters.evaluate import RatedEvaluation, RatedResult
 from napari_panoptic.raters.levels import RELIABILITY_BINS, MapComparison, Standing
 from napari_panoptic.report.columns import (
-    Cell,
-    Column,
+    CellContent,
     Record,
+    TableColumn,
     TableSpec,
     bounds,
     name_column,
@@ -45,16 +45,16 @@ _STANDING_WORDS = {
 }
 
 
-def _standing(row: Record) -> Cell:
-    return Cell(_STANDING_WORDS[Standing(row["standing"])])
+def _standing(row: Record) -> CellContent:
+    return CellContent(_STANDING_WORDS[Standing(row["standing"])])
 
 
-def _bin(row: Record) -> Cell:
-    return Cell(f"{row['from']:g} to {row['to']:g}", float(row["from"]))
+def _bin(row: Record) -> CellContent:
+    return CellContent(f"{row['from']:g} to {row['to']:g}", float(row["from"]))
 
 
 _TEAM, _STRUCTURE, _CASE = (name_column(key) for key in ("team", "structure", "case"))
-_STANDING = Column("stands", _standing, ("standing",), "below, within or above the raters")
+_STANDING = TableColumn("stands", _standing, ("standing",), "below, within or above the raters")
 LEVELS = TableSpec(
     "levels.csv",
     "team, structure, case and level",
@@ -187,7 +187,7 @@ RELIABILITY = TableSpec(
     "team and bin of predicted probability",
     [
         _TEAM,
-        Column("probability", _bin, ("from", "to"), "bounds of the bin"),
+        TableColumn("probability", _bin, ("from", "to"), "bounds of the bin"),
         whole("voxels", about="number"),
         number("predicted", "mean predicted", about="mean probability"),
         number("observed", "mean of the raters", about="share of raters"),

@@ -14,7 +14,7 @@ from napari_panoptic.common.records import decoded
 from napari_panoptic.common.text import english_list, shortened
 from napari_panoptic.io.files.guard import SMALL_TABLE_BYTES, check_file, check_length
 from napari_panoptic.io.files.json_files import parsed_json
-from napari_panoptic.review.package.contents import Contents, Item, package_id, unseal
+from napari_panoptic.review.package.contents import Contents, PackageItem, package_id, unseal
 from napari_panoptic.values.vocabulary import Verdict
 
 FORMAT = "napari-panoptic verdicts"
@@ -29,7 +29,7 @@ _AGAIN = "ask the reviewer to save the verdicts again from the page, and send th
 class AnsweredItem:
     """The answer to one item."""
 
-    item: Item
+    item: PackageItem
     #: Who is right; None for a counted background tile.
     verdict: Verdict | None
     #: Number of nuclei without an outline in a background tile; None for objects and for tiles that
@@ -154,7 +154,7 @@ def _answers(file: _File, contents: Contents, path: Path) -> tuple[AnsweredItem,
     return tuple(given[item] for item in items if item in given)
 
 
-def _answer(line: _Line, item: Item, path: Path) -> AnsweredItem:
+def _answer(line: _Line, item: PackageItem, path: Path) -> AnsweredItem:
     try:
         verdict = Verdict(line.verdict) if line.verdict else None
         given_at = datetime.fromisoformat(line.given_at)

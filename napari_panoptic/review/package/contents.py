@@ -29,7 +29,7 @@ class Target:
 
 
 @dataclass(frozen=True)
-class Item:
+class PackageItem:
     """One question to the reviewer."""
 
     #: Its number in the plan or, without a plan, in the package.
@@ -68,7 +68,7 @@ class Contents:
     #: Region -> fingerprint of its image; empty if it has none, or one whose copies differ.
     images: Mapping[str, str]
     #: The items, in the order of the package.
-    items: tuple[Item, ...]
+    items: tuple[PackageItem, ...]
 
 
 def seal(contents: Contents) -> str:

@@ -32,7 +32,7 @@ class RankedTeam:
 
 
 @dataclass(frozen=True)
-class Difference:
+class TeamDifference:
     """Two teams compared."""
 
     #: Names of the teams.
@@ -83,7 +83,7 @@ def ranking(estimates: Estimates, quantity: Quantity) -> tuple[RankedTeam, ...]:
     )
 
 
-def difference(estimates: Estimates, quantity: Quantity, first: str, second: str) -> Difference:
+def difference(estimates: Estimates, quantity: Quantity, first: str, second: str) -> TeamDifference:
     """Compare two teams by a figure over all classes.
 
     Parameters
@@ -100,7 +100,7 @@ def difference(estimates: Estimates, quantity: Quantity, first: str, second: str
     middle = one.estimate - other.estimate
     margin = Z_95 * math.hypot(one.standard_error, other.standard_error)
     low, high = max(-1.0, middle - margin), min(1.0, middle + margin)
-    return Difference(first, second, middle, low, high, one.as_annotated - other.as_annotated)
+    return TeamDifference(first, second, middle, low, high, one.as_annotated - other.as_annotated)
 
 
 def sentences(estimates: Estimates) -> list[str]:
@@ -109,7 +109,7 @@ def sentences(estimates: Estimates) -> list[str]:
     return [*described, *ranking_sentences(estimates, Quantity.PQ)]
 
 
-def difference_sentence(found: Difference, quantity: Quantity) -> str:
+def difference_sentence(found: TeamDifference, quantity: Quantity) -> str:
     """Describe how far two teams are apart."""
     name = _name(quantity)
     if math.isnan(found.estimate):

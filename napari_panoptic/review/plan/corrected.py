@@ -51,7 +51,7 @@ _LEAST_SUM = 1e-9
 
 
 @dataclass(frozen=True)
-class Sums:
+class SumPositions:
     """The positions of the sums from which the figures are computed.
 
     Per class: reference objects, erroneous ones, and TP, FP, FN and summed IoU as panoptic

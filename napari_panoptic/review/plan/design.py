@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import SettingsError
 from napari_panoptic.review.plan.survey import allocation
-from napari_panoptic.review.plan.units import KINDS, SUSPECT, IntArray, Kind, StrArray, Units
+from napari_panoptic.review.plan.units import KINDS, SUSPECT, IntArray, ItemKind, StrArray, Units
 
 RARE = 20
 """Causes with fewer objects of a team, status and class share a stratum."""
@@ -27,12 +27,12 @@ LEAST_PER_STRATUM = 2
 OTHER = "other"
 """The name of rare causes together."""
 
-ASSUMED_ERRORS: Mapping[Kind, float] = {
-    Kind.TP: 0.05,
-    Kind.MISCLASSIFIED: 0.3,
-    Kind.FN: 0.3,
-    Kind.FP: 0.3,
-    Kind.BACKGROUND: 0.1,
+ASSUMED_ERRORS: Mapping[ItemKind, float] = {
+    ItemKind.TP: 0.05,
+    ItemKind.MISCLASSIFIED: 0.3,
+    ItemKind.FN: 0.3,
+    ItemKind.FP: 0.3,
+    ItemKind.BACKGROUND: 0.1,
 }
 """Share of items at which the annotation is expected to be wrong, before any verdict."""
 ASSUMED_SUSPECT_ERRORS = 0.5
@@ -64,7 +64,7 @@ class Strata:
     #: int64 (n,): position of each item's stratum in the names.
     of_unit: IntArray
     #: The outcome that all items of a stratum share (H,).
-    kinds: tuple[Kind, ...]
+    kinds: tuple[ItemKind, ...]
     #: Whether its items are suspect (H,).
     suspect: tuple[bool, ...]
 
@@ -130,7 +130,7 @@ def stratified(units: Units, level: Level) -> Strata:
         level,
         tuple(ordered),
         np.array([number[name] for name in names], np.int64),
-        tuple(Kind(kind_of[name]) for name in ordered),
+        tuple(ItemKind(kind_of[name]) for name in ordered),
         tuple(is_suspect[name] for name in ordered),
     )
 
@@ -163,7 +163,7 @@ def _details(units: Units, own_class: NDArray[np.int16]) -> StrArray:
     details = np.where(units.is_suspect, np.array(SUSPECT, object), units.detail)
     groups = list(zip(units.team, units.kind.tolist(), own_class.tolist(), details, strict=True))
     counts = Counter(groups)
-    is_unmatched = (units.is_kind(Kind.FN) | units.is_kind(Kind.FP)).tolist()
+    is_unmatched = (units.is_kind(ItemKind.FN) | units.is_kind(ItemKind.FP)).tolist()
     joined = [
         OTHER if (may_join or is_suspect) and counts[group] < RARE else _cause(group[-1])
         for group, may_join, is_suspect in zip(
@@ -306,7 +306,7 @@ def plan_of(units: Units, strata: Strata, rows: IntArray, seed: int | None = Non
     )
 
 
-def assumed_errors(kind: Kind, is_suspect: bool) -> float:
+def assumed_errors(kind: ItemKind, is_suspect: bool) -> float:
     """Return the share of items at which the annotation is expected to be wrong."""
     return ASSUMED_SUSPECT_ERRORS if is_suspect else ASSUMED_ERRORS[kind]
 

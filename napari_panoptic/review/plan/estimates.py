@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from napari_panoptic.common.errors import PanopticError, SettingsError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.text import english_list
-from napari_panoptic.review.plan.corrected import ALL, DECIDED, QUANTITIES, Quantity, Sums
+from napari_panoptic.review.plan.corrected import ALL, DECIDED, QUANTITIES, Quantity, SumPositions
 from napari_panoptic.review.plan.design import (
     Plan,
     Strata,
@@ -30,7 +30,7 @@ from napari_panoptic.review.plan.design import (
     stratified,
 )
 from napari_panoptic.review.plan.survey import effective_df, share_interval, variance_factors
-from napari_panoptic.review.plan.units import KINDS, BoolArray, IntArray, Kind, Units
+from napari_panoptic.review.plan.units import KINDS, BoolArray, IntArray, ItemKind, Units
 from napari_panoptic.values.vocabulary import Verdict
 
 FloatArray = NDArray[np.float64]
@@ -41,7 +41,7 @@ _PRIOR_VERDICTS, _PRIOR_LACKED = 1.0, 1.0
 """Verdicts of each kind, and tiles with nuclei, that are added to an outcome for that variance."""
 _ASSUMED_ITEMS = 5.0
 """Items that the assumed shares of verdicts are worth beside those given."""
-_BACKGROUND = KINDS.index(Kind.BACKGROUND)
+_BACKGROUND = KINDS.index(ItemKind.BACKGROUND)
 _GROUPS = tuple((kind, is_suspect) for is_suspect in (False, True) for kind in KINDS)
 """Items that are taken for alike: outcome, and whether the annotation is suspect."""
 
@@ -125,7 +125,7 @@ class CauseEstimate:
 class _Sample:
     """The reviewed items of one team."""
 
-    sums: Sums
+    sums: SumPositions
     #: The items (n,).
     units: Units
     #: int64 (n,): stratum of each.
@@ -160,7 +160,7 @@ class _Sample:
     @cached_property
     def informing(self) -> IntArray:
         """Reviewed items of each stratum that inform its variance: tiles only with nuclei (H,)."""
-        is_empty = self.units.is_kind(Kind.BACKGROUND) & (self.count == 0)
+        is_empty = self.units.is_kind(ItemKind.BACKGROUND) & (self.count == 0)
         result: IntArray = self.drawn - np.bincount(
             self.stratum[is_empty], minlength=len(self.sizes)
         )
@@ -176,7 +176,7 @@ class _Sample:
     def values(self) -> FloatArray:
         """What each item adds under its verdict to the sums as annotated (n, K)."""
         result: FloatArray = self.added[np.arange(len(self.units)), self.verdict].copy()
-        is_tile = self.units.is_kind(Kind.BACKGROUND)
+        is_tile = self.units.is_kind(ItemKind.BACKGROUND)
         result[is_tile, self.sums.lacked] *= self.count[is_tile]
         return result
 
@@ -216,7 +216,7 @@ def _sample(
     units: Units, strata: Strata, rows: IntArray, verdict: IntArray, count: FloatArray
 ) -> _Sample:
     """Return the reviewed items of a team, of which each also stands for those out of reach."""
-    sums = Sums(len(units.class_names))
+    sums = SumPositions(len(units.class_names))
     drawn = units[rows]
     added = _added(drawn)
     names, patient = np.unique(units.patient.astype(str), return_inverse=True)
@@ -248,10 +248,10 @@ def _classes(units: Units, stratum: IntArray) -> IntArray:
 
 def _added(units: Units) -> FloatArray:
     """Return what verdicts add to the sums as annotated; on tiles as if they lacked one nucleus."""
-    sums = Sums(len(units.class_names))
+    sums = SumPositions(len(units.class_names))
     result = sums.of(units)
     result -= result[:, :1].copy()
-    result[units.is_kind(Kind.BACKGROUND), :, sums.lacked] = 1.0
+    result[units.is_kind(ItemKind.BACKGROUND), :, sums.lacked] = 1.0
     return result
 
 
@@ -290,7 +290,7 @@ def _observed_shares(sample: _Sample) -> _Shares:
         if not len(rows):
             continue
         weight = sample.weight[rows] / sample.weight[rows].mean()
-        if kind is Kind.BACKGROUND:
+        if kind is ItemKind.BACKGROUND:
             count = sample.count[rows]
             # Nuclei that are missed lie together: the variance is that of a compound Poisson sum.
             size = float(weight @ count**2 / (weight @ count)) if count.any() else 1.0
@@ -332,7 +332,7 @@ def _variance_parts(
     for stratum in np.flatnonzero(sample.drawn).tolist():
         rows = order[starts[stratum] : starts[stratum + 1]]
         group = int(sample.group[rows[0]])
-        is_background = _GROUPS[group][0] is Kind.BACKGROUND
+        is_background = _GROUPS[group][0] is ItemKind.BACKGROUND
         members = np.flatnonzero(alike.stratum == stratum)
         is_mixed = np.ptp(classes[members]) > 0
         part = alike.number[members] / alike.number[members].sum()
@@ -365,7 +365,7 @@ def _directions(sample: _Sample, totals: FloatArray) -> FloatArray:
 
 def _items(sample: _Sample) -> IntArray:
     """Return the number of items that inform each figure, (Q, C + 1)."""
-    units, n_tiles = sample.units, int(sample.units.is_kind(Kind.BACKGROUND).sum())
+    units, n_tiles = sample.units, int(sample.units.is_kind(ItemKind.BACKGROUND).sum())
     classes = np.arange(1, sample.sums.n_classes + 1)[:, None]
     # A row per class, then one for all classes.
     reference = np.vstack([units.reference_class == classes, units.reference_class > 0])
@@ -476,7 +476,7 @@ class _Teams:
 
     def sample(
         self, team: str, answers: Mapping[int, ItemVerdict]
-    ) -> tuple[_Sample, tuple[Kind, ...]]:
+    ) -> tuple[_Sample, tuple[ItemKind, ...]]:
         """Return a team's reviewed items, and the outcomes of which none was reviewed."""
         of_team = self._units.team == team
         position = np.cumsum(of_team) - 1
@@ -540,7 +540,7 @@ def _rows(
     team: str,
     class_names: Sequence[str],
     sample: _Sample,
-    absent: Sequence[Kind],
+    absent: Sequence[ItemKind],
     others: Sequence[_Sample],
 ) -> tuple[list[Estimate], list[Finding]]:
     """Return the estimates of a team, and why some are undefined."""
@@ -583,19 +583,19 @@ def _figure_names(class_names: Sequence[str]) -> list[tuple[Quantity, str]]:
     return [(quantity, name) for quantity in QUANTITIES for name in (*class_names, ALL)]
 
 
-def _is_estimable(absent: Sequence[Kind], shape: tuple[int, int]) -> BoolArray:
+def _is_estimable(absent: Sequence[ItemKind], shape: tuple[int, int]) -> BoolArray:
     """Return which figures do not depend on outcomes of which no item was reviewed."""
     result = np.full(shape, not absent)
-    if all(kind in (Kind.FP, Kind.BACKGROUND) for kind in absent):
+    if all(kind in (ItemKind.FP, ItemKind.BACKGROUND) for kind in absent):
         result[QUANTITIES.index(Quantity.ERROR_RATE)] = True
-    if tuple(absent) == (Kind.BACKGROUND,):
+    if tuple(absent) == (ItemKind.BACKGROUND,):
         result[QUANTITIES.index(Quantity.PRECISION)] = True
     return result
 
 
 def _by_cause(team: str, sample: _Sample) -> list[CauseEstimate]:
     """Estimate the annotation error rate of the FNs of each cause."""
-    is_fn = sample.units.is_kind(Kind.FN)
+    is_fn = sample.units.is_kind(ItemKind.FN)
     result = []
     for cause in sorted(set(sample.units.cause[is_fn])):
         of_cause = is_fn & (sample.units.cause == cause)
@@ -705,7 +705,7 @@ def _expected_shares(sample: _Sample) -> _Shares:
         rows = np.flatnonzero(sample.group == number)
         wrong = assumed_errors(kind, is_suspect)
         weight = sample.weight[rows] / sample.weight[rows].mean() if len(rows) else np.zeros(0)
-        if kind is Kind.BACKGROUND:
+        if kind is ItemKind.BACKGROUND:
             found = float(weight @ sample.count[rows])
             lacked[number] = (found + _ASSUMED_ITEMS * wrong) / (len(rows) + _ASSUMED_ITEMS)
             continue
@@ -719,6 +719,6 @@ def _expected_values(sample: _Sample, shares: _Shares) -> FloatArray:
     """Return what each item is expected to add (n, K)."""
     by_item = shares.verdicts[sample.group]
     result: FloatArray = np.einsum("iv,ivk->ik", by_item, sample.added)
-    is_tile = sample.units.is_kind(Kind.BACKGROUND)
+    is_tile = sample.units.is_kind(ItemKind.BACKGROUND)
     result[is_tile] = sample.added[is_tile, 0] * shares.lacked[sample.group[is_tile], None]
     return result

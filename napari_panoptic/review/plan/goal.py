@@ -48,7 +48,7 @@ class Goal:
 
 
 @dataclass(frozen=True)
-class Interval:
+class EstimateInterval:
     """An estimate with its 95 % interval; NaN if undefined."""
 
     estimate: float
@@ -118,7 +118,7 @@ def expected_half_width(goal: Goal, rows: tuple[Expected, ...]) -> float:
     return math.hypot(*widths) if len(widths) == len(goal.teams) else math.nan
 
 
-def reached(goal: Goal, estimates: Estimates) -> Interval:
+def reached(goal: Goal, estimates: Estimates) -> EstimateInterval:
     """Return the figure, or the difference, that a goal asks for, as far as it is reviewed.
 
     Parameters
@@ -130,11 +130,11 @@ def reached(goal: Goal, estimates: Estimates) -> Interval:
     """
     if len(goal.teams) == 2:
         found = difference(estimates, goal.quantity, *goal.teams)
-        return Interval(found.estimate, found.low, found.high)
+        return EstimateInterval(found.estimate, found.low, found.high)
     for row in estimates.rows:
         if (row.quantity, row.team, row.class_name) == (goal.quantity, goal.teams[0], ALL):
-            return Interval(row.estimate, row.low, row.high)
-    return Interval(math.nan, math.nan, math.nan)
+            return EstimateInterval(row.estimate, row.low, row.high)
+    return EstimateInterval(math.nan, math.nan, math.nan)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from napari_panoptic.review.plan.design import Plan
-from napari_panoptic.review.plan.units import KINDS, NO_ID, SIDES, TILE_PX, ItemSide, Kind
+from napari_panoptic.review.plan.units import KINDS, NO_ID, SIDES, TILE_PX, ItemKind, ItemSide
 from napari_panoptic.values.vocabulary import Side
 
 
@@ -19,7 +19,7 @@ class PlanItem:
     team: str
     region: str
     #: Its outcome before the review.
-    kind: Kind
+    kind: ItemKind
     #: The object; None for a tile.
     side: Side | None
     object_id: int | None
@@ -33,7 +33,7 @@ class PlanItem:
     @property
     def words(self) -> str:
         """The item in a few words, with its team and status."""
-        if self.kind is Kind.BACKGROUND:
+        if self.kind is ItemKind.BACKGROUND:
             return f"square of background, {self.team}"
         classes = dict.fromkeys(filter(None, (self.reference_class, self.prediction_class)))
         return " · ".join([f"{self.kind} of {self.team}", " → ".join(classes), *self._cause])

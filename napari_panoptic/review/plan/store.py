@@ -19,7 +19,7 @@ from napari_panoptic.review.file import ReviewError, now, stamp
 from napari_panoptic.review.identity import one_spelling
 from napari_panoptic.review.plan.design import Level, Plan
 from napari_panoptic.review.plan.estimates import ItemVerdict
-from napari_panoptic.review.plan.units import KINDS, NO_ID, SIDES, ItemSide, Kind, Units
+from napari_panoptic.review.plan.units import KINDS, NO_ID, SIDES, ItemKind, ItemSide, Units
 from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.review.verdicts import Share
 from napari_panoptic.statistics.kappa import Kappa, cohens_kappa
@@ -446,7 +446,7 @@ def _pooled(answers: Sequence[ItemVerdict]) -> ItemVerdict:
 
 
 def _tiles(plan: Plan) -> set[int]:
-    rows = np.flatnonzero(plan.units.is_kind(Kind.BACKGROUND))
+    rows = np.flatnonzero(plan.units.is_kind(ItemKind.BACKGROUND))
     return set((rows + 1).tolist())
 
 
@@ -511,7 +511,7 @@ def _plan(
         patient=names(patient),
         region=names(region),
         side=np.array([SIDES.index(ItemSide(word)) for word in side], np.int8),
-        kind=np.array([KINDS.index(Kind(word)) for word in kind], np.int8),
+        kind=np.array([KINDS.index(ItemKind(word)) for word in kind], np.int8),
         id=np.array([NO_ID if id_ is None else int(id_) for id_ in ids], np.int64),
         y_px=np.array(y, np.float64),
         x_px=np.array(x, np.float64),

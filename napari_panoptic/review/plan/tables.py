@@ -25,8 +25,8 @@ from napari_panoptic.review.plan.units import (
     SIDES,
     SUSPECT,
     IntArray,
+    ItemKind,
     ItemSide,
-    Kind,
     Units,
     key_of,
     tile_name,
@@ -366,7 +366,7 @@ def read_verdicts(path: Path, plan: Plan) -> tuple[list[ItemVerdict], tuple[Find
     answers: dict[int, ItemVerdict] = {}
     lines: dict[int, int] = {}
     outside, repeated, problems = [], [], []
-    has_tiles = bool((plan.units.kind == KINDS.index(Kind.BACKGROUND)).any())
+    has_tiles = bool((plan.units.kind == KINDS.index(ItemKind.BACKGROUND)).any())
     columns = ITEM_VERDICT_COLUMNS if has_tiles else ITEM_VERDICT_COLUMNS[:2]
     for line, row in read_rows(path, "a table of verdicts", columns):
         item = _item(row, line, path)
@@ -376,7 +376,7 @@ def read_verdicts(path: Path, plan: Plan) -> tuple[list[ItemVerdict], tuple[Find
             outside.append(item)
             continue
         try:
-            answer = _answer(item, row, Kind(KINDS[int(plan.units.kind[item - 1])]))
+            answer = _answer(item, row, ItemKind(KINDS[int(plan.units.kind[item - 1])]))
         except ValueError as error:
             problems.append(f"line {line}, item {item}: {error}")
             continue
@@ -407,12 +407,12 @@ def _left_out(what: str, items: Sequence[int], path: Path) -> list[Finding]:
     return [Finding(FindingKind.EXTRA, message, path=path, count=len(items))]
 
 
-def _answer(item: int, row: Mapping[str, str], kind: Kind) -> ItemVerdict:
+def _answer(item: int, row: Mapping[str, str], kind: ItemKind) -> ItemVerdict:
     """Return the answer of a row; raise a ValueError with what is wrong in it."""
     count = _count(row.get("count", ""))
     word = row["verdict"].casefold()
     known = [str(verdict) for verdict in Verdict]
-    if kind is not Kind.BACKGROUND:
+    if kind is not ItemKind.BACKGROUND:
         if word not in known:
             raise ValueError(f"expected {english_list(known)}, found '{row['verdict']}'")
         if count:

@@ -51,7 +51,7 @@ class ItemSide(StrEnum):
 SIDES = tuple(ItemSide)
 
 
-class Kind(StrEnum):
+class ItemKind(StrEnum):
     """The outcome of an item before the review."""
 
     TP = "TP"
@@ -61,7 +61,7 @@ class Kind(StrEnum):
     BACKGROUND = "background"
 
 
-KINDS = tuple(Kind)
+KINDS = tuple(ItemKind)
 EMPTY, PARTLY = "empty", "partly"
 """Details of background: a tile without objects and ambiguous area, and any other."""
 SUSPECT = "suspect"
@@ -103,7 +103,7 @@ class Units:
         """Return some rows, in the order wanted."""
         return replace(self, **{name: getattr(self, name)[rows] for name in _COLUMNS})
 
-    def is_kind(self, kind: Kind) -> BoolArray:
+    def is_kind(self, kind: ItemKind) -> BoolArray:
         """Return which items have an outcome."""
         found: BoolArray = self.kind == KINDS.index(kind)
         return found
@@ -219,8 +219,10 @@ def units_of(evaluation: Evaluation, team: str, patient: str, region: str) -> Un
     """
     outcomes, classes = evaluation.outcomes, evaluation.outcomes.class_names
     parts = [
-        _pairs(outcomes.reference, outcomes.prediction, Status.TP, Kind.TP),
-        _pairs(outcomes.reference, outcomes.prediction, Status.MISCLASSIFIED, Kind.MISCLASSIFIED),
+        _pairs(outcomes.reference, outcomes.prediction, Status.TP, ItemKind.TP),
+        _pairs(
+            outcomes.reference, outcomes.prediction, Status.MISCLASSIFIED, ItemKind.MISCLASSIFIED
+        ),
         _unmatched(outcomes.reference, Status.FN),
         _unmatched(outcomes.prediction, Status.FP),
         _tiles(evaluation.pair),
@@ -233,7 +235,7 @@ def units_of(evaluation: Evaluation, team: str, patient: str, region: str) -> Un
 
 
 def _pairs(
-    reference: SideOutcomes, prediction: SideOutcomes, status: Status, kind: Kind
+    reference: SideOutcomes, prediction: SideOutcomes, status: Status, kind: ItemKind
 ) -> dict[str, NDArray[Any]]:
     rows = np.flatnonzero(
         (reference.status == STATUS_CODE[status]) & (reference.partner != NO_PARTNER)
@@ -255,7 +257,7 @@ def _unmatched(objects: SideOutcomes, status: Status) -> dict[str, NDArray[Any]]
     causes = np.array([str(cause) for cause in CAUSES], object)
     return _columns(
         ItemSide.REFERENCE if is_fn else ItemSide.PREDICTION,
-        Kind.FN if is_fn else Kind.FP,
+        ItemKind.FN if is_fn else ItemKind.FP,
         objects.ids[rows],
         objects.centroid_yx_px[rows],
         reference_class=objects.class_index[rows] if is_fn else None,
@@ -279,7 +281,7 @@ def _tiles(pair: LabelPair) -> dict[str, NDArray[Any]]:
     place = np.array([(y, x) for y, x, _ in found], np.float64).reshape(-1, 2)
     return _columns(
         ItemSide.BACKGROUND,
-        Kind.BACKGROUND,
+        ItemKind.BACKGROUND,
         np.full(len(found), NO_ID, np.int64),
         place,
         detail=np.array([detail for *_, detail in found], object),
@@ -303,7 +305,7 @@ def _nearest_background(tile: BoolArray, y0: int, x0: int) -> tuple[int, int]:
 
 def _columns(
     side: ItemSide,
-    kind: Kind,
+    kind: ItemKind,
     ids: IntArray,
     centroid_yx_px: NDArray[np.float64],
     *,
@@ -329,7 +331,9 @@ def _columns(
 
 def joined(class_names: tuple[str, ...], parts: Sequence[Units]) -> Units:
     """Return all rows, ordered by team first."""
-    empty = _columns(ItemSide.BACKGROUND, Kind.BACKGROUND, np.zeros(0, np.int64), np.zeros((0, 2)))
+    empty = _columns(
+        ItemSide.BACKGROUND, ItemKind.BACKGROUND, np.zeros(0, np.int64), np.zeros((0, 2))
+    )
     names: dict[str, Any] = dict.fromkeys(("team", "patient", "region"), np.zeros(0, object))
     several = [Units(class_names=class_names, **names, **empty), *parts]
     columns = {name: np.concatenate([getattr(part, name) for part in several]) for name in _COLUMNS}

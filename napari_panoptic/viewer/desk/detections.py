@@ -19,7 +19,7 @@ from napari_panoptic.values.detections import DetectionCohort, Points
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.desk import shell
 from napari_panoptic.viewer.desk.shell import DeskShell
-from napari_panoptic.viewer.desk.workspaces import LAYERS, Arrangement, Column, Stack, Workspace
+from napari_panoptic.viewer.desk.workspaces import LAYERS, Arrangement, DockArea, Stack, Workspace
 from napari_panoptic.viewer.jobs.detection_work import FrameReader, ReadFrame, StandingsFinder
 from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
 from napari_panoptic.viewer.kit.commands import bind_commands
@@ -57,8 +57,8 @@ WORKSPACES = (
         "Inspect",
         "Browse and edit points",
         Arrangement(
-            left=Column(0.2, (Stack((FRAMES_DOCK,), 0.6), Stack((LAYERS,), 0.4))),
-            right=Column(0.32, (Stack((SETTINGS_DOCK,), 0.25), Stack((POINTS_DOCK,), 0.75))),
+            left=DockArea(0.2, (Stack((FRAMES_DOCK,), 0.6), Stack((LAYERS,), 0.4))),
+            right=DockArea(0.32, (Stack((SETTINGS_DOCK,), 0.25), Stack((POINTS_DOCK,), 0.75))),
         ),
         POINTS_DOCK,
     ),
@@ -66,8 +66,8 @@ WORKSPACES = (
         "Figures",
         "Compare precision and recall at every confidence",
         Arrangement(
-            left=Column(0.2, (Stack((FRAMES_DOCK,)),)),
-            right=Column(0.36, (Stack((FIGURES_DOCK,), 0.65), Stack((POINTS_DOCK,), 0.35))),
+            left=DockArea(0.2, (Stack((FRAMES_DOCK,)),)),
+            right=DockArea(0.36, (Stack((FIGURES_DOCK,), 0.65), Stack((POINTS_DOCK,), 0.35))),
         ),
         FIGURES_DOCK,
     ),
@@ -75,8 +75,8 @@ WORKSPACES = (
         "Atypia",
         "Compare scores of nuclear atypia",
         Arrangement(
-            left=Column(0.2, (Stack((FRAMES_DOCK,)),)),
-            right=Column(0.42, (Stack((ATYPIA_DOCK,)),)),
+            left=DockArea(0.2, (Stack((FRAMES_DOCK,)),)),
+            right=DockArea(0.42, (Stack((ATYPIA_DOCK,)),)),
         ),
         ATYPIA_DOCK,
     ),

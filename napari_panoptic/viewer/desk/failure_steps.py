@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from psygnal import Signal
 
-from napari_panoptic.display.failure_queue import FailureQueue, Stop, Stops
+from napari_panoptic.display.failure_queue import FailureQueue, QueueStop, Stops
 from napari_panoptic.display.failure_sections import passing
 from napari_panoptic.display.object_rows import worst_first
 from napari_panoptic.live.session import Selection, Session
@@ -210,7 +210,7 @@ class FailureSteps:
 
     def leave(self, _changed: object = None) -> None:
         """Begin again with the next step, unless an object is selected then."""
-        self._queue.leave()
+        self._queue.reset()
 
     def stand_here(self) -> None:
         """Go on from the selected object, whatever becomes of it until the next step."""
@@ -225,7 +225,7 @@ class FailureSteps:
             return
         if self._session.shown is None and self._session.team in snapshot.pending:
             return
-        self._queue.leave()
+        self._queue.reset()
         asked = self._going_on
         if asked.wraps:
             self._go_on(asked)
@@ -269,15 +269,15 @@ class FailureSteps:
         stops = self._stops()
         stop = self._queue.stop
         if stop is not None and stop.region != here and self._is_by_region:
-            self._queue.leave()
+            self._queue.reset()
         snapshot, chosen = self._session.snapshot, self._session.selection
         if chosen is None or snapshot is None or here is None:
             return stops
         if snapshot.region.name == self._names[here]:
             place = self._number(here, chosen.team)
-            own = Stop(place, chosen.side, chosen.id)
-            if not self._queue.stand_at(own, stops) and (partner := self._partner()) is not None:
-                self._queue.stand_at(Stop(place, *partner), stops)
+            own = QueueStop(place, chosen.side, chosen.id)
+            if not self._queue.go_to(own, stops) and (partner := self._partner()) is not None:
+                self._queue.go_to(QueueStop(place, *partner), stops)
         return stops
 
     def _partner(self) -> tuple[Side, int] | None:
@@ -291,7 +291,7 @@ class FailureSteps:
         other = shown.outcomes.other(chosen.side)
         return other.side, int(other.ids[partner])
 
-    def _visit(self, stop: Stop, asked: _Asked) -> None:
+    def _visit(self, stop: QueueStop, asked: _Asked) -> None:
         if stop.side is None or stop.id is None:
             self._going_on = replace(asked, looked_at=asked.looked_at | {stop.region})
             if stop.region == self._here():  # it is still being evaluated

@@ -18,7 +18,7 @@ from napari_panoptic.viewer.desk.parts import PARTS
 from napari_panoptic.viewer.desk.shell import DeskShell
 from napari_panoptic.viewer.desk.start import Start
 from napari_panoptic.viewer.desk.tour_stops import tour_stops
-from napari_panoptic.viewer.desk.workspaces import LAYERS, Arrangement, Column, Stack, Workspace
+from napari_panoptic.viewer.desk.workspaces import LAYERS, Arrangement, DockArea, Stack, Workspace
 from napari_panoptic.viewer.kit.commands import offer
 from napari_panoptic.viewer.kit.keys import (
     OPEN_COHORT,
@@ -52,8 +52,8 @@ WORKSPACES = (
         "Inspect",
         "Browse regions, objects and metrics",
         Arrangement(
-            left=Column(0.2, (Stack((REGIONS,), 0.6), Stack((LAYERS,), 0.4))),
-            right=Column(
+            left=DockArea(0.2, (Stack((REGIONS,), 0.6), Stack((LAYERS,), 0.4))),
+            right=DockArea(
                 0.34,
                 (
                     Stack(("Object",), 0.36),
@@ -68,7 +68,7 @@ WORKSPACES = (
         "Failures",
         "Compare the failures of the whole cohort",
         Arrangement(
-            right=Column(
+            right=DockArea(
                 0.46,
                 (
                     Stack(("Failures", "Slices", "Scores", "Suspects"), 0.66),
@@ -81,29 +81,29 @@ WORKSPACES = (
     Workspace(
         "Groups",
         "Find splits, mergers and duplicates, and what they cost",
-        Arrangement(right=Column(0.42, (Stack(("Groups",), 0.66), Stack(("Object",), 0.34)))),
+        Arrangement(right=DockArea(0.42, (Stack(("Groups",), 0.66), Stack(("Object",), 0.34)))),
         "Groups",
     ),
     Workspace(
         "Ambiguous",
         "Compare two policies for ambiguous areas, and draw such areas",
         Arrangement(
-            left=Column(0.16, (Stack((LAYERS,)),)),
-            right=Column(0.4, (Stack(("Ambiguous", "Edits")),)),
+            left=DockArea(0.16, (Stack((LAYERS,)),)),
+            right=DockArea(0.4, (Stack(("Ambiguous", "Edits")),)),
         ),
         "Ambiguous",
     ),
     Workspace(
         "Teams",
         "Compare several teams",
-        Arrangement(bottom=Column(0.36, (Stack(("Teams", "Versions")),))),
+        Arrangement(bottom=DockArea(0.36, (Stack(("Teams", "Versions")),))),
         "Teams",
     ),
     Workspace(
         "Review",
         "Judge failures one by one",
         Arrangement(
-            right=Column(0.36, (Stack(("Review", "Plan"), 0.7), Stack(("Object", OBJECTS), 0.3)))
+            right=DockArea(0.36, (Stack(("Review", "Plan"), 0.7), Stack(("Object", OBJECTS), 0.3)))
         ),
         "Review",
     ),
@@ -111,8 +111,8 @@ WORKSPACES = (
         "Cohort",
         "Rank teams and compare regions and patients",
         Arrangement(
-            left=Column(0.29, (Stack((REGIONS,)),)),
-            right=Column(0.71, (Stack(("Ranking",)),)),
+            left=DockArea(0.29, (Stack((REGIONS,)),)),
+            right=DockArea(0.71, (Stack(("Ranking",)),)),
             has_image=False,
         ),
         "Ranking",
@@ -132,7 +132,7 @@ class Desk(DeskShell):
     name = INSPECTOR
     workspaces = WORKSPACES
     empty = Arrangement(
-        left=Column(0.2, (Stack((LAYERS,)),)), right=Column(0.36, (Stack((START,)),))
+        left=DockArea(0.2, (Stack((LAYERS,)),)), right=DockArea(0.36, (Stack((START,)),))
     )
     extras: ClassVar[Mapping[str, str]] = {
         REGIONS: "Show the tables of regions and teams",

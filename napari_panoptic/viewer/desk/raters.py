@@ -16,8 +16,8 @@ from napari_panoptic.report.text import ratio
 from napari_panoptic.values.raters import RatedCohort
 from napari_panoptic.viewer.desk import shell
 from napari_panoptic.viewer.desk.shell import DeskShell
-from napari_panoptic.viewer.desk.workspaces import LAYERS, Arrangement, Column, Stack, Workspace
-from napari_panoptic.viewer.jobs.rater_work import CaseLoader, CaseView, CohortScores, Wanted
+from napari_panoptic.viewer.desk.workspaces import LAYERS, Arrangement, DockArea, Stack, Workspace
+from napari_panoptic.viewer.jobs.rater_work import CaseEvaluator, CaseLoader, CaseView, WantedCase
 from napari_panoptic.viewer.kit.commands import bind_commands
 from napari_panoptic.viewer.kit.keys import (
     KEY_LIST,
@@ -38,7 +38,7 @@ from napari_panoptic.viewer.panels.raters.panels import (
     RaterLegend,
     RatersPanel,
     RaterTitle,
-    SlicesPanel,
+    VolumeSlicesPanel,
 )
 
 CASES_DOCK = "Cases"
@@ -48,8 +48,8 @@ WORKSPACES = (
         "Inspect",
         "Browse cases, levels, slices and raters",
         Arrangement(
-            left=Column(0.2, (Stack((CASES_DOCK,), 0.6), Stack((LAYERS,), 0.4))),
-            right=Column(
+            left=DockArea(0.2, (Stack((CASES_DOCK,), 0.6), Stack((LAYERS,), 0.4))),
+            right=DockArea(
                 0.3,
                 (
                     Stack((LEVELS_DOCK,), 0.42),
@@ -88,7 +88,7 @@ class RatedDesk(DeskShell):
         self._has_begun_scores = False
         self._rows: dict[tuple[str, str], dict[tuple[str, str], dict[str, Any]]] = {}
         self._failed: set[tuple[str, str]] = set()
-        self._wanted: Wanted | None = None
+        self._wanted: WantedCase | None = None
         self.view: CaseView | None = None
         self.title = RaterTitle()
         keys = [(shortcut.text, shortcut.meaning) for shortcut in RATED_KEYS]
@@ -96,12 +96,12 @@ class RatedDesk(DeskShell):
         self.legend = RaterLegend(" · ".join(f"{key}: {meaning}" for key, meaning in keys))
         self.cases = CasesPanel(cohort)
         self.levels = LevelsPanel(cohort.settings, self.scene.shown)
-        self.slices = SlicesPanel()
+        self.slices = VolumeSlicesPanel()
         self.raters = RatersPanel()
         self.make_strip(self.title)
         self.keys, self.notes = KeysDialog(self.cases), NotesDialog(self.cases)
         self._loader = CaseLoader(cohort, self._on_view, self._on_error)
-        self._scores = CohortScores(cohort, self._on_result)
+        self._scores = CaseEvaluator(cohort, self._on_result)
         self._connect()
 
     # --- what others ask for ---------------------------------------------------------------------
@@ -137,10 +137,10 @@ class RatedDesk(DeskShell):
         team = self.cohort.teams[0] if self.cohort.teams else None
         self.cases.structures.show_choice(structure)
         self._list_cases(structure, team)
-        self.want(Wanted(case or names[0], structure, team))
+        self.want(WantedCase(case or names[0], structure, team))
         self.scene.prepare()
 
-    def want(self, wanted: Wanted) -> None:
+    def want(self, wanted: WantedCase) -> None:
         """Show something as soon as it is loaded."""
         self._wanted = wanted
         self.cases.mark_place(wanted.case)
@@ -204,11 +204,11 @@ class RatedDesk(DeskShell):
     def _on_case(self, name: str) -> None:
         # One that could not be read is tried again.
         if self._wanted is not None and (name != self._wanted.case or self.view is None):
-            self.want(Wanted(name, self._wanted.structure, self._wanted.team))
+            self.want(WantedCase(name, self._wanted.structure, self._wanted.team))
 
     def _on_team(self, name: str) -> None:
         if self._wanted is not None:
-            self.want(Wanted(self._wanted.case, self._wanted.structure, name))
+            self.want(WantedCase(self._wanted.case, self._wanted.structure, name))
             self._list_cases(self._wanted.structure, name)
 
     def _on_structure(self, name: str) -> None:
@@ -217,7 +217,7 @@ class RatedDesk(DeskShell):
         team, names = self._wanted.team, [case.name for case in self.cohort.cases_with(name)]
         self._list_cases(name, team)
         case = self._wanted.case if self._wanted.case in names else names[0]
-        self.want(Wanted(case, name, team))
+        self.want(WantedCase(case, name, team))
         self._scores.start(name)
 
     def _on_level(self, level: int) -> None:
@@ -273,7 +273,7 @@ class RatedDesk(DeskShell):
         if view.raters is not None:
             self._begin_scores(view.wanted.structure)
 
-    def _on_error(self, wanted: Wanted, message: str) -> None:
+    def _on_error(self, wanted: WantedCase, message: str) -> None:
         """Show nothing of the case before under the name of one that cannot be read."""
         self.view = None
         self.scene.show_nothing()

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from qtpy.QtWidgets import QMainWindow, QWidget
 
-from napari_panoptic.viewer.kit.tour import Stop
+from napari_panoptic.viewer.kit.tour import TourStop
 from napari_panoptic.viewer.panels.around import Panels
 
 
-def tour_stops(window: QMainWindow, strip: QWidget, panels: Panels, start: QWidget) -> list[Stop]:
+def tour_stops(
+    window: QMainWindow, strip: QWidget, panels: Panels, start: QWidget
+) -> list[TourStop]:
     """List the stops of a tour of the desk, with and without a cohort.
 
     Parameters
@@ -22,43 +24,43 @@ def tour_stops(window: QMainWindow, strip: QWidget, panels: Panels, start: QWidg
     """
     image = window.centralWidget()
     stops = [
-        Stop(
+        TourStop(
             "Begin here",
             "Open a folder with images, annotations and predictions, compare two layers of "
             "napari, or open the sample. You can also drop a folder or files here.",
             start,
         ),
-        Stop(
+        TourStop(
             "Workspaces",
             "Each button arranges the window for one task (Ctrl+1, Ctrl+2 …). The line below it "
             "names region, team and rules, and the selected object.",
             strip,
         ),
-        Stop(
+        TourStop(
             "Regions and teams",
             "One line per region and per team, with PQ and failures: FN, FP and misclassified. "
             "Click a line to show it, or press J and K for the next and previous region.",
             panels.navigator,
         ),
-        Stop(
+        TourStop(
             "The legend",
             "Thick outlines are the reference, thin ones the prediction, coloured by status or "
             "class. Click an entry to list only these objects; H and Q change the drawing.",
             panels.legend,
         ),
-        Stop(
+        TourStop(
             "Settings",
             "They decide how objects are matched and what counts. Every change takes effect at "
             "once, and one click returns to the protocol.",
             panels.settings,
         ),
-        Stop(
+        TourStop(
             "Metrics",
             "The metrics of this region and team; hover over one for its meaning. Click one, or a "
             "cell of the matrix, to list only the objects behind it.",
             panels.metrics,
         ),
-        Stop(
+        TourStop(
             "Objects",
             "One line per object, worst first. Press N for the next failure: the image zooms to "
             "it, and its cause is explained.",
@@ -66,7 +68,7 @@ def tour_stops(window: QMainWindow, strip: QWidget, panels: Panels, start: QWidg
         ),
     ]
     if image is not None:
-        seen = Stop(
+        seen = TourStop(
             "The image",
             "Click a nucleus to select it, hover over it for its metrics, drag and scroll to move. "
             "A second click at the same place selects the object beneath.",

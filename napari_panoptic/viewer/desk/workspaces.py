@@ -53,7 +53,7 @@ class Stack:
 
 
 @dataclass(frozen=True)
-class Column:
+class DockArea:
     """The docks of one side of the window.
 
     Parameters
@@ -80,22 +80,22 @@ class Arrangement:
         Whether the canvas is shown.
     """
 
-    left: Column | None = None
-    right: Column | None = None
-    bottom: Column | None = None
+    left: DockArea | None = None
+    right: DockArea | None = None
+    bottom: DockArea | None = None
     has_image: bool = True
 
     @property
-    def columns(self) -> dict[str, Column]:
+    def areas(self) -> dict[str, DockArea]:
         """The sides that hold docks."""
         sides = {"left": self.left, "right": self.right, "bottom": self.bottom}
-        return {name: column for name, column in sides.items() if column is not None}
+        return {name: area for name, area in sides.items() if area is not None}
 
     @property
     def docks(self) -> tuple[str, ...]:
         """The titles of all docks that are shown."""
         return tuple(
-            dock for column in self.columns.values() for at in column.stacks for dock in at.docks
+            dock for area in self.areas.values() for at in area.stacks for dock in at.docks
         )
 
     def is_like(self, other: Arrangement) -> bool:
@@ -107,16 +107,16 @@ class Arrangement:
         )
 
     def _numbers(self) -> Iterator[tuple[object, float]]:
-        for side, column in self.columns.items():
-            yield side, column.share
-            for stack in column.stacks:
+        for side, area in self.areas.items():
+            yield side, area.share
+            for stack in area.stacks:
                 yield (side, stack.docks), stack.share
 
     def to_json(self) -> dict[str, Any]:
         """Return the arrangement as plain values."""
         found: dict[str, Any] = {
-            side: [column.share, [[list(at.docks), at.share] for at in column.stacks]]
-            for side, column in self.columns.items()
+            side: [area.share, [[list(at.docks), at.share] for at in area.stacks]]
+            for side, area in self.areas.items()
         }
         return {**found, "has_image": self.has_image}
 
@@ -125,7 +125,7 @@ class Arrangement:
         """Return the arrangement of plain values; None if they are damaged."""
         try:
             sides = {
-                side: Column(
+                side: DockArea(
                     float(found[side][0]),
                     tuple(Stack(tuple(map(str, at[0])), float(at[1])) for at in found[side][1]),
                 )
@@ -220,8 +220,8 @@ class Arranger(QObject):
             for dock in [dock for group in places.values() for dock in group]:
                 if not dock.isFloating():
                     window.removeDockWidget(dock)  # hides it
-            for side, column in wanted.columns.items():
-                self._fill(window, side, column, places)
+            for side, area in wanted.areas.items():
+                self._fill(window, side, area, places)
             for title, docks in places.items():
                 if title not in wanted.docks:
                     self._hide(window, title, docks)
@@ -241,10 +241,10 @@ class Arranger(QObject):
                 dock.hide()
         elif title not in now.docks:
             side = _HOMES.get(title, "right")
-            column = now.columns.get(side) or Column(_EXTRA_SHARE, ())
-            new = Column(column.share, (Stack((title,), _EXTRA_HEIGHT), *column.stacks))
-            columns: dict[str, Any] = {side: new}
-            self.apply(replace(now, **columns))
+            area = now.areas.get(side) or DockArea(_EXTRA_SHARE, ())
+            new = DockArea(area.share, (Stack((title,), _EXTRA_HEIGHT), *area.stacks))
+            areas: dict[str, Any] = {side: new}
+            self.apply(replace(now, **areas))
         self.is_users = True
 
     def toggle_quietly(self, title: str, wanted: bool) -> None:
@@ -258,16 +258,16 @@ class Arranger(QObject):
         """Put napari's own docks back into the left column."""
         window = self._living_window()
         if window is not None and not self.is_shown(LAYERS) and self._napari_docks():
-            self._fill(window, "left", Column(_EXTRA_SHARE, (Stack((LAYERS,)),)), self._places())
+            self._fill(window, "left", DockArea(_EXTRA_SHARE, (Stack((LAYERS,)),)), self._places())
 
     def arrangement(self) -> Arrangement:
         """Return where the docks stand now."""
         window = self._living_window()
         if window is None:
             return self._arrangement
-        columns = {side: self._column(window, side) for side in _AREAS}
+        areas = {side: self._area(window, side) for side in _AREAS}
         central = window.centralWidget()
-        return Arrangement(**columns, has_image=central is None or not central.isHidden())
+        return Arrangement(**areas, has_image=central is None or not central.isHidden())
 
     def release(self) -> None:
         """Arrange nothing any more, and show the canvas."""
@@ -314,14 +314,14 @@ class Arranger(QObject):
         self,
         window: QMainWindow,
         side: str,
-        column: Column,
+        area: DockArea,
         places: Mapping[str, Sequence[QDockWidget]],
     ) -> None:
         """Put docks on one side, in stacks of tabs."""
         # Tabs keep one order, whichever of them was in front when the user left.
         order = {name: number for number, name in enumerate(places)}
         groups = []
-        for at in column.stacks:
+        for at in area.stacks:
             names = [name for name in at.docks if name in places]
             fronts, docks = (
                 [dock for name in each for dock in places[name] if not dock.isFloating()]
@@ -382,16 +382,16 @@ class Arranger(QObject):
     def _give_sizes(self, window: QMainWindow) -> None:
         """Resize the docks to their shares."""
         widths: dict[QDockWidget, int] = {}
-        for side, column in self._arrangement.columns.items():
-            firsts = [(at, dock) for at in column.stacks if (dock := self._seen(at)) is not None]
+        for side, area in self._arrangement.areas.items():
+            firsts = [(at, dock) for at in area.stacks if (dock := self._seen(at)) is not None]
             if not firsts:
                 continue
             at_bottom = side == "bottom"
             if at_bottom:
-                height = round(column.share * window.height())
+                height = round(area.share * window.height())
                 window.resizeDocks([firsts[0][1]], [height], _VERTICAL)
             else:
-                widths[firsts[0][1]] = round(column.share * window.width())
+                widths[firsts[0][1]] = round(area.share * window.width())
             sharing = [dock for _, dock in firsts]
             if self._size.is_limited:  # docks of others too, or they would keep what they took
                 sharing = _in_sight_at(window, _AREAS[side])
@@ -409,7 +409,7 @@ class Arranger(QObject):
         docks = [dock for name in stack.docks for dock in places.get(name, ())]
         return next((dock for dock in docks if not dock.isFloating() and is_in_sight(dock)), None)
 
-    def _column(self, window: QMainWindow, side: str) -> Column | None:
+    def _area(self, window: QMainWindow, side: str) -> DockArea | None:
         """Describe one side as it is."""
         docked = [
             (name, group[0])
@@ -430,7 +430,7 @@ class Arranger(QObject):
 
     def _measured(
         self, window: QMainWindow, side: str, stacks: list[tuple[list[str], QDockWidget]]
-    ) -> Column | None:
+    ) -> DockArea | None:
         at_bottom = side == "bottom"
         found = []
         places = self._places()
@@ -448,7 +448,7 @@ class Arranger(QObject):
         total = sum(size for _, size, _, _ in found)
         seen = found[0][3]
         share = seen.height() / window.height() if at_bottom else seen.width() / window.width()
-        return Column(share, tuple(Stack(names, size / total) for _, size, names, _ in found))
+        return DockArea(share, tuple(Stack(names, size / total) for _, size, names, _ in found))
 
 
 def _in_sight_at(window: QMainWindow, area: Qt.DockWidgetArea) -> list[QDockWidget]:

@@ -16,7 +16,7 @@ from napari_panoptic.live.autosaves import Autosave, AutosaveFolder
 from napari_panoptic.live.session import Session
 from napari_panoptic.nuclei.regions.reading import prediction_files
 from napari_panoptic.values.cohort import MaskFiles
-from napari_panoptic.viewer.editing.live_edits import Copied, Drawn, LiveEdits
+from napari_panoptic.viewer.editing.live_edits import Copied, EditablePart, LiveEdits
 from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
 from napari_panoptic.viewer.kit.shown import show_warning
 
@@ -111,7 +111,7 @@ class Autosaver:
             if drawn is not None:
                 self._do(lambda at=copied, now=drawn: self._write_one(at, now))  # type: ignore[misc]
 
-    def _write_one(self, copied: Copied, drawn: Drawn) -> None:
+    def _write_one(self, copied: Copied, drawn: EditablePart) -> None:
         if copied not in self._fingerprints:
             cohort = self._session.cohort
             files = self._files_of(copied)

@@ -50,7 +50,7 @@ Copied = EditedPart
 
 
 @dataclass(frozen=True, eq=False)
-class Drawn:
+class EditablePart:
     """What a part of a region is at present: views that the next edit may change.
 
     Parameters
@@ -102,7 +102,7 @@ class LiveEdits:
         self._chosen_class: str | None = None
         self._is_redrawing = False
         self._unsaved: dict[Copied, int] = {}
-        self._drawn: dict[Copied, Drawn] = {}
+        self._drawn: dict[Copied, EditablePart] = {}
         self._revision = 0
         self._told_flattened: set[str] = set()
         # An object that was undone may be done again: its id is no other one's.
@@ -129,7 +129,7 @@ class LiveEdits:
         """Return the revision of the last edit; 0 if it is saved."""
         return self._unsaved.get(copied, 0)
 
-    def drawn(self, copied: Copied) -> Drawn | None:
+    def drawn(self, copied: Copied) -> EditablePart | None:
         """Return something unsaved as it is now, whatever region is shown."""
         return self._drawn.get(copied) if copied in self._unsaved else None
 
@@ -342,13 +342,13 @@ class LiveEdits:
                 found[sided] = self._objects(sided, newest)
         return list(found.values())
 
-    def _drawn_now(self, side: Side) -> Drawn | None:
+    def _drawn_now(self, side: Side) -> EditablePart | None:
         snapshot, labels = self._session.snapshot, self._labels(side)
         if snapshot is None or labels is None:
             return None
-        return Drawn(labels, snapshot.ambiguous, snapshot.mpp, snapshot.region.reference)
+        return EditablePart(labels, snapshot.ambiguous, snapshot.mpp, snapshot.region.reference)
 
-    def _objects(self, copied: Copied, drawn: Drawn) -> Objects:
+    def _objects(self, copied: Copied, drawn: EditablePart) -> Objects:
         labels = drawn.labels.with_overlaps(Overlaps.FLATTEN)  # files have one object a pixel
         is_reference = copied.side is Side.REFERENCE
         return Objects(

@@ -33,7 +33,7 @@ PICTURE_FIRST_VOXELS = 1 << 21
 
 
 @dataclass(frozen=True)
-class Wanted:
+class WantedCase:
     """What the user wants to see; no team if there is none."""
 
     case: str
@@ -66,7 +66,7 @@ class CaseView:
         What was odd.
     """
 
-    wanted: Wanted
+    wanted: WantedCase
     loaded: LoadedReference
     prediction: LoadedMap | None
     comparison: MapComparison | None
@@ -77,7 +77,9 @@ class CaseView:
     findings: tuple[Finding, ...]
 
 
-def load_view(cohort: RatedCohort, wanted: Wanted, known: CaseView | None) -> Iterator[CaseView]:
+def load_view(
+    cohort: RatedCohort, wanted: WantedCase, known: CaseView | None
+) -> Iterator[CaseView]:
     """Load and evaluate what is wanted; of the same case only another team's map is read.
 
     Yields
@@ -188,11 +190,11 @@ class CaseLoader:
         self,
         cohort: RatedCohort,
         on_view: Callable[[CaseView], None],
-        on_error: Callable[[Wanted, str], None],
+        on_error: Callable[[WantedCase, str], None],
     ) -> None:
         self._cohort, self._on_error = cohort, on_error
         self._latest: Latest[CaseView] = Latest(on_view, failed=self._on_failed)
-        self._wanted: Wanted | None = None
+        self._wanted: WantedCase | None = None
         self._known: CaseView | None = None
 
     @property
@@ -200,7 +202,7 @@ class CaseLoader:
         """Whether something is being loaded."""
         return self._latest.is_busy
 
-    def load(self, wanted: Wanted) -> None:
+    def load(self, wanted: WantedCase) -> None:
         """Load something, at once or after what is being loaded."""
         if not (self.is_busy and wanted == self._wanted):
             self._wanted = wanted
@@ -210,7 +212,7 @@ class CaseLoader:
         """Cancel what is under way."""
         self._latest.close()
 
-    def _load(self, wanted: Wanted, job: Job[CaseView]) -> Iterator[CaseView]:
+    def _load(self, wanted: WantedCase, job: Job[CaseView]) -> Iterator[CaseView]:
         """Load in the other thread; what was read of an outdated case serves the next one."""
         for view in load_view(self._cohort, wanted, self._known):
             self._known = view
@@ -223,7 +225,7 @@ class CaseLoader:
             self._on_error(self._wanted, str(error))
 
 
-class CohortScores:
+class CaseEvaluator:
     """Evaluates all cases in the background, a structure at a time.
 
     Parameters

@@ -11,7 +11,7 @@ from qtpy.QtCore import QThreadPool, QTimer
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.display.object_rows import ObjectRows, WorstFirst
-from napari_panoptic.live.read_ahead import ReadAhead, Stamps, Wanted, stamps_of
+from napari_panoptic.live.read_ahead import ReadAhead, ReadAheadSettings, Stamps, stamps_of
 from napari_panoptic.live.session import Request, Session
 from napari_panoptic.live.snapshots import RegionSnapshot, load_in_steps
 from napari_panoptic.live.summary import RegionSummary, evaluate_cohort_summary
@@ -89,7 +89,7 @@ class RegionLoader:
         """Read neighbours of the shown region until something is asked for."""
         session, shown = self._session, self._session.loaded
         if shown is not None and not (self.is_busy or self._is_closed):
-            wanted = Wanted(session.settings, session.source, session.team)
+            wanted = ReadAheadSettings(session.settings, session.source, session.team)
             self.ahead.want(shown.region.name, neighbours, wanted)
 
     def stop(self) -> None:

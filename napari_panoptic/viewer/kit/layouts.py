@@ -99,7 +99,7 @@ LONGEST_TITLE = 34
 """Letters of the title of a section, which may contain a name."""
 
 
-class Section(QWidget):
+class FoldingSection(QWidget):
     """Widgets under a title that folds and unfolds them; folded at first.
 
     Parameters

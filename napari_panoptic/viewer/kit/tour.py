@@ -21,7 +21,7 @@ _FRAME = QColor(255, 170, 0)
 
 
 @dataclass(frozen=True, eq=False)
-class Stop:
+class TourStop:
     """A stop of a tour.
 
     Parameters
@@ -52,7 +52,7 @@ class Tour(QFrame):
 
     def __init__(self, window: QWidget) -> None:
         super().__init__(window)
-        self._stops: list[Stop] = []
+        self._stops: list[TourStop] = []
         self._place = -1
         self._frame = _Frame(window)
         self.setAutoFillBackground(True)
@@ -77,11 +77,11 @@ class Tour(QFrame):
         self.hide()
 
     @property
-    def stop(self) -> Stop | None:
+    def stop(self) -> TourStop | None:
         """The panel that is explained now; None if there is no tour."""
         return self._stops[self._place] if 0 <= self._place < len(self._stops) else None
 
-    def begin(self, stops: Sequence[Stop]) -> None:
+    def begin(self, stops: Sequence[TourStop]) -> None:
         """Explain the first panel in sight."""
         self.end()
         self._stops = list(stops)

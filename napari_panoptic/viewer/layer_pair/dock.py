@@ -22,7 +22,7 @@ from napari_panoptic.viewer.kit.napari_private import unwrapped
 from napari_panoptic.viewer.kit.shown import shown
 from napari_panoptic.viewer.layer_pair.features import own_columns
 from napari_panoptic.viewer.layer_pair.live import LiveComparison
-from napari_panoptic.viewer.layer_pair.sources import TWO_D, Choice
+from napari_panoptic.viewer.layer_pair.sources import TWO_D, ChosenLayers
 from napari_panoptic.viewer.layers.owned import is_own
 
 ONE_CLASS = "one class"
@@ -180,14 +180,14 @@ class CompareLayers(Container[Any]):  # type: ignore[misc]
 
     # --- buttons ------------------------------------------------------------------------------
 
-    def _choice(self) -> Choice:
+    def _choice(self) -> ChosenLayers:
         if self.reference.value is None:
             raise PanopticError("Open an annotation and a prediction as Labels layers first.")
         source = self.classes.value
         is_table = source == TABLE_FILE
         if is_table and not Path(self.table.value).is_file():
             raise PanopticError("Choose the table with the class of each object.")
-        return Choice(
+        return ChosenLayers(
             self.reference.value,
             tuple(self.predictions.value),
             self.image.value,

@@ -35,7 +35,7 @@ from napari_panoptic.viewer.kit.napari_private import boxes_of, unwrapped
 from napari_panoptic.viewer.kit.shown import show_info, show_warning
 from napari_panoptic.viewer.layer_pair import sources
 from napari_panoptic.viewer.layer_pair.features import write_features
-from napari_panoptic.viewer.layer_pair.sources import Choice
+from napari_panoptic.viewer.layer_pair.sources import ChosenLayers
 from napari_panoptic.viewer.layers.watch import box_around
 from napari_panoptic.viewer.opening import Opened, read_folder, show_in
 
@@ -88,7 +88,7 @@ class LiveComparison:
     def __init__(
         self,
         viewer: napari.Viewer,
-        choice: Choice,
+        choice: ChosenLayers,
         say: Callable[[str], None] | None = None,
         opened: Callable[[], None] | None = None,
     ) -> None:
@@ -197,7 +197,7 @@ class LiveComparison:
 
     def _open(
         self,
-        found: arrays.Comparison | arrays.PointsComparison,
+        found: arrays.LabelsComparison | arrays.PointsComparison,
         view: _View | None,
         *,
         is_reopened: bool,
@@ -205,7 +205,7 @@ class LiveComparison:
         """Write the layers as they are, and show them; False if the user refuses."""
         if self._folder is None:
             return False
-        is_of_labels = isinstance(found, arrays.Comparison)
+        is_of_labels = isinstance(found, arrays.LabelsComparison)
         is_reopened = is_reopened and is_of_labels and isinstance(self._session, Session)
         if is_reopened and not self._desk.may_leave():
             return False
@@ -292,7 +292,7 @@ class LiveComparison:
             self._viewer.layers.selection.active,
         )
 
-    def _note_seen(self, found: arrays.Comparison | arrays.PointsComparison) -> None:
+    def _note_seen(self, found: arrays.LabelsComparison | arrays.PointsComparison) -> None:
         """Note what the session is about to show, to tell later what has changed."""
         choice = self._choice
         self._slices = {at: sources.slice_of(at, self._viewer) for at in choice.layers}
@@ -615,7 +615,7 @@ class LiveComparison:
             found = sources.arrays_of(choice, self._viewer)
         except (PanopticError, ValueError):
             return  # they no longer fit together, which was said
-        if not isinstance(found, arrays.Comparison):
+        if not isinstance(found, arrays.LabelsComparison):
             return
         sides = {choice.teams.get(at): self._seen[at].copy() for at in layers if at in self._seen}
         for team, pixels in sides.items():

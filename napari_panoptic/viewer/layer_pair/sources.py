@@ -31,7 +31,7 @@ _CONFIDENCE = ("confidence", "score")
 
 
 @dataclass(frozen=True, eq=False)
-class Choice:
+class ChosenLayers:
     """The layers to compare.
 
     Parameters
@@ -93,7 +93,9 @@ class Choice:
         return f"{self.reference.name} / {english_list([p.name for p in self.predictions])}"
 
 
-def arrays_of(choice: Choice, viewer: Any) -> arrays.Comparison | arrays.PointsComparison:
+def arrays_of(
+    choice: ChosenLayers, viewer: Any
+) -> arrays.LabelsComparison | arrays.PointsComparison:
     """Read the slice that is shown of each layer.
 
     Raises
@@ -113,7 +115,7 @@ def arrays_of(choice: Choice, viewer: Any) -> arrays.Comparison | arrays.PointsC
     is_square = placement.scale_yx[0] == placement.scale_yx[1]
     is_um = set(placement.units) <= _MICROMETRES
     image, limits = (None, None) if choice.image is None else _image_of(choice.image, viewer)
-    return arrays.Comparison(
+    return arrays.LabelsComparison(
         sides[choice.reference],
         {team: sides[layer] for layer, team in choice.teams.items()},
         image=image,
@@ -124,7 +126,9 @@ def arrays_of(choice: Choice, viewer: Any) -> arrays.Comparison | arrays.PointsC
     )
 
 
-def ambiguous_of(choice: Choice, viewer: Any, shape: tuple[int, int]) -> NDArray[np.bool_] | None:
+def ambiguous_of(
+    choice: ChosenLayers, viewer: Any, shape: tuple[int, int]
+) -> NDArray[np.bool_] | None:
     """Return where nothing is scored, bool (y, x), or None without such a layer."""
     if choice.ambiguous is None:
         return None
@@ -170,7 +174,7 @@ def is_large(layer: Layer, viewer: Any) -> bool:
     return n_px > HELD_UP_TO_PX
 
 
-def shape_of(choice: Choice, viewer: Any) -> tuple[int, int]:
+def shape_of(choice: ChosenLayers, viewer: Any) -> tuple[int, int]:
     """Return height and width of what is compared; shapes and points have none of their own."""
     for layer in choice.layers:
         if isinstance(layer, (Labels, Image)):
@@ -208,7 +212,7 @@ def _drawn(layer: Any, at: tuple[int, ...], shape: tuple[int, int]) -> NDArray[n
     return known[labels.index]
 
 
-def classes_of(layer: Layer, choice: Choice) -> Mapping[int, str] | str:
+def classes_of(layer: Layer, choice: ChosenLayers) -> Mapping[int, str] | str:
     """Return the classes that are stated for a layer's objects, or the one class of all."""
     import pandas as pd
 
@@ -259,7 +263,7 @@ class _Defaulting(dict[int, str]):
         return [*super().values(), ONLY_CLASS]
 
 
-def _side(layer: Layer, pixels: Any, choice: Choice) -> arrays.Labels:
+def _side(layer: Layer, pixels: Any, choice: ChosenLayers) -> arrays.Labels:
     classes, scores = classes_of(layer, choice), scores_of(layer)
     if isinstance(classes, str):
         return arrays.Labels(pixels, classes, scores)
@@ -290,7 +294,7 @@ def _image_of(layer: Layer, viewer: Any) -> tuple[Any, tuple[float, float] | Non
     return plane, (low, high)
 
 
-def _points_comparison(choice: Choice, viewer: Any) -> arrays.PointsComparison:
+def _points_comparison(choice: ChosenLayers, viewer: Any) -> arrays.PointsComparison:
     placement = placement_of(choice.reference)
     if not set(placement.units) <= _MICROMETRES:
         raise PanopticError(
@@ -330,7 +334,7 @@ def _points_of(layer: Any, viewer: Any) -> NDArray[np.float64]:
     return points if np.isnan(confidence).any() else np.column_stack([points, confidence])
 
 
-def _check_choice(choice: Choice) -> None:
+def _check_choice(choice: ChosenLayers) -> None:
     """Check which layers are chosen for what.
 
     Raises

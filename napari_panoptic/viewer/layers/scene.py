@@ -16,7 +16,7 @@ from napari.layers import Labels, Layer
 from numpy.typing import NDArray
 
 from napari_panoptic.display import object_layers as contents
-from napari_panoptic.display.listed import Listed, Others
+from napari_panoptic.display.listed import ListedObjects, Others
 from napari_panoptic.display.marks import box_of, region_rings
 from napari_panoptic.display.object_layers import PixelSize
 from napari_panoptic.display.styles import ColourBy, Display, Look
@@ -109,7 +109,7 @@ class Scene:
         self._emphasised: Selection | None = None
         self._look = Look()
         self._follow = camera.Follow()
-        self._listed: Listed | None = None
+        self._listed: ListedObjects | None = None
         self._stand_in: StandIn | None = None
         self._always: StandIn | None = None
 
@@ -364,11 +364,11 @@ class Scene:
         self._apply_look()
 
     @property
-    def listed(self) -> Listed | None:
+    def listed(self) -> ListedObjects | None:
         """The objects that stand out from the others; None if all are drawn alike."""
         return self._listed
 
-    def set_listed(self, listed: Listed | None) -> None:
+    def set_listed(self, listed: ListedObjects | None) -> None:
         """Let some objects stand out from the others; None draws all alike."""
         if listed is not None or self._listed is not None:
             self._listed = listed

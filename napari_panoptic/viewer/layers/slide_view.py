@@ -19,7 +19,7 @@ from napari_panoptic.display.failure_cells import (
     scale_text,
     usual_diameter_px,
 )
-from napari_panoptic.display.listed import Listed
+from napari_panoptic.display.listed import ListedObjects
 from napari_panoptic.display.object_layers import EMPHASIS_COLOURS, HATCH_COLOUR, PixelSize
 from napari_panoptic.display.slide_layers import (
     LEVELS_FROM_PIXELS,
@@ -77,7 +77,7 @@ class _Arrivals(QObject):
         return lambda: self.arrived.emit(name)
 
 
-_State = tuple[ColourBy, tuple[int, ...], Listed | None]
+_State = tuple[ColourBy, tuple[int, ...], ListedObjects | None]
 
 
 @dataclass(eq=False)

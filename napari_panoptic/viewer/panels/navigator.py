@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from qtpy.QtWidgets import QWidget
 
-from napari_panoptic.display.cohort_lines import UNKNOWN, CohortLines, Line, Summaries
+from napari_panoptic.display.cohort_lines import UNKNOWN, CohortLine, CohortLines, Summaries
 from napari_panoptic.display.glossary import FIGURE_MEANINGS, STATUS_MEANINGS
 from napari_panoptic.live.summary import RegionSummary
 from napari_panoptic.values.cohort import Cohort
@@ -107,7 +107,7 @@ class Navigator(PlaceNavigator):
         found = [UNKNOWN if lines is None else lines.patient(p, self._team) for p in patients]
         return _figures("PQ", f"{_PQ} Of all regions of the patient together.", found)
 
-    def _line(self, region: str, team: str) -> Line:
+    def _line(self, region: str, team: str) -> CohortLine:
         return UNKNOWN if self._lines is None else self._lines.region(region, team)
 
     def _fill_teams(self) -> None:
@@ -125,7 +125,7 @@ class Navigator(PlaceNavigator):
         self.teams.show_rows(names, columns)
 
 
-def _figures(title: str, meaning: str, found: Sequence[Line]) -> list[Column]:
+def _figures(title: str, meaning: str, found: Sequence[CohortLine]) -> list[Column]:
     lacking = [(line.lacking, line.reason) for line in found]
     counts = (
         ("FN", Status.FN, [line.fn for line in found]),
@@ -141,7 +141,7 @@ def _figures(title: str, meaning: str, found: Sequence[Line]) -> list[Column]:
     ]
 
 
-def _reviewed_column(judged: Sequence[int], found: Sequence[Line]) -> Column:
+def _reviewed_column(judged: Sequence[int], found: Sequence[CohortLine]) -> Column:
     """Make the column of reviewed shares; nothing is left to review without a failure."""
     shares = [
         1.0 if line.failures == 0 else min(n / line.failures, 1.0)

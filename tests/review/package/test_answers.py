@@ -7,7 +7,7 @@ import pytest
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.review.identity import Fingerprint
 from napari_panoptic.review.package.answers import read_answers
-from napari_panoptic.review.package.contents import Contents, Item, Target, package_id, seal
+from napari_panoptic.review.package.contents import Contents, PackageItem, Target, package_id, seal
 from napari_panoptic.values.vocabulary import Side, Verdict
 from tests.support.review_packages import saved, signed, write_file
 
@@ -17,7 +17,11 @@ CONTENTS = Contents(
     None,
     "plan",
     {},
-    (Item("1", "T", "R", OBJECT), Item("2", "T", "R", None), Item("3", "T", "R", OBJECT)),
+    (
+        PackageItem("1", "T", "R", OBJECT),
+        PackageItem("2", "T", "R", None),
+        PackageItem("3", "T", "R", OBJECT),
+    ),
 )
 GIVEN = {"1": Verdict.BOTH_WRONG, "2": 4}
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from napari_panoptic.review.identity import Fingerprint
 from napari_panoptic.review.package.contents import (
     Contents,
-    Item,
+    PackageItem,
     Target,
     package_id,
     seal,
@@ -26,7 +26,7 @@ TARGETS = st.builds(
     st.integers(1, 2**40),
     st.builds(Fingerprint, NAMES, PLACES, PLACES, st.integers(1, 10**6)),
 )
-ITEMS = st.builds(Item, NAMES, NAMES, NAMES, st.none() | TARGETS)
+ITEMS = st.builds(PackageItem, NAMES, NAMES, NAMES, st.none() | TARGETS)
 CONTENTS = st.builds(
     Contents,
     NAMES,

@@ -10,7 +10,7 @@ from napari_panoptic.cli.main import main
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.live.snapshots import load_region
 from napari_panoptic.review.judged import Subjects, judged_as_one
-from napari_panoptic.review.package.contents import Contents, Item, Target
+from napari_panoptic.review.package.contents import Contents, PackageItem, Target
 from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.values.vocabulary import Side, Verdict
 from tests.support.builders import noise, write_svs
@@ -230,7 +230,7 @@ def test_the_usual_review_file_is_the_one_of_the_window(root, contents, tmp_path
 @pytest.fixture
 def planned(contents):
     tiles = tuple(
-        Item(str(number), contents.items[0].team, contents.items[0].region, None)
+        PackageItem(str(number), contents.items[0].team, contents.items[0].region, None)
         for number in (101, 102)
     )
     return Contents("cohort", None, "plan", {}, (*contents.items, *tiles))

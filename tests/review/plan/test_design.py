@@ -19,7 +19,7 @@ from napari_panoptic.review.plan.design import (
     stratified,
     with_seed,
 )
-from napari_panoptic.review.plan.units import Kind
+from napari_panoptic.review.plan.units import ItemKind
 
 
 def test_the_same_seed_gives_the_same_plan_whatever_the_order_of_items(many_units):
@@ -64,7 +64,7 @@ def test_the_order_of_a_plan_is_unrelated_to_its_strata(many_units):
     """The mean place of each outcome's items lies in the middle; bounds of 4.5 sigma."""
     plan = draw(many_units, 400, 5)
     place = np.arange(len(plan))
-    for kind in Kind:
+    for kind in ItemKind:
         own = place[plan.units.is_kind(kind)]
         sigma = len(plan) / np.sqrt(12 * len(own))
         assert abs(own.mean() - (len(plan) - 1) / 2) < 4.5 * sigma

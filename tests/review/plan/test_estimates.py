@@ -20,7 +20,7 @@ from napari_panoptic.review.plan.corrected import ALL, Quantity
 from napari_panoptic.review.plan.design import draw, stratified
 from napari_panoptic.review.plan.estimates import ItemVerdict, estimate, expected, items_needed
 from napari_panoptic.review.plan.tables import plan_frame
-from napari_panoptic.review.plan.units import SUSPECT, Kind
+from napari_panoptic.review.plan.units import SUSPECT, ItemKind
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import Side, Verdict
 from tests.support import survey_oracle
@@ -33,7 +33,7 @@ def answers(plan, seed=0, shares=(0.7, 0.2, 0.1), lacked=0.3):
     rng = np.random.default_rng(seed)
     verdicts = rng.choice(3, len(plan), p=shares)
     counts = rng.poisson(lacked, len(plan))
-    tiles = plan.units.is_kind(Kind.BACKGROUND)
+    tiles = plan.units.is_kind(ItemKind.BACKGROUND)
     return [
         ItemVerdict(k, DECIDED[0], int(counts[k - 1]))
         if tiles[k - 1]
@@ -139,7 +139,7 @@ def test_verdicts_on_a_pair_worked_out_by_hand():
     plan = draw(units, len(units), 1)
 
     def review(verdict, count):
-        tiles = plan.units.is_kind(Kind.BACKGROUND)
+        tiles = plan.units.is_kind(ItemKind.BACKGROUND)
         given = [
             ItemVerdict(k, DECIDED[0], count) if tiles[k - 1] else ItemVerdict(k, verdict)
             for k in range(1, len(plan) + 1)
@@ -259,7 +259,7 @@ def test_strata_without_a_verdict_take_those_of_their_outcome(many_units):
 
 def test_an_outcome_without_any_verdict_leaves_figures_undefined(many_units):
     plan = draw(many_units, 150, 2)
-    given = [a for a in answers(plan) if not plan.units.is_kind(Kind.FP)[a.item - 1]]
+    given = [a for a in answers(plan) if not plan.units.is_kind(ItemKind.FP)[a.item - 1]]
     estimates = estimate(plan, many_units, given)
     found = by_figure(estimates)
     assert not math.isnan(found["annotation-error-rate", ALL].estimate)
@@ -271,7 +271,7 @@ def test_an_outcome_without_any_verdict_leaves_figures_undefined(many_units):
 def test_items_that_cannot_be_told_are_left_out_and_bounded(many_units):
     plan = draw(many_units, 200, 2)
     given = answers(plan)
-    unclear = [k for k in range(1, 21) if not plan.units.is_kind(Kind.BACKGROUND)[k - 1]]
+    unclear = [k for k in range(1, 21) if not plan.units.is_kind(ItemKind.BACKGROUND)[k - 1]]
     changed = [replace(a, verdict=Verdict.CANNOT_TELL) if a.item in unclear else a for a in given]
     found = estimate(plan, many_units, changed)
     left_out = estimate(plan, many_units, [a for a in given if a.item not in unclear])
@@ -340,10 +340,10 @@ def test_expected_widths_are_about_those_of_a_review_as_assumed(many_units):
         rng = np.random.default_rng(seed)
         given = []
         for k in range(1, len(own) + 1):
-            if own.units.is_kind(Kind.BACKGROUND)[k - 1]:
+            if own.units.is_kind(ItemKind.BACKGROUND)[k - 1]:
                 given.append(ItemVerdict(k, DECIDED[0], int(rng.poisson(0.1))))
                 continue
-            wrong = 0.05 if own.units.is_kind(Kind.TP)[k - 1] else 0.3
+            wrong = 0.05 if own.units.is_kind(ItemKind.TP)[k - 1] else 0.3
             verdict = rng.choice(3, p=[1 - wrong, wrong / 2, wrong / 2])
             given.append(ItemVerdict(k, DECIDED[verdict]))
         for row in estimate(own, many_units, given).rows:
@@ -395,4 +395,4 @@ def test_a_pair_is_one_item_however_it_is_evaluated():
     )
     from napari_panoptic.review.plan.units import units_of
 
-    assert units_of(found, "T", "P", "R").is_kind(Kind.TP).sum() == 1
+    assert units_of(found, "T", "P", "R").is_kind(ItemKind.TP).sum() == 1

@@ -20,7 +20,7 @@ from napari_panoptic.review.plan.estimates import ItemVerdict, estimate, expecte
 from napari_panoptic.review.plan.goal import Goal, PlanSetup, offer, reached
 from napari_panoptic.review.plan.items import item_at
 from napari_panoptic.review.plan.tables import plan_frame, read_verdicts, verdicts_frame
-from napari_panoptic.review.plan.units import NO_ID, TILE_PX, Kind, population
+from napari_panoptic.review.plan.units import NO_ID, TILE_PX, ItemKind, population
 from napari_panoptic.values.cohort import Source
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import Verdict
@@ -49,7 +49,7 @@ class TestOffer:
         assert len(short.plan) == 45 < short.needed
         assert short.half_width > GOAL.half_width
         hurried = offer(many_units, replace(GOAL, minutes=1), seed=3)
-        assert len(hurried.plan) == hurried.least == 2 * len(Kind)
+        assert len(hurried.plan) == hurried.least == 2 * len(ItemKind)
 
     def test_a_difference_has_the_width_of_both_figures_together(self, small_units):
         goal = Goal(Quantity.PRECISION, ("alpha", "beta"), 0.3, 60, 20)
@@ -71,7 +71,7 @@ def answers_to(plan):
     """Find every third annotation wrong, and a nucleus in every second tile."""
     return [
         ItemVerdict(k, Verdict.ANNOTATION_RIGHT, k % 2)
-        if item_at(plan, k).kind is Kind.BACKGROUND
+        if item_at(plan, k).kind is ItemKind.BACKGROUND
         else ItemVerdict(k, Verdict.PREDICTION_RIGHT if k % 3 == 0 else Verdict.ANNOTATION_RIGHT)
         for k in range(1, len(plan) + 1)
     ]

@@ -12,7 +12,7 @@ from napari_panoptic.review.file import ReviewError
 from napari_panoptic.review.plan.design import draw, extend
 from napari_panoptic.review.plan.estimates import ItemVerdict, estimate
 from napari_panoptic.review.plan.store import PlannedReview
-from napari_panoptic.review.plan.units import Kind
+from napari_panoptic.review.plan.units import ItemKind
 from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.review.verdicts import Share
 from napari_panoptic.values.vocabulary import Verdict
@@ -30,11 +30,13 @@ def plan(small_units):
 
 
 def objects(plan):
-    return [k for k in range(1, len(plan) + 1) if not plan.units.is_kind(Kind.BACKGROUND)[k - 1]]
+    return [
+        k for k in range(1, len(plan) + 1) if not plan.units.is_kind(ItemKind.BACKGROUND)[k - 1]
+    ]
 
 
 def tiles(plan):
-    return [k for k in range(1, len(plan) + 1) if plan.units.is_kind(Kind.BACKGROUND)[k - 1]]
+    return [k for k in range(1, len(plan) + 1) if plan.units.is_kind(ItemKind.BACKGROUND)[k - 1]]
 
 
 def answer_all(review, plan, verdict=Verdict.ANNOTATION_RIGHT):

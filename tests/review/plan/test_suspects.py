@@ -10,7 +10,7 @@ import pytest
 from napari_panoptic.questions.suspects import LIKELY_SCORE, Suspect, SuspectKind
 from napari_panoptic.review.plan.design import Level, draw, stratified
 from napari_panoptic.review.plan.suspects import with_suspects
-from napari_panoptic.review.plan.units import KINDS, NO_ID, SIDES, ItemSide, Kind, Units
+from napari_panoptic.review.plan.units import KINDS, NO_ID, SIDES, ItemKind, ItemSide, Units
 from napari_panoptic.values.vocabulary import Side
 
 LOCATED = Suspect(
@@ -47,18 +47,18 @@ def units() -> Units:
         (team, side, kind, id_, place, detail)
         for team in ("T", "V")
         for side, kind, id_, place, detail in (
-            (ItemSide.REFERENCE, Kind.TP, 3, (4, 4), ""),
-            (ItemSide.REFERENCE, Kind.FN, 4, (20, 20), "missed"),
-            (ItemSide.PREDICTION, Kind.FP, 7, (71, 10), "spurious"),
-            (ItemSide.PREDICTION, Kind.FP, 8, (90, 90), "spurious"),
-            (ItemSide.BACKGROUND, Kind.BACKGROUND, NO_ID, (40, 40), "empty"),
-            (ItemSide.BACKGROUND, Kind.BACKGROUND, NO_ID, (90, 40), "partly"),
+            (ItemSide.REFERENCE, ItemKind.TP, 3, (4, 4), ""),
+            (ItemSide.REFERENCE, ItemKind.FN, 4, (20, 20), "missed"),
+            (ItemSide.PREDICTION, ItemKind.FP, 7, (71, 10), "spurious"),
+            (ItemSide.PREDICTION, ItemKind.FP, 8, (90, 90), "spurious"),
+            (ItemSide.BACKGROUND, ItemKind.BACKGROUND, NO_ID, (40, 40), "empty"),
+            (ItemSide.BACKGROUND, ItemKind.BACKGROUND, NO_ID, (90, 40), "partly"),
         )
     ]
     team, side, kind, ids, place, detail = zip(*rows, strict=True)
     n = len(rows)
     has_class = np.array([id_ != NO_ID for id_ in ids])
-    is_fp = np.array([own is Kind.FP for own in kind])
+    is_fp = np.array([own is ItemKind.FP for own in kind])
     return Units(
         class_names=("Round",),
         team=np.array(team, object),
@@ -85,7 +85,7 @@ def marks(units: Units) -> list[tuple[str, str, int]]:
 
 def test_a_suspect_object_is_one_item_of_every_team(units: Units) -> None:
     found = with_suspects(units, [LOCATED])
-    assert marks(found) == [("T", Kind.TP, 3), ("V", Kind.TP, 3)]
+    assert marks(found) == [("T", ItemKind.TP, 3), ("V", ItemKind.TP, 3)]
     assert found.cause.tolist() == units.detail.tolist()
     split = replace(LOCATED, other_ids=(4,))
     assert [id_ for *_, id_ in marks(with_suspects(units, [split]))] == [3, 4, 3, 4]
@@ -93,7 +93,7 @@ def test_a_suspect_object_is_one_item_of_every_team(units: Units) -> None:
 
 def test_an_overlooked_object_is_an_fp_of_teams_that_agree_else_a_tile(units: Units) -> None:
     found = with_suspects(units, [OVERLOOKED])
-    assert marks(found) == [("T", Kind.FP, 7), ("V", Kind.BACKGROUND, NO_ID)]
+    assert marks(found) == [("T", ItemKind.FP, 7), ("V", ItemKind.BACKGROUND, NO_ID)]
     assert found.y_px[found.is_suspect].tolist() == [71, 90]  # the tile of rows from 64
 
 

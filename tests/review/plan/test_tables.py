@@ -18,7 +18,7 @@ from napari_panoptic.review.plan.tables import (
     read_plan,
     read_verdicts,
 )
-from napari_panoptic.review.plan.units import KINDS, Kind
+from napari_panoptic.review.plan.units import KINDS, ItemKind
 from napari_panoptic.values.vocabulary import Verdict
 
 
@@ -118,11 +118,11 @@ def test_a_team_that_the_cohort_lacks_is_named(path):
 
 
 def test_verdicts_are_read(plan, tmp_path):
-    tile, fp = first(plan, Kind.BACKGROUND), first(plan, Kind.FP)
+    tile, fp = first(plan, ItemKind.BACKGROUND), first(plan, ItemKind.FP)
     text = (
         "item,verdict,count,note\n"
         f"{fp},Prediction-Right,,a remark\n{tile},annotation-right,2,\n\n"
-        f"{first(plan, Kind.TP)},,,not reviewed\n"
+        f"{first(plan, ItemKind.TP)},,,not reviewed\n"
     )
     found, findings = read_verdicts(verdicts(tmp_path, text), plan)
     wanted = [
@@ -146,7 +146,7 @@ def test_verdicts_are_read(plan, tmp_path):
 def test_the_count_of_a_tile_decides(plan, tmp_path, cells, answer):
     from dataclasses import replace
 
-    tile = first(plan, Kind.BACKGROUND)
+    tile = first(plan, ItemKind.BACKGROUND)
     found, _ = read_verdicts(verdicts(tmp_path, f"item,verdict,count\n{tile},{cells}\n"), plan)
     assert found == [replace(answer, item=tile)]
 
@@ -154,7 +154,7 @@ def test_the_count_of_a_tile_decides(plan, tmp_path, cells, answer):
 def test_a_plan_of_objects_alone_needs_no_counts(plan, tmp_path):
     from dataclasses import replace
 
-    objects = plan.units.kind != KINDS.index(Kind.BACKGROUND)
+    objects = plan.units.kind != KINDS.index(ItemKind.BACKGROUND)
     own = replace(
         plan,
         units=plan.units[objects],
@@ -166,7 +166,7 @@ def test_a_plan_of_objects_alone_needs_no_counts(plan, tmp_path):
 
 
 def test_rows_outside_of_the_plan_are_left_out(plan, tmp_path):
-    fp = first(plan, Kind.FP)
+    fp = first(plan, ItemKind.FP)
     text = f"item,verdict,count\n{fp},both-wrong,\n{fp},both-wrong,\n61,both-wrong,\n999,,1\n"
     found, (outside, repeated) = read_verdicts(verdicts(tmp_path, text), plan)
     assert found == [ItemVerdict(fp, Verdict.BOTH_WRONG)]
@@ -177,16 +177,16 @@ def test_rows_outside_of_the_plan_are_left_out(plan, tmp_path):
 @pytest.mark.parametrize(
     ("kind", "cells", "message"),
     [
-        (Kind.FP, "prediction-rihgt,", "found 'prediction-rihgt'"),
-        (Kind.FP, ",3", "expected annotation-right, .* found ''"),
-        (Kind.FN, "both-wrong,3", "only background items have a count"),
-        (Kind.BACKGROUND, "both-wrong,", "needs the number of nuclei"),
-        (Kind.BACKGROUND, "annotation-right,-1", "a whole number from 0 as count, found '-1'"),
-        (Kind.BACKGROUND, "annotation-right,1.5", "found '1.5'"),
-        (Kind.BACKGROUND, "annotation-right,nan", "found 'nan'"),
-        (Kind.BACKGROUND, "annotation-right,inf", "found 'inf'"),
-        (Kind.FP, "annotation-right,1e400", "found '1e400'"),
-        (Kind.BACKGROUND, "wrong,1", "found 'wrong'"),
+        (ItemKind.FP, "prediction-rihgt,", "found 'prediction-rihgt'"),
+        (ItemKind.FP, ",3", "expected annotation-right, .* found ''"),
+        (ItemKind.FN, "both-wrong,3", "only background items have a count"),
+        (ItemKind.BACKGROUND, "both-wrong,", "needs the number of nuclei"),
+        (ItemKind.BACKGROUND, "annotation-right,-1", "a whole number from 0 as count, found '-1'"),
+        (ItemKind.BACKGROUND, "annotation-right,1.5", "found '1.5'"),
+        (ItemKind.BACKGROUND, "annotation-right,nan", "found 'nan'"),
+        (ItemKind.BACKGROUND, "annotation-right,inf", "found 'inf'"),
+        (ItemKind.FP, "annotation-right,1e400", "found '1e400'"),
+        (ItemKind.BACKGROUND, "wrong,1", "found 'wrong'"),
     ],
 )
 def test_cells_that_mean_nothing_are_refused(plan, tmp_path, kind, cells, message):
@@ -197,7 +197,7 @@ def test_cells_that_mean_nothing_are_refused(plan, tmp_path, kind, cells, messag
 
 
 def test_two_verdicts_on_an_item_are_refused(plan, tmp_path):
-    fp = first(plan, Kind.FP)
+    fp = first(plan, ItemKind.FP)
     text = f"item,verdict,count\n{fp},both-wrong,\n{fp},annotation-right,\n"
     with pytest.raises(UnreadableFileError, match="one verdict in line 2 and another in line 3"):
         read_verdicts(verdicts(tmp_path, text), plan)

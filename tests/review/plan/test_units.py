@@ -15,8 +15,8 @@ from napari_panoptic.review.plan.units import (
     PARTLY,
     SIDES,
     TILE_PX,
+    ItemKind,
     ItemSide,
-    Kind,
     population,
     units_of,
 )
@@ -31,10 +31,10 @@ def places(units, kind):
 
 def test_every_object_that_takes_part_is_one_item():
     units = units_of(four_fates(), "T", "P", "R")
-    assert places(units, Kind.TP) == [("reference", 11)]
-    assert places(units, Kind.MISCLASSIFIED) == [("reference", 12)]
-    assert places(units, Kind.FN) == [("reference", 13)]
-    assert places(units, Kind.FP) == [("prediction", 23)]
+    assert places(units, ItemKind.TP) == [("reference", 11)]
+    assert places(units, ItemKind.MISCLASSIFIED) == [("reference", 12)]
+    assert places(units, ItemKind.FN) == [("reference", 13)]
+    assert places(units, ItemKind.FP) == [("prediction", 23)]
     assert units.reference_class.tolist() == [1, 1, 2, 0, 0]
     assert units.prediction_class.tolist() == [1, 2, 0, 2, 0]
     assert units.iou[:2].tolist() == [0.9, 0.9]
@@ -43,7 +43,7 @@ def test_every_object_that_takes_part_is_one_item():
 
 def test_a_region_without_objects_is_background():
     units = units_of(empty_pair(), "T", "P", "R")
-    assert places(units, Kind.BACKGROUND) == [("background", -1)]
+    assert places(units, ItemKind.BACKGROUND) == [("background", -1)]
     assert units.detail.tolist() == [EMPTY]
     assert (units.y_px[0], units.x_px[0]) == (4, 4)
 
@@ -67,7 +67,7 @@ def test_the_population_counts_what_evaluate_counts(small_cohort, small_units):
     found = {
         (team, str(kind)): int((small_units.is_kind(kind) & (small_units.team == team)).sum())
         for team in ("alpha", "beta")
-        for kind in (Kind.TP, Kind.MISCLASSIFIED, Kind.FN, Kind.FP)
+        for kind in (ItemKind.TP, ItemKind.MISCLASSIFIED, ItemKind.FN, ItemKind.FP)
     }
     assert found == expected
 
@@ -89,7 +89,7 @@ def test_every_pixel_of_background_is_in_one_tile(shape):
         ambiguous=ambiguous,
     )
     units = units_of(evaluation, "T", "P", "R")
-    tiles = units[units.is_kind(Kind.BACKGROUND)]
+    tiles = units[units.is_kind(ItemKind.BACKGROUND)]
     free = (reference == 0) & (prediction == 0) & ~ambiguous
     y, x = np.nonzero(free)
     expected = set(zip((y // TILE_PX).tolist(), (x // TILE_PX).tolist(), strict=True))
@@ -111,7 +111,7 @@ def test_keys_tell_all_items_apart(small_units):
 
 def test_all_found_has_no_failures():
     units = units_of(all_found(), "T", "P", "R")
-    assert {str(kind) for kind in Kind if units.is_kind(kind).any()} == {"TP", "background"}
+    assert {str(kind) for kind in ItemKind if units.is_kind(kind).any()} == {"TP", "background"}
 
 
 def test_a_region_that_cannot_be_read_is_reported_and_left_out(tmp_path, small_cohort):

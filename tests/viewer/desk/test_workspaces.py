@@ -11,7 +11,7 @@ from qtpy.QtWidgets import QAbstractButton, QComboBox, QDockWidget, QMainWindow,
 from napari_panoptic.display.object_rows import ObjectFilter
 from napari_panoptic.values.vocabulary import STATUS_CODE, Side, Status
 from napari_panoptic.viewer.desk.nuclei import WORKSPACES
-from napari_panoptic.viewer.desk.workspaces import Arrangement, Column, Stack
+from napari_panoptic.viewer.desk.workspaces import Arrangement, DockArea, Stack
 from napari_panoptic.viewer.kit.widgets import is_in_sight
 from napari_panoptic.viewer.layers.camera import CLEAR_ON_SCREEN_PX, canvas_size
 from napari_panoptic.viewer.state.desk_state import DeskState
@@ -61,7 +61,7 @@ def test_ctrl_and_a_number_show_a_workspace(desk, wait_until, number):
     assert desk.workspace is workspace
     assert desk.state.workspace == workspace.name
     there = set(desk.docked())
-    stacks = [at for column in workspace.arrangement.columns.values() for at in column.stacks]
+    stacks = [at for column in workspace.arrangement.areas.values() for at in column.stacks]
     fronts = {next((n for n in at.docks if n in there), None) for at in stacks}
     assert shown_panels(desk) == fronts - {None}
     assert canvas.isVisible() is workspace.arrangement.has_image
@@ -118,7 +118,7 @@ def test_a_workspace_gives_its_panels_the_room_that_it_declares(desk, wait_until
     desk.show_workspace(name)
     rest(desk, wait_until)
     window = window_of(desk)
-    for side, column in next(w for w in WORKSPACES if w.name == name).arrangement.columns.items():
+    for side, column in next(w for w in WORKSPACES if w.name == name).arrangement.areas.items():
         titles = [t for at in column.stacks for t in at.docks if t in desk.docked()]
         seen = next((t for t in titles if is_in_sight(desk.dock(t))), None)
         if seen is None:
@@ -375,18 +375,18 @@ def test_the_next_window_has_the_view_of_teams_and_the_tool_but_not_the_present_
 
 def test_arrangements_are_kept_as_plain_values():
     arrangement = Arrangement(
-        left=Column(0.25, (Stack(("Regions", "Settings"), 0.6), Stack(("Layers",), 0.4))),
-        bottom=Column(0.5, (Stack(("Teams",)),)),
+        left=DockArea(0.25, (Stack(("Regions", "Settings"), 0.6), Stack(("Layers",), 0.4))),
+        bottom=DockArea(0.5, (Stack(("Teams",)),)),
         has_image=False,
     )
     assert Arrangement.from_json(arrangement.to_json()) == arrangement
     for damaged in (None, [], {"left": 3}, {"left": [0.2, [["Regions"]]], "has_image": True}):
         assert Arrangement.from_json(damaged) is None
-    assert arrangement.is_like(replace(arrangement, bottom=Column(0.51, (Stack(("Teams",)),))))
+    assert arrangement.is_like(replace(arrangement, bottom=DockArea(0.51, (Stack(("Teams",)),))))
     others = [
-        replace(arrangement, bottom=Column(0.6, (Stack(("Teams",)),))),
+        replace(arrangement, bottom=DockArea(0.6, (Stack(("Teams",)),))),
         replace(arrangement, bottom=None),
-        replace(arrangement, bottom=Column(0.5, (Stack(("Review",)),))),
+        replace(arrangement, bottom=DockArea(0.5, (Stack(("Review",)),))),
     ]
     assert not any(arrangement.is_like(other) for other in others)
     assert all(one != other for one, other in pairwise(others))

@@ -8,7 +8,7 @@ import pytest
 from napari_panoptic.io.cohorts.raters import open_raters
 from napari_panoptic.samples.write import write_raters_sample
 from napari_panoptic.viewer.jobs import rater_work as work
-from napari_panoptic.viewer.jobs.rater_work import CaseLoader, CohortScores, Wanted
+from napari_panoptic.viewer.jobs.rater_work import CaseEvaluator, CaseLoader, WantedCase
 
 pytestmark = pytest.mark.usefixtures("qapp", "qtbot")
 
@@ -22,7 +22,7 @@ def cohort(tmp_path_factory):
 def wanted(cohort):
     """Give a request for the first case, and one for the same case of another team."""
     case = cohort.cases[0]
-    return [Wanted(case.name, case.structures[0], team) for team in cohort.teams[:2]]
+    return [WantedCase(case.name, case.structures[0], team) for team in cohort.teams[:2]]
 
 
 @pytest.mark.qt_no_exception_capture
@@ -42,7 +42,7 @@ def test_after_an_unforeseen_error_the_rest_counts_as_not_evaluated(
         results[case, structure] = result
 
     monkeypatch.setattr(work, "evaluate_structure", fail_later)
-    scores = CohortScores(cohort, note)
+    scores = CaseEvaluator(cohort, note)
     scores.start(cohort.structures[0])
     wait_until(lambda: scores.is_done and raised)
     assert set(results) == {(case.name, name) for case in cohort.cases for name in case.masks}
@@ -53,8 +53,8 @@ def test_after_an_unforeseen_error_the_rest_counts_as_not_evaluated(
 def test_closed_it_evaluates_nothing_more(cohort, wait_until):
     results, others = [], []
     closed, other = (
-        CohortScores(cohort, lambda *result: results.append(result)),
-        CohortScores(cohort, lambda *result: others.append(result)),
+        CaseEvaluator(cohort, lambda *result: results.append(result)),
+        CaseEvaluator(cohort, lambda *result: others.append(result)),
     )
     closed.start(cohort.structures[0])
     closed.close()

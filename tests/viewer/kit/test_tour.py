@@ -11,7 +11,7 @@ from qtpy.QtWidgets import QWidget
 
 from napari_panoptic.viewer.desk.nuclei import desk_of
 from napari_panoptic.viewer.kit.keys_dialog import KeysDialog
-from napari_panoptic.viewer.kit.tour import Stop, Tour
+from napari_panoptic.viewer.kit.tour import Tour, TourStop
 
 PLACES = (QRect(0, 0, 200, 600), QRect(200, 0, 400, 300), QRect(600, 300, 200, 300))
 
@@ -25,12 +25,12 @@ def window(qtbot: Any) -> QWidget:
 
 
 @pytest.fixture
-def stops(qtbot: Any, window: QWidget) -> list[Stop]:
+def stops(qtbot: Any, window: QWidget) -> list[TourStop]:
     found = []
     for number, place in enumerate(PLACES):
         panel = QWidget(window)
         panel.setGeometry(place)
-        found.append(Stop(f"stop {number}", "One sentence. Another one.", panel))
+        found.append(TourStop(f"stop {number}", "One sentence. Another one.", panel))
     window.show()
     qtbot.waitExposed(window)
     return found
@@ -45,7 +45,7 @@ def frame_of(window: QWidget) -> QWidget:
     )
 
 
-def test_each_panel_is_framed_and_none_is_covered(window: QWidget, stops: list[Stop]) -> None:
+def test_each_panel_is_framed_and_none_is_covered(window: QWidget, stops: list[TourStop]) -> None:
     tour = Tour(window)
     tour.begin(stops)
     for number, stop in enumerate(stops):
@@ -62,7 +62,7 @@ def test_each_panel_is_framed_and_none_is_covered(window: QWidget, stops: list[S
     assert not frame_of(window).isVisible()
 
 
-def test_panels_out_of_sight_are_left_out(window: QWidget, stops: list[Stop]) -> None:
+def test_panels_out_of_sight_are_left_out(window: QWidget, stops: list[TourStop]) -> None:
     tour = Tour(window)
     stops[1].widget.hide()
     tour.begin(stops)
@@ -80,7 +80,7 @@ def test_panels_out_of_sight_are_left_out(window: QWidget, stops: list[Stop]) ->
     assert tour.stop is None
 
 
-def test_escape_ends_it(window: QWidget, stops: list[Stop]) -> None:
+def test_escape_ends_it(window: QWidget, stops: list[TourStop]) -> None:
     tour = Tour(window)
     tour.begin(stops)
     QTest.keyClick(tour, Qt.Key.Key_Escape)
@@ -89,7 +89,7 @@ def test_escape_ends_it(window: QWidget, stops: list[Stop]) -> None:
     assert tour.stop is stops[0]
 
 
-def test_it_follows_its_panel(qtbot: Any, window: QWidget, stops: list[Stop]) -> None:
+def test_it_follows_its_panel(qtbot: Any, window: QWidget, stops: list[TourStop]) -> None:
     tour = Tour(window)
     tour.begin(stops[2:])
     stops[2].widget.move(QPoint(0, 0))

@@ -18,7 +18,7 @@ from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QLabel, QMessageBox
 
 from napari_panoptic import evaluate_pair
-from napari_panoptic.io.cohorts.comparison import Comparison
+from napari_panoptic.io.cohorts.comparison import LabelsComparison
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.live.snapshots import load_region
 from napari_panoptic.values.vocabulary import Side
@@ -729,7 +729,7 @@ def test_what_cannot_be_written_is_said_and_written_with_the_next_change(pair, m
         def is_full(*_asked):
             raise OSError(errno.ENOSPC, "No space left on device")
 
-        patch.setattr(Comparison, "write_side", is_full)
+        patch.setattr(LabelsComparison, "write_side", is_full)
         pair.one.paint((40, 40), 99)
         pair.wait(lambda: "No space left on device" in pair.dock.message.value)
     pair.other.paint((10, 10), 98)  # another layer: the first one is written with it

@@ -30,11 +30,11 @@ from napari_panoptic.viewer.panels.notes import NOTHING, NotesDialog
 from napari_panoptic.viewer.panels.review.panel import ReviewPanel
 from napari_panoptic.viewer.panels.settings import SettingsPanel
 from napari_panoptic.viewer.panels.strips import NOTHING_SELECTED, Chip, LegendStrip, TitleStrip
-from napari_panoptic.viewer.panels.teams.comparison import Comparison
+from napari_panoptic.viewer.panels.teams.comparison import TeamsComparison
 from napari_panoptic.viewer.panels.teams.panel import (
     NONE_ANNOTATED,
     NONE_LISTED,
-    Listed,
+    TeamsList,
     TeamsPanel,
 )
 from tests.support.small_pairs import SCHEME, empty_pair, four_fates
@@ -268,9 +268,9 @@ class TestTeams:
     def test_where_nothing_is_annotated_it_does_not_point_to_the_list_that_is_shown(self, qtbot):
         panel = make(qtbot, TeamsPanel())
         teams = {name: empty_pair() for name in ("first", "second")}
-        panel.show_comparison(Comparison(None, teams, consensus(teams), None, None))
+        panel.show_comparison(TeamsComparison(None, teams, consensus(teams), None, None))
         assert shown_text(panel.hint) == NONE_ANNOTATED
-        panel.choose_list(Listed.FN)
+        panel.choose_list(TeamsList.FN)
         assert shown_text(panel.hint) == NONE_LISTED
 
 

@@ -20,7 +20,7 @@ from napari_panoptic.review.plan.goal import Goal
 from napari_panoptic.review.plan.items import item_at
 from napari_panoptic.review.plan.store import PlannedReview
 from napari_panoptic.review.plan.suspects import with_cohort_suspects
-from napari_panoptic.review.plan.units import Kind, population
+from napari_panoptic.review.plan.units import ItemKind, population
 from napari_panoptic.values.vocabulary import Side, Verdict
 from napari_panoptic.viewer.desk.parts import PARTS
 from napari_panoptic.viewer.kit.layouts import Curtain
@@ -112,7 +112,7 @@ class PlanWindow:
     def judge(self, verdict, count=0):
         """Press the key of a verdict on the item that is shown."""
         self.settle()
-        if self.presenter.item.kind is Kind.BACKGROUND:
+        if self.presenter.item.kind is ItemKind.BACKGROUND:
             self.panel.item.nuclei.setValue(count)
             verdict = Verdict.ANNOTATION_RIGHT
         self.press(KEYS[verdict])
@@ -134,9 +134,9 @@ def window(open_desk, shown_cohort, wait_until):
 
 def planted(item):
     """Return the truth about an item: verdict and number of nuclei."""
-    if item.kind is Kind.BACKGROUND:
+    if item.kind is ItemKind.BACKGROUND:
         return Verdict.ANNOTATION_RIGHT, item.number % 3 == 0
-    if item.kind in (Kind.FN, Kind.FP) and item.number % 2:
+    if item.kind in (ItemKind.FN, ItemKind.FP) and item.number % 2:
         return Verdict.PREDICTION_RIGHT, None
     return Verdict.ANNOTATION_RIGHT, None
 
@@ -166,11 +166,11 @@ def test_from_the_question_to_the_estimate(window, units, shown_cohort, tmp_path
         kinds.add(item.kind)
         session = window.desk.session
         assert (session.snapshot.region.name, session.team) == (item.region, TEAM)
-        if item.kind is not Kind.BACKGROUND:
+        if item.kind is not ItemKind.BACKGROUND:
             assert (session.selection.side, session.selection.id) == (item.side, item.object_id)
         verdict, count = planted(item)
         window.judge(verdict, count or 0)
-    assert {Kind.TP, Kind.BACKGROUND} < kinds
+    assert {ItemKind.TP, ItemKind.BACKGROUND} < kinds
     assert window.panel.item.verdicts.end_text() == words.ALL_DONE
 
     plan, answers = stored(window)
@@ -261,7 +261,7 @@ def order_of(key, seed):
 def test_no_verdict_is_taken_on_anything_but_the_item(window):
     window.draw()
     window.click(window.panel.begin)
-    while window.presenter.item.kind is Kind.BACKGROUND:
+    while window.presenter.item.kind is ItemKind.BACKGROUND:
         window.judge(Verdict.ANNOTATION_RIGHT)
     item, session = window.presenter.item, window.desk.session
     _, before = stored(window)
@@ -347,13 +347,13 @@ def test_two_reviewers_share_a_plan_and_agree(window):
         window.judge(Verdict.ANNOTATION_RIGHT)
     with PlannedReview(window.review.reviewing.path, reviewer="Bo") as other:
         first = item_at(other.stored_plan().plan, 1)
-        count = 0 if first.kind is Kind.BACKGROUND else None
+        count = 0 if first.kind is ItemKind.BACKGROUND else None
         other.answer(1, Verdict.ANNOTATION_RIGHT, count=count)
     window.review.reviewing.use(reviewer="Bo")
     window.settle()
     window.click(window.panel.begin)
     assert window.presenter.item.number == 3  # Ada's verdicts count
-    objects = first.kind is not Kind.BACKGROUND
+    objects = first.kind is not ItemKind.BACKGROUND
     assert ("Bo and Ada agree on 100% of 1 items" in window.panel.result_text()) is objects
 
 

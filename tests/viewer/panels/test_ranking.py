@@ -26,7 +26,7 @@ from napari_panoptic.viewer.panels.ranking.panel import (
     OF_OTHERS,
     OF_REGION,
     RankingPanel,
-    View,
+    RankingPlot,
     going_on,
 )
 from napari_panoptic.viewer.panels.ranking.presenter import RankingPresenter
@@ -46,7 +46,9 @@ def in_sight(open_desk, wait_until):
     if session.snapshot.region.name != first or session.settings != session.protocol:
         desk.link._request(region=first, settings=session.protocol)
     wait_until(lambda: desk.is_settled)
-    for pane, view in zip(part.panel.plots, (View.PATIENTS, View.QUALITY), strict=True):
+    for pane, view in zip(
+        part.panel.plots, (RankingPlot.PATIENTS, RankingPlot.QUALITY), strict=True
+    ):
         pane.menu.choose(view)
     desk.show_workspace("Cohort")
     wait_until(lambda: is_in_sight(part.panel) and desk.is_settled)
@@ -126,7 +128,7 @@ class TestFigures:
             return real(*asked)
 
         monkeypatch.setattr(ranking_presenter, "_region_curve", curve)
-        choose(part, View.REGION_RADIUS, open_desk, wait_until)
+        choose(part, RankingPlot.REGION_RADIUS, open_desk, wait_until)
         first, second = (region.name for region in open_desk.session.cohort.regions[:2])
         part.refresh()  # as an edit or another team does
         wait_until(lambda: open_desk.is_settled)
@@ -156,7 +158,7 @@ class TestFigures:
         total = len(open_desk.session.cohort.regions)
         QTest.mouseClick(part.panel.compute, LEFT)
         assert part.panel.note.text() == going_on(0, total)
-        for view in (View.REGION_RADIUS, View.QUALITY):
+        for view in (RankingPlot.REGION_RADIUS, RankingPlot.QUALITY):
             part.panel.plots[0].menu.choose(view)
         said = set()
         wait_until(lambda: said.add(part.panel.note.text()) or part.found is not None)
@@ -205,7 +207,7 @@ class TestFigures:
         assert not list(cache.rglob("*.part.json"))
 
     def test_every_plot_shows_something(self, evaluated, open_desk, wait_until):
-        for view in View:
+        for view in RankingPlot:
             pane = choose(evaluated, view, open_desk, wait_until)
             figure = pane.plot.plot.figure
             assert pane.plot.canvas.isVisible()
@@ -255,7 +257,7 @@ class TestWhatIsBehind:
         assert panel.differences.texts() == listed
 
     def test_a_point_opens_its_region(self, evaluated, open_desk, wait_until):
-        view = choose(evaluated, View.PATIENTS, open_desk, wait_until).plot
+        view = choose(evaluated, RankingPlot.PATIENTS, open_desk, wait_until).plot
         cohort = open_desk.session.cohort
         artist, points = next(
             (artist, points)
@@ -380,7 +382,7 @@ class TestReport:
     def test_a_plot_is_saved_by_itself(
         self, part, open_desk, wait_until, tmp_path, monkeypatch, ending
     ):
-        pane = choose(part, View.REGION_THRESHOLD, open_desk, wait_until)
+        pane = choose(part, RankingPlot.REGION_THRESHOLD, open_desk, wait_until)
         told = []
         monkeypatch.setattr(ranking_presenter, "show_info", told.append)
         monkeypatch.setattr(ranking_presenter, "show_error", told.append)

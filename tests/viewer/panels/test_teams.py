@@ -146,7 +146,7 @@ class TestTeamsTable:
                 status = list(Status)[code]
                 assert line[titles.index(team)] == styles.SHORT_STATUS_WORDS[status]
 
-    @pytest.mark.parametrize("listed", list(teams_panel.Listed))
+    @pytest.mark.parametrize("listed", list(teams_panel.TeamsList))
     def test_one_click_lists_what_is_asked_for(self, desk, teams, listed):
         press(teams.panel.button(listed))
         evaluations = desk.session.snapshot.evaluations
@@ -155,15 +155,15 @@ class TestTeamsTable:
         missed = (status == STATUS_CODE[Status.FN]).sum(axis=1)
         ignored = (status == STATUS_CODE[Status.IGNORED]).sum(axis=1)
         expected = {
-            teams_panel.Listed.ALL: len(found),
-            teams_panel.Listed.FN: int(((missed > 0) & (missed + ignored == 4)).sum()),
-            teams_panel.Listed.ONE_ONLY: int((found == 1).sum()),
+            teams_panel.TeamsList.ALL: len(found),
+            teams_panel.TeamsList.FN: int(((missed > 0) & (missed + ignored == 4)).sum()),
+            teams_panel.TeamsList.ONE_ONLY: int((found == 1).sum()),
         }
         number = len(teams.panel.table.rows())
         assert teams.panel.button(listed).text() == f"{listed} {number}"
         if listed in expected:
             assert number == expected[listed]
-        press(teams.panel.button(teams_panel.Listed.ALL))
+        press(teams.panel.button(teams_panel.TeamsList.ALL))
 
     def test_a_row_selects_its_object_and_its_team(self, desk, teams):
         table = teams.panel.table
@@ -188,13 +188,13 @@ class TestTeamsTable:
             return bool(teams.comparison.consensus.shared_fp_places(2))
 
         go_to_region_with(desk, wait_until, has_places)
-        press(teams.panel.button(teams_panel.Listed.FP))
+        press(teams.panel.button(teams_panel.TeamsList.FP))
         press_row(teams.panel.table, 0, 0)
         place = teams.comparison.consensus.shared_fp_places(2)[0]
         chosen = desk.session.selection
         assert chosen.side is Side.PREDICTION
         assert chosen.row in place.rows[chosen.team]
-        press(teams.panel.button(teams_panel.Listed.ALL))
+        press(teams.panel.button(teams_panel.TeamsList.ALL))
 
 
 class TestWhileAnotherRegionComes:
@@ -253,7 +253,7 @@ class TestWhileAnotherRegionComes:
         self, desk, viewer, audit, wait_until
     ):
         def listed():
-            press(audit.panel.button(audit_panel.Listed.TOUCHING))
+            press(audit.panel.button(audit_panel.AuditList.TOUCHING))
             return bool(audit.panel.listed_objects())
 
         desk.session.set_team("merger")
@@ -268,7 +268,7 @@ class TestWhileAnotherRegionComes:
 
         other = names[(here + 2) % len(names)]
         assert self.seen_on_arrival(desk, other, look, wait_until) == [(None, False)]
-        press(audit.panel.button(audit_panel.Listed.FLIPS))
+        press(audit.panel.button(audit_panel.AuditList.FLIPS))
 
 
 class TestLive:
@@ -689,7 +689,7 @@ class TestAudit:
         wait_until(lambda: desk.is_settled)
         frame = ambiguous.value.objects
         assert len(panel.listed_objects()) == int(frame["flips"].sum())
-        press(panel.button(audit_panel.Listed.TOUCHING))
+        press(panel.button(audit_panel.AuditList.TOUCHING))
         press_row(panel.table, 0, 0)
         side, row = panel.listed_objects()[0]
         assert (desk.session.selection.side, desk.session.selection.row) == (side, row)
@@ -705,7 +705,7 @@ class TestAudit:
     def test_a_narrow_list_is_not_scrolled_sideways(self, ambiguous):
         table = ambiguous.panel.table
         table.setFixedWidth(360)
-        for listed in (audit_panel.Listed.SPILL, audit_panel.Listed.TOUCHING):
+        for listed in (audit_panel.AuditList.SPILL, audit_panel.AuditList.TOUCHING):
             press(ambiguous.panel.button(listed))
             QTest.qWait(50)
             assert table.rows()
@@ -717,7 +717,7 @@ class TestAudit:
     def test_spill_is_listed_and_marked_only_while_in_sight(
         self, desk, viewer, ambiguous, wait_until
     ):
-        press(ambiguous.panel.button(audit_panel.Listed.SPILL))
+        press(ambiguous.panel.button(audit_panel.AuditList.SPILL))
         wait_until(lambda: desk.is_settled)
         assert len(ambiguous.panel.listed_objects()) == len(ambiguous.value.spill)
         marks = viewer.layers[MARKS_LAYER]

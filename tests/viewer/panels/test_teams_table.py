@@ -10,8 +10,8 @@ from napari_panoptic.explain.consensus import consensus
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.live.snapshots import load_region
 from napari_panoptic.values.settings import EvaluationSettings
-from napari_panoptic.viewer.panels.teams.comparison import Comparison
-from napari_panoptic.viewer.panels.teams.panel import Listed, TeamsPanel
+from napari_panoptic.viewer.panels.teams.comparison import TeamsComparison
+from napari_panoptic.viewer.panels.teams.panel import TeamsList, TeamsPanel
 
 pytestmark = pytest.mark.long
 
@@ -29,14 +29,14 @@ def panel(qtbot, sample_folder):
     evaluations = dict(zip((LONG, OTHER), found.values(), strict=True))
     panel = TeamsPanel()
     qtbot.addWidget(panel)
-    panel.show_comparison(Comparison(None, evaluations, consensus(evaluations), None, None))
+    panel.show_comparison(TeamsComparison(None, evaluations, consensus(evaluations), None, None))
     panel.resize(700, 500)
     panel.show()
     return panel
 
 
 @pytest.mark.parametrize(("team", "place"), [(LONG, 0), (OTHER, 1)])
-@pytest.mark.parametrize("listed", [Listed.ALL, Listed.FP])
+@pytest.mark.parametrize("listed", [TeamsList.ALL, TeamsList.FP])
 def test_a_click_on_a_cell_shows_its_team(panel, team, place, listed):
     asked = []
     panel.object_chosen.connect(lambda _row, of: asked.append(of))

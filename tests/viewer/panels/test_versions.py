@@ -14,7 +14,7 @@ from napari_panoptic.values.vocabulary import STATUS_CODE, Side, Status
 from napari_panoptic.viewer.kit.widgets import is_in_sight
 from napari_panoptic.viewer.panels.failures.presenter import FailuresPresenter
 from napari_panoptic.viewer.panels.versions import presenter as texts
-from napari_panoptic.viewer.panels.versions.columns import View, columns_of
+from napari_panoptic.viewer.panels.versions.columns import VersionsList, columns_of
 from napari_panoptic.viewer.panels.versions.presenter import VersionsPresenter
 from napari_panoptic.viewer.panels.versions.words import (
     MatrixCell,
@@ -93,7 +93,12 @@ class TestWords:
         sums = part_rows(found).groupby("by")["delta_pq"].sum()
         assert set(sums.index) == {"quality", "change", "cause", "class"}
         np.testing.assert_allclose(sums, found.change.total)
-        for view in (View.OBJECTS, View.CLASSES, View.PATIENTS, View.REGIONS):
+        for view in (
+            VersionsList.OBJECTS,
+            VersionsList.CLASSES,
+            VersionsList.PATIENTS,
+            VersionsList.REGIONS,
+        ):
             part = next(c for c in columns_of(view, found) if c.title == "ΔPQ")
             np.testing.assert_allclose(part.values.sum(), found.change.total)
 
@@ -139,7 +144,7 @@ def versions(desk, wait_until):
 def panel(versions):
     if versions.panel.chosen is not None:
         versions.panel.choose(versions.panel.chosen)
-    versions.panel.view.choose(View.OBJECTS)
+    versions.panel.view.choose(VersionsList.OBJECTS)
     return versions.panel
 
 
@@ -252,7 +257,7 @@ class TestRegion:
             lambda: versions.comparison.diff.counts[Change.FIXED] == before.counts[Change.FIXED]
         )
 
-    @pytest.mark.parametrize("view", list(View))
+    @pytest.mark.parametrize("view", list(VersionsList))
     def test_every_list_shows_the_figures_of_the_comparison(self, versions, panel, view):
         panel.view.choose(view)
         columns = columns_of(view, versions.comparison)
@@ -287,7 +292,7 @@ class TestCohort:
     @pytest.mark.long
     def test_a_region_of_the_list_is_opened(self, desk, over_cohort, wait_until):
         panel = over_cohort.panel
-        panel.view.choose(View.REGIONS)
+        panel.view.choose(VersionsList.REGIONS)
         name = panel.table.texts()[2][1]
         press_cell(panel.table, 2, 1)
         wait_until(lambda: desk.is_settled)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import UnreadableFileError, UnwritableFileError
 from napari_panoptic.common.findings import Finding
-from napari_panoptic.io.formats.format import Item, LoadedMasks, LoadRequest, Objects, located
+from napari_panoptic.io.formats.format import FileItem, LoadedMasks, LoadRequest, Objects, located
 from napari_panoptic.io.formats.labels.label_images import (
     check_background_is_last,
     labels_from_channels,
@@ -36,7 +36,7 @@ _TYPES = "types.npy"
 _PATCHES = "patch_info.csv"
 
 
-def array_items(path: Path) -> Iterator[Item]:
+def array_items(path: Path) -> Iterator[FileItem]:
     """List the regions of an array, by their numbers from 0000.
 
     A file ``regions.csv`` beside the array may give them other names (column
@@ -53,7 +53,7 @@ def array_items(path: Path) -> Iterator[Item]:
     if (areas := path.with_name(AREAS)).is_file():
         tables = (*tables, areas)
     for index, (name, patient) in enumerate(zip(names, patients, strict=True)):
-        yield Item(name, str(index), patient, tables)
+        yield FileItem(name, str(index), patient, tables)
 
 
 def _names_and_patients(

@@ -25,7 +25,7 @@ from napari_panoptic.common.text import english_list, shortened, visible
 from napari_panoptic.io.files.guard import check_file, check_length
 from napari_panoptic.io.files.json_files import parsed_json, parsing
 from napari_panoptic.io.files.replacing import replaced_when_complete
-from napari_panoptic.io.formats.format import Item, LoadedMasks, LoadRequest, Objects, located
+from napari_panoptic.io.formats.format import FileItem, LoadedMasks, LoadRequest, Objects, located
 from napari_panoptic.io.formats.labels.planes import labels_with_classes
 from napari_panoptic.io.pixels.decode import (
     check_exact,
@@ -103,7 +103,7 @@ def _hue(place: int, count: int) -> Rgb:
     return round(255 * red), round(255 * green), round(255 * blue)
 
 
-def panoptic_items(path: Path) -> Iterator[Item]:
+def panoptic_items(path: Path) -> Iterator[FileItem]:
     """List the regions of a JSON: the stems of its PNG files.
 
     Raises
@@ -119,7 +119,7 @@ def panoptic_items(path: Path) -> Iterator[Item]:
                 f"expected files of different names, found '{other}' and '{file_name}'", path=path
             )
         seen[stem.casefold()] = file_name
-        yield Item(stem, file_name, paths=(_png(path, file_name),))
+        yield FileItem(stem, file_name, paths=(_png(path, file_name),))
 
 
 def load_files(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> LoadedMasks:

@@ -14,7 +14,7 @@ from napari_panoptic.io.formats.polygons.outline_rules import FAR_APART_MANY, FA
 from napari_panoptic.kernels.counts import AREA, X0, X1, Y0, Y1, blank_rows, count_window
 from napari_panoptic.kernels.restore import counted_components
 from napari_panoptic.kernels.threads import bands_of
-from napari_panoptic.values.cohort import Objects
+from napari_panoptic.values.cohort import MaskObjects
 from napari_panoptic.values.labels import LabelImage
 
 MOST_LOOKED_AT = 255
@@ -56,8 +56,8 @@ def _found(ids: NDArray[np.int64], path: Path, side: str) -> Iterator[Finding]:
     message = (
         "object(s) whose pieces lie far apart, as where numbers wrapped or were cut off at 255 "
         "(8 bits) or 65535 (16 bits), or where they are numbers of classes. Save them with more "
-        f'bits; or set {side}.objects = "{Objects.PIECES}" under [files] in cohort.toml, by which '
-        f'each connected piece is an object; if they are right, "{Objects.NUMBERS}"'
+        f'bits; or set {side}.objects = "{MaskObjects.PIECES}" under [files] in cohort.toml, by '
+        f'which each connected piece is an object; if they are right, "{MaskObjects.NUMBERS}"'
     )
     yield from object_findings(FindingKind.CONVENTION, ids, message, path)
 

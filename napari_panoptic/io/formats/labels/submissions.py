@@ -89,17 +89,17 @@ def _read_class(
     name, findings = _chosen(variables, class_name, shape, path, region)
     check_pixels(variables[name], 1, path=path, what=WHAT)
     what = f"the {class_name} mask (variable '{name}')"
-    told = _squeezed_shape(variables[name])
+    stated = _squeezed_shape(variables[name])
     # Other shapes are not read: they can crash the library.
-    if len(told) != 2 or 0 in told:
+    if len(stated) != 2 or 0 in stated:
         raise UnreadableFileError(
-            f"{what} must be 2-D (rows, columns), found an array of shape {told}",
+            f"{what} must be 2-D (rows, columns), found an array of shape {stated}",
             path=path,
             region=region,
         )
-    check_size(told, shape, path=path, region=region, what=what)
+    check_size(stated, shape, path=path, region=region, what=what)
     array = _squeezed(mat_value(path, name))
-    check_size(array.shape, told, path=path, region=region, what=what)
+    check_size(array.shape, stated, path=path, region=region, what=what)
     mask, found = object_mask(array, path=path, what=what, region=region, class_name=class_name)
     return mask, [*findings, *found]
 

@@ -23,7 +23,7 @@ from napari_panoptic.common.text import english_list
 from napari_panoptic.io.files.guard import largest_px
 from napari_panoptic.io.files.replacing import replaced_when_complete
 from napari_panoptic.io.formats.coco_files import CocoContent, coco_refused, read_coco
-from napari_panoptic.io.formats.format import Item, Objects
+from napari_panoptic.io.formats.format import FileItem, Objects
 from napari_panoptic.io.formats.polygons.model import PolygonFile
 from napari_panoptic.io.formats.polygons.outline_rules import lie_between
 from napari_panoptic.io.formats.polygons.polygon_format import EXCLUDED, Outline, collected
@@ -49,7 +49,7 @@ _MOST_DIGITS = 12
 IntArray = NDArray[np.int64]
 
 
-def instance_items(path: Path) -> Iterator[Item]:
+def instance_items(path: Path) -> Iterator[FileItem]:
     """List the regions of a file: the stems of its images, or the ids of images in results.
 
     Raises
@@ -60,7 +60,7 @@ def instance_items(path: Path) -> Iterator[Item]:
     content = read_coco(path, WHAT)
     stems = content.stems(path, WHAT)
     for key, stem in stems.items():
-        yield Item(stem, key, is_only=len(stems) == 1)
+        yield FileItem(stem, key, is_only=len(stems) == 1)
 
 
 def read_instances(

@@ -89,7 +89,7 @@ def lie_between(xy: NDArray[np.float64]) -> bool:
 
 
 def _look_traced(polygons: Polygons, path: Path, side: str) -> Iterator[Finding]:
-    traced, others, diagonals = traced_outlines(polygons)
+    traced, others, diagonals = count_traced_outlines(polygons)
     if diagonals >= LEAST_DIAGONALS and traced >= LEAST_SHARE * (traced + others):
         yield Finding(
             FindingKind.CONVENTION,
@@ -103,7 +103,7 @@ def _look_traced(polygons: Polygons, path: Path, side: str) -> Iterator[Finding]
         )
 
 
-def traced_outlines(polygons: Polygons) -> tuple[int, int, int]:
+def count_traced_outlines(polygons: Polygons) -> tuple[int, int, int]:
     """Count the outlines that look traced through pixel centres, among the first of a file.
 
     A contour of OpenCV has whole-number vertices and only axis-parallel and

@@ -40,7 +40,7 @@ class Part:
 
 
 @dataclass(frozen=True, eq=False)
-class Outlines:
+class TracedOutlines:
     """The outlines of all objects of one label image, exact to the pixel.
 
     Every ring is simple: it neither crosses nor touches itself. Pixels that
@@ -87,7 +87,7 @@ class Outlines:
         return _with_their_holes(exteriors, holes)
 
 
-def pixel_outlines(index: NDArray[np.int32], n: int) -> Outlines:
+def pixel_outlines(index: NDArray[np.int32], n: int) -> TracedOutlines:
     """Trace every object along the edges of its pixels.
 
     Filling the rings by the even-odd rule gives exactly the same pixels.
@@ -104,7 +104,7 @@ def pixel_outlines(index: NDArray[np.int32], n: int) -> Outlines:
     is_hole = _doubled_areas(vertices, start[:-1]) < 0
     order = np.lexsort((is_hole, label))
     vertices, start = _reordered(vertices, start, order)
-    return Outlines(
+    return TracedOutlines(
         vertices_xy=vertices,
         ring_start=start,
         is_hole=is_hole[order],

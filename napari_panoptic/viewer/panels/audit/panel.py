@@ -49,7 +49,7 @@ NO_AREA = (
 NOTHING = "No object of this kind here. Choose other policies, or another list."
 
 
-class Listed(StrEnum):
+class AuditList(StrEnum):
     """Which objects the table lists."""
 
     FLIPS = "flips"
@@ -57,10 +57,10 @@ class Listed(StrEnum):
     SPILL = "spill"
 
 
-_LISTED_MEANINGS: Mapping[Listed, str] = {
-    Listed.FLIPS: "Objects whose status is not the same under both policies.",
-    Listed.TOUCHING: "All objects with a pixel in the ambiguous area, and their treatment.",
-    Listed.SPILL: (
+_LISTED_MEANINGS: Mapping[AuditList, str] = {
+    AuditList.FLIPS: "Objects whose status is not the same under both policies.",
+    AuditList.TOUCHING: "All objects with a pixel in the ambiguous area, and their treatment.",
+    AuditList.SPILL: (
         "Predictions that leak out of an ambiguous area, under the current policy: the "
         "remainder outside may count as an FP."
     ),
@@ -85,12 +85,12 @@ class AuditPanel(ListPanel):
         self.first, self.second = (_policy_menu(which) for which in ("first", "second"))
         self.effect = FigureTable()
         self.marked = QCheckBox("Mark")
-        self._lists: dict[Listed, QPushButton] = {}
+        self._lists: dict[AuditList, QPushButton] = {}
         self.headline = RichLabel()
         self.headline.setWordWrap(True)
         self.sentence = RichLabel()
         self.sentence.setWordWrap(True)
-        self._listed = Listed.FLIPS
+        self._listed = AuditList.FLIPS
         self._audited: Audited | None = None
         self._empty = EMPTY
         self._shown: list[tuple[Side, int]] = []
@@ -103,11 +103,11 @@ class AuditPanel(ListPanel):
         return self.first.choice, self.second.choice
 
     @property
-    def listed(self) -> Listed:
+    def listed(self) -> AuditList:
         """Which objects are listed."""
         return self._listed
 
-    def button(self, listed: Listed) -> QPushButton:
+    def button(self, listed: AuditList) -> QPushButton:
         """Return the button of a list."""
         return self._lists[listed]
 
@@ -120,7 +120,7 @@ class AuditPanel(ListPanel):
         for menu, policy in ((self.first, first), (self.second, second)):
             menu.show_choice(policy)
 
-    def choose_list(self, listed: Listed) -> None:
+    def choose_list(self, listed: AuditList) -> None:
         """List other objects."""
         self._listed = listed
         for name, button in self._lists.items():
@@ -140,9 +140,9 @@ class AuditPanel(ListPanel):
             self._fill_effect(audited)
             frame = audited.objects
             counts = {
-                Listed.FLIPS: int(frame["flips"].sum()),
-                Listed.TOUCHING: int((frame["ambiguous_px"] > 0).sum()),
-                Listed.SPILL: len(audited.spill),
+                AuditList.FLIPS: int(frame["flips"].sum()),
+                AuditList.TOUCHING: int((frame["ambiguous_px"] > 0).sum()),
+                AuditList.SPILL: len(audited.spill),
             }
             for name, number in counts.items():
                 self._lists[name].setText(f"{name.capitalize()} {count_text(number)}")
@@ -215,12 +215,14 @@ class AuditPanel(ListPanel):
         if audited is None:
             self._shown = []
             self.table.show_rows([])
-        elif self._listed is Listed.SPILL:
+        elif self._listed is AuditList.SPILL:
             self._shown = [(Side.PREDICTION, int(row)) for row in audited.spill["row"]]
             self.table.show_rows(spill_columns(audited.spill))
         else:
             frame = audited.objects
-            chosen = frame["flips"] if self._listed is Listed.FLIPS else frame["ambiguous_px"] > 0
+            chosen = (
+                frame["flips"] if self._listed is AuditList.FLIPS else frame["ambiguous_px"] > 0
+            )
             places = np.flatnonzero(chosen.to_numpy(bool))
             weight = -np.nan_to_num(np.abs(frame["pq_contribution"].to_numpy(float)[places]))
             places = places[np.argsort(weight, kind="stable")]
@@ -275,10 +277,10 @@ class AuditPanel(ListPanel):
 
     def _switches(self) -> FlowBar:
         group = QButtonGroup(self)
-        for listed in Listed:
+        for listed in AuditList:
             button = self._lists[listed] = QPushButton(listed.value)
             button.setCheckable(True)
-            button.setChecked(listed is Listed.FLIPS)
+            button.setChecked(listed is AuditList.FLIPS)
             button.setToolTip(_LISTED_MEANINGS[listed])
             button.clicked.connect(lambda _=False, chosen=listed: self.choose_list(chosen))
             group.addButton(button)

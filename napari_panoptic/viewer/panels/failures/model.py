@@ -12,7 +12,7 @@ from qtpy.QtCore import QAbstractListModel, QModelIndex, Qt
 
 from napari_panoptic.display import styles
 from napari_panoptic.display.describe import ObjectFacts, hover_html
-from napari_panoptic.display.failure_sections import GroupBy, Section
+from napari_panoptic.display.failure_sections import FailureSection, GroupBy
 from napari_panoptic.nuclei.outcomes import NO_ID
 from napari_panoptic.questions.cohort_failures import CohortFailures, FailureName
 from napari_panoptic.values.cohort import Rgb
@@ -53,14 +53,16 @@ class FailureModel(QAbstractListModel):
     def __init__(self) -> None:
         super().__init__()
         self.failures = CohortFailures()
-        self._sections: tuple[Section, ...] = ()
+        self._sections: tuple[FailureSection, ...] = ()
         self._by = GroupBy.CAUSE
         self._is_one_region = True
         self._closed: set[str] = set()
         # Row of the failure of each item; headings: -1 - position of the section.
         self._items: NDArray[np.intp] = np.zeros(0, np.intp)
 
-    def show(self, failures: CohortFailures, sections: Sequence[Section], by: GroupBy) -> None:
+    def show(
+        self, failures: CohortFailures, sections: Sequence[FailureSection], by: GroupBy
+    ) -> None:
         """Show other failures; sections stay closed as long as they are grouped alike."""
         self.beginResetModel()
         if by is not self._by:
@@ -117,7 +119,7 @@ class FailureModel(QAbstractListModel):
         """Return whether the section of a heading is closed."""
         return self.section(item).title in self._closed
 
-    def section(self, item: int) -> Section:
+    def section(self, item: int) -> FailureSection:
         """Return the section of a heading."""
         number = -1 - int(self._items[item])
         return self._sections[number]

@@ -20,7 +20,7 @@ from qtpy.QtWidgets import (
 
 from napari_panoptic.display import styles
 from napari_panoptic.display.glossary import VERDICT_WORDS
-from napari_panoptic.display.listed import Listed, Others
+from napari_panoptic.display.listed import ListedObjects, Others
 from napari_panoptic.display.object_rows import (
     COLUMNS,
     SIDE_WORDS,
@@ -242,12 +242,12 @@ class ObjectTable(QWidget):
         """What the listed objects come from."""
         return self._outcomes
 
-    def standing_out(self) -> Listed | None:
+    def standing_out(self) -> ListedObjects | None:
         """Return the objects that stand out on the image; None if all look alike."""
         others = Others(self.others.choice)
         if others is Others.SHOWN or self._outcomes is None or self.model.filter.is_open:
             return None
-        return Listed.from_order(self.model.rows, self.model.order, self._outcomes, others)
+        return ListedObjects.from_order(self.model.rows, self.model.order, self._outcomes, others)
 
     def put_worst_first(self, by: WorstFirst) -> None:
         """Put failures first, the worst of them at the top."""

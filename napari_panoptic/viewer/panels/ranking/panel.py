@@ -26,7 +26,7 @@ from napari_panoptic.display.cohort_lines import CohortLines
 from napari_panoptic.display.glossary import FIGURE_MEANINGS
 from napari_panoptic.display.styles import count_text, ratio_text
 from napari_panoptic.nuclei.averages import UNDEFINED_RULES, AggregationTable
-from napari_panoptic.nuclei.protocols import Difference, ProtocolTable
+from napari_panoptic.nuclei.protocols import ProtocolDifference, ProtocolTable
 from napari_panoptic.statistics.teams import TeamStatistics
 from napari_panoptic.values.settings import (
     CHALLENGE_PROTOCOL,
@@ -79,7 +79,7 @@ _PROTOCOL_MEANINGS = {
 }
 
 
-class View(StrEnum):
+class RankingPlot(StrEnum):
     """The plots."""
 
     PATIENTS = "PQ per patient"
@@ -99,9 +99,9 @@ class View(StrEnum):
     ALIGNMENT = "This region with other ids"
 
 
-OF_REGION = (View.REGION_RADIUS, View.REGION_THRESHOLD, View.ALIGNMENT)
+OF_REGION = (RankingPlot.REGION_RADIUS, RankingPlot.REGION_THRESHOLD, RankingPlot.ALIGNMENT)
 """Plots that need no evaluation of the cohort."""
-WITH_POINTS = (View.PATIENTS, View.QUALITY, View.DETECTION)
+WITH_POINTS = (RankingPlot.PATIENTS, RankingPlot.QUALITY, RankingPlot.DETECTION)
 """Plots whose points lead to regions."""
 LEAST_WIDE_PX = 760, 460
 """Width and height from which tables, plots and patients are all in sight."""
@@ -114,9 +114,9 @@ LEAST_TWO_PX = 560
 class PlotPane(QWidget):
     """A plot, the menu that chooses it, and a button that saves it."""
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: RankingPlot) -> None:
         super().__init__()
-        choices = [Choice(each, each.value) for each in View]
+        choices = [Choice(each, each.value) for each in RankingPlot]
         self.menu = ChoiceBox(choices, "Plot of the cohort, or of this region").shrinkable()
         self.menu.setMinimumContentsLength(8)
         self.menu.show_choice(view)
@@ -133,9 +133,9 @@ class PlotPane(QWidget):
         self.show_hint("")
 
     @property
-    def view(self) -> View:
+    def view(self) -> RankingPlot:
         """The plot that is chosen."""
-        view: View = self.menu.choice
+        view: RankingPlot = self.menu.choice
         return view
 
     def show_hint(self, text: str) -> None:
@@ -156,7 +156,7 @@ class RankingPanel(QWidget):
 
     plots_changed = Signal()  # others are chosen, or more are in sight
     cell_chosen = Signal(str, str)  # team, protocol
-    difference_chosen = Signal(Difference)
+    difference_chosen = Signal(ProtocolDifference)
     patient_chosen = Signal(str, object)  # patient, team or None
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -174,10 +174,10 @@ class RankingPanel(QWidget):
         self.averages = FigureTable(stretch_first=False)
         self.statistics = FigureTable(stretch_first=False)
         self.differences = ArrayTable()
-        self.plots = (PlotPane(View.PATIENTS), PlotPane(View.QUALITY))
+        self.plots = (PlotPane(RankingPlot.PATIENTS), PlotPane(RankingPlot.QUALITY))
         self.patients = NameTable("Patients", "Filter by patient")
         self.note, self._why, self._statistics_note = (WrappedLabel() for _ in range(3))
-        self._shown_differences: list[Difference] = []
+        self._shown_differences: list[ProtocolDifference] = []
         self.tabs = QTabBar()
         self._upper = QSplitter(Qt.Orientation.Horizontal)
         self._lower = QSplitter(Qt.Orientation.Horizontal)
@@ -254,7 +254,7 @@ class RankingPanel(QWidget):
             rows.append(cells)
         self.protocols.fill(header, rows)
 
-    def show_differences(self, title: str, found: Sequence[Difference]) -> None:
+    def show_differences(self, title: str, found: Sequence[ProtocolDifference]) -> None:
         """List what makes a score differ from the one as run."""
         self._shown_differences = list(found)
         self.differences.setVisible(bool(found))
@@ -479,7 +479,7 @@ def _p_text(p: float) -> str:
     return "< 0.001" if p < 0.001 else ratio_text(p)
 
 
-def _difference_columns(found: Sequence[Difference]) -> list[Column]:
+def _difference_columns(found: Sequence[ProtocolDifference]) -> list[Column]:
     words = ("region", "class_name", "reason")
     region, class_name, reason = (
         np.array([str(getattr(one, word)) for one in found], object) for word in words
@@ -521,7 +521,7 @@ def _difference_columns(found: Sequence[Difference]) -> list[Column]:
     ]
 
 
-def _weight_text(one: Difference) -> str:
+def _weight_text(one: ProtocolDifference) -> str:
     if one.ids:
         return ""
     return f"{one.share[0]:.1%} of the score by region, {one.share[1]:.1%} by nuclei of the patient"

@@ -17,7 +17,7 @@ from napari_panoptic.report.plots.ranks import alignment_curves
 from napari_panoptic.values.cohort import Cohort, Source
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.viewer.kit.plot_view import DRAWING
-from napari_panoptic.viewer.panels.ranking.panel import View
+from napari_panoptic.viewer.panels.ranking.panel import RankingPlot
 
 
 def alignment_plot(evaluation: Evaluation) -> Plot:
@@ -34,17 +34,17 @@ def region_curve(
     region_name: str,
     settings: EvaluationSettings,
     source: Source | None,
-    view: View,
+    view: RankingPlot,
 ) -> Plot:
     """Evaluate one region under many radii or thresholds, all competing teams."""
     teams = tuple(team.name for team in cohort.competing_teams)
     base = settings.replaced(distances=False)
-    make = radius_conditions if view is View.REGION_RADIUS else threshold_conditions
+    make = radius_conditions if view is RankingPlot.REGION_RADIUS else threshold_conditions
     conditions = make(base=base, source=source)
     work = Experiment(teams, conditions, with_objects=False)
     results = work.evaluate(cohort, cohort.region(region_name))
     varied = Varied(conditions, cohort_robustness([results], work, cohort.scheme.names))
-    return _curve(view is View.REGION_RADIUS, varied, teams, settings)
+    return _curve(view is RankingPlot.REGION_RADIUS, varied, teams, settings)
 
 
 def _curve(
@@ -64,35 +64,35 @@ def _curve(
         return plots.robustness_curves(varied.found, positions, teams, x_label=label, usual=usual)
 
 
-def cohort_plot(view: View, found: CohortReport) -> Plot:
+def cohort_plot(view: RankingPlot, found: CohortReport) -> Plot:
     """Draw a view of the cohort."""
     evaluation, settings = found.evaluation, found.request.detailed
     teams = [team.name for team in found.cohort.teams]
-    if view in (View.PATIENTS, View.QUALITY, View.DETECTION):
+    if view in (RankingPlot.PATIENTS, RankingPlot.QUALITY, RankingPlot.DETECTION):
         draw = {
-            View.PATIENTS: plots.patient_boxes,
-            View.QUALITY: plots.quality_scatter,
-            View.DETECTION: plots.detection_scatter,
+            RankingPlot.PATIENTS: plots.patient_boxes,
+            RankingPlot.QUALITY: plots.quality_scatter,
+            RankingPlot.DETECTION: plots.detection_scatter,
         }[view]
         return draw({"": patients_table(evaluation)}, teams)
-    if view in (View.CONFUSION, View.SHARES):
+    if view in (RankingPlot.CONFUSION, RankingPlot.SHARES):
         classes = found.cohort.scheme.names
         return plots.confusion_matrices(
-            confusion_table(evaluation), classes, teams, normalised=view is View.SHARES
+            confusion_table(evaluation), classes, teams, normalised=view is RankingPlot.SHARES
         )
-    if view in (View.RADIUS, View.THRESHOLD):
-        is_radius = view is View.RADIUS
+    if view in (RankingPlot.RADIUS, RankingPlot.THRESHOLD):
+        is_radius = view is RankingPlot.RADIUS
         return _curve(is_radius, found.radii if is_radius else found.thresholds, teams, settings)
-    if view is View.SHIFTS:
+    if view is RankingPlot.SHIFTS:
         return plots.shift_maps(
             found.shifts.found, [c.shift for c in found.shifts.conditions], teams, columns=2
         )
-    if view is View.RANK_LINES:
+    if view is RankingPlot.RANK_LINES:
         return plots.rank_lines(found.protocols, teams)
-    if view is View.CAUSES:
+    if view is RankingPlot.CAUSES:
         return plots.cause_dots(found.causes, teams)
-    if view is View.SIZES and found.sizes is not None:
+    if view is RankingPlot.SIZES and found.sizes is not None:
         return plots.size_lines(found.sizes, teams)
-    if view is View.MEAN_RANKS and "pq" in found.statistics:
+    if view is RankingPlot.MEAN_RANKS and "pq" in found.statistics:
         return plots.critical_difference_diagram(found.statistics["pq"].critical, teams)
     return alignment_curves({})

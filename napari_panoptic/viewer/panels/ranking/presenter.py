@@ -14,7 +14,7 @@ from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.display.cohort_lines import CohortLines
 from napari_panoptic.io.tables.metadata import Metadata, metadata_beside
 from napari_panoptic.nuclei.evaluate import Evaluation
-from napari_panoptic.nuclei.protocols import Difference, differences
+from napari_panoptic.nuclei.protocols import ProtocolDifference, differences
 from napari_panoptic.questions.cohort_report import CohortReport, ReportRequest
 from napari_panoptic.values.cohort import Cohort, Source
 from napari_panoptic.values.settings import (
@@ -39,7 +39,7 @@ from napari_panoptic.viewer.panels.ranking.panel import (
     OF_REGION,
     PlotPane,
     RankingPanel,
-    View,
+    RankingPlot,
     going_on,
 )
 from napari_panoptic.viewer.panels.seen_part import SeenPresenter
@@ -269,7 +269,7 @@ class RankingPresenter(SeenPresenter[RankingPanel]):
         self.panel.show_differences(said, found)
         self._team_of_differences = team
 
-    def _on_difference(self, found: Difference) -> None:
+    def _on_difference(self, found: ProtocolDifference) -> None:
         side, id_ = (Side.PREDICTION, found.ids[0]) if found.ids else (None, None)
         self._open(found.region, side, id_, team=self._team_of_differences)
 
@@ -297,13 +297,13 @@ class RankingPresenter(SeenPresenter[RankingPanel]):
 
     # The region that is shown.
 
-    def _show_of_region(self, slot: _Slot, view: View) -> None:
+    def _show_of_region(self, slot: _Slot, view: RankingPlot) -> None:
         session = self.session
         if session.snapshot is None or session.team is None:
             slot.say("Open a region first.")
         elif session.snapshot.is_slide:
             slot.say(slide_texts.CURVE)
-        elif view is View.ALIGNMENT:
+        elif view is RankingPlot.ALIGNMENT:
             # As in the files: what is edited changes under a worker's hands.
             loaded = session.loaded
             evaluation = None if loaded is None else loaded.evaluations.get(session.team)
@@ -396,7 +396,7 @@ def _metadata(cohort: Cohort) -> tuple[Metadata | None, PanopticError | None]:
         return None, error
 
 
-def _cohort_plot(view: View, found: CohortReport) -> Plot:
+def _cohort_plot(view: RankingPlot, found: CohortReport) -> Plot:
     from napari_panoptic.viewer.panels.ranking.plots import cohort_plot
 
     with DRAWING:
@@ -414,7 +414,7 @@ def _region_curve(
     region_name: str,
     settings: EvaluationSettings,
     source: Source | None,
-    view: View,
+    view: RankingPlot,
 ) -> Plot:
     from napari_panoptic.viewer.panels.ranking.plots import region_curve
 

@@ -269,7 +269,7 @@ class LevelsPanel(ScrollPanel):
         self.shown_changed.emit({what for what, box in self.boxes.items() if box.isChecked()})
 
 
-class SlicesPanel(QWidget):
+class VolumeSlicesPanel(QWidget):
     """Dice of each slice of a volume, and the way to the worst ones."""
 
     slice_chosen = Signal(int)

@@ -10,11 +10,11 @@ from psygnal import Signal
 
 from napari_panoptic.review.judged import Judged, Subjects
 from napari_panoptic.review.progress import (
-    RegionLine,
+    ReviewProgress,
     evaluated_region,
     figures_of,
-    line_of,
-    line_without_verdicts,
+    progress_of,
+    progress_without_verdicts,
 )
 from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.review.verdicts import Share
@@ -27,7 +27,7 @@ from napari_panoptic.viewer.panels.seen_part import Sight
 
 
 @dataclass(frozen=True)
-class Task:
+class CountingTask:
     """Which regions to go through, and how; equal tasks have equal answers.
 
     Parameters
@@ -54,13 +54,13 @@ class ReviewLines:
 
     def __init__(self, cohort: Cohort) -> None:
         self._cohort = cohort
-        self._task: Task | None = None
-        self._stream: Stream[RegionLine | None] = Stream(self._take, ended=self.changed.emit)
-        self._lines: dict[str, RegionLine] = {}
+        self._task: CountingTask | None = None
+        self._stream: Stream[ReviewProgress | None] = Stream(self._take, ended=self.changed.emit)
+        self._lines: dict[str, ReviewProgress] = {}
         self.done, self.total = 0, 0
 
     @property
-    def lines(self) -> Mapping[str, RegionLine]:
+    def lines(self) -> Mapping[str, ReviewProgress]:
         """Region -> its line, as far as computed."""
         return self._lines
 
@@ -69,7 +69,7 @@ class ReviewLines:
         """Whether lines are still to come."""
         return self._stream.is_busy
 
-    def put(self, task: Task, line: RegionLine) -> None:
+    def put(self, task: CountingTask, line: ReviewProgress) -> None:
         """Take the line of the region that is shown, which is known already."""
         self._follow(task)
         self._lines[line.region] = line
@@ -79,7 +79,7 @@ class ReviewLines:
         for region in regions:
             self._lines.pop(region, None)
 
-    def start(self, task: Task, store: ReviewStore, regions: Sequence[str]) -> None:
+    def start(self, task: CountingTask, store: ReviewStore, regions: Sequence[str]) -> None:
         """Compute the lines of the regions that are not known yet."""
         self._follow(task)
         missing = [region for region in regions if region not in self._lines]
@@ -95,13 +95,13 @@ class ReviewLines:
             self._stream.stop()
             self.changed.emit()
 
-    def _follow(self, task: Task) -> None:
+    def _follow(self, task: CountingTask) -> None:
         if task != self._task:
             self.stop()
             self._task = task
             self._lines = {}
 
-    def _take(self, line: RegionLine | None) -> None:
+    def _take(self, line: ReviewProgress | None) -> None:
         self.done += 1
         if line is not None:
             # The region shown is up to date; what the worker read may not be.
@@ -111,11 +111,11 @@ class ReviewLines:
 
 def _lines(
     cohort: Cohort,
-    task: Task,
+    task: CountingTask,
     store: ReviewStore,
     regions: Sequence[str],
-    _job: Job[RegionLine | None],
-) -> Iterator[RegionLine | None]:
+    _job: Job[ReviewProgress | None],
+) -> Iterator[ReviewProgress | None]:
     for region in regions:
         try:
             yield _line(cohort, task, store, region)
@@ -124,12 +124,14 @@ def _lines(
             yield None
 
 
-def _line(cohort: Cohort, task: Task, store: ReviewStore, name: str) -> RegionLine | None:
+def _line(
+    cohort: Cohort, task: CountingTask, store: ReviewStore, name: str
+) -> ReviewProgress | None:
     evaluation = evaluated_region(cohort, name, task.team, task.settings, task.source)
     if evaluation is None:
         return None
     subjects = Subjects(evaluation, region=name, team=task.team)
-    return line_of(Judged(evaluation, subjects.find(store.current(region=name))), name)
+    return progress_of(Judged(evaluation, subjects.find(store.current(region=name))), name)
 
 
 class ReviewCounting:
@@ -185,7 +187,7 @@ class ReviewCounting:
             return
         task = self._task()
         if task is not None and judged is not None:
-            self._lines.put(task, line_of(judged, self._region))
+            self._lines.put(task, progress_of(judged, self._region))
         self.show()
 
     def count_others(self) -> None:
@@ -229,11 +231,11 @@ class ReviewCounting:
             units.append(BeforeAfter("cohort", *figures_of(lines, self._session.cohort)))
         self._panel.show_figures(units)
 
-    def _all_lines(self) -> dict[str, RegionLine]:
+    def _all_lines(self) -> dict[str, ReviewProgress]:
         found = {}
         for (region, team), summary in self._session.summaries.items():
             if team == self._session.team:
-                line = self._lines.lines.get(region) or line_without_verdicts(summary)
+                line = self._lines.lines.get(region) or progress_without_verdicts(summary)
                 if line is not None:
                     found[region] = line
         return found
@@ -252,8 +254,8 @@ class ReviewCounting:
         snapshot = self._session.snapshot
         return "" if snapshot is None else snapshot.region.name
 
-    def _task(self) -> Task | None:
+    def _task(self) -> CountingTask | None:
         session = self._session
         if session.team is None:
             return None
-        return Task(session.team, session.settings, session.source)
+        return CountingTask(session.team, session.settings, session.source)

@@ -193,7 +193,7 @@ def is_verdict_key(event: QKeyEvent) -> bool:
     return event.modifiers() == Qt.KeyboardModifier.AltModifier and event.key() in digits
 
 
-class Line(QLineEdit):
+class LineField(QLineEdit):
     """A line of text; Esc leaves it."""
 
     escaped = Signal()
@@ -282,7 +282,7 @@ class TagField(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self.line = Line()
+        self.line = LineField()
         self.line.setPlaceholderText("tags")
         self.line.setToolTip("Keywords for sorting, separated by commas. Enter saves them.")
         self._menu = TickMenu(self)

@@ -26,13 +26,13 @@ from napari_panoptic.review.verdicts import ReviewRecord, Share
 from napari_panoptic.values.vocabulary import Verdict
 from napari_panoptic.viewer.kit.figures import Cell, FigureTable
 from napari_panoptic.viewer.kit.keys import key_text
-from napari_panoptic.viewer.kit.layouts import FlowBar, ScrollPanel, Section, stack
+from napari_panoptic.viewer.kit.layouts import FlowBar, FoldingSection, ScrollPanel, stack
 from napari_panoptic.viewer.kit.shown import PlainLabel, WrappedLabel, shown
 from napari_panoptic.viewer.kit.widgets import ElidedLabel, PushButton, opens_menu
 from napari_panoptic.viewer.panels.review.dialogs import CompareDialog
 from napari_panoptic.viewer.panels.review.history import HistoryList
 from napari_panoptic.viewer.panels.review.inputs import (
-    Line,
+    LineField,
     NoteField,
     StateLine,
     TagField,
@@ -76,8 +76,8 @@ class ReviewPanel(ScrollPanel):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent, margins_px=(8, 4, 8, 4), spacing_px=5)
-        self.settings = Section("Reviewer")
-        self.name = Line()
+        self.settings = FoldingSection("Reviewer")
+        self.name = LineField()
         self.same = PushButton()
         self.verdicts = VerdictButtons()
         self.note, self.tags = NoteField(), TagField()
@@ -93,7 +93,7 @@ class ReviewPanel(ScrollPanel):
         self.region_progress, self.cohort_progress = QProgressBar(), QProgressBar()
         self.stop = PushButton("Stop")
         self.history = HistoryList()
-        self.what_if = Section("If the verdicts were right", WHAT_IF)
+        self.what_if = FoldingSection("If the verdicts were right", WHAT_IF)
         self.end_adjudication = PushButton("Stop deciding")
         self.object_title = ElidedLabel(NO_OBJECT)
         self.state = StateLine()

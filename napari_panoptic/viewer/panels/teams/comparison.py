@@ -29,7 +29,7 @@ from napari_panoptic.viewer.state.modes import ViewMode
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class TeamsComparison:
     """What is shown: the teams of a region, compared and, where asked for, drawn."""
 
     snapshot: RegionSnapshot
@@ -39,11 +39,11 @@ class Comparison:
     picture: ConsensusPicture | None
 
 
-def compared(known: Material, mode: ViewMode, widths: tuple[int, int]) -> Comparison:
+def compared(known: Material, mode: ViewMode, widths: tuple[int, int]) -> TeamsComparison:
     """Compare the teams and draw what a view needs; for workers."""
     evaluations = known.complete()
     picture = consensus_picture(evaluations, widths[1]) if mode is ViewMode.CONSENSUS else None
-    return Comparison(
+    return TeamsComparison(
         snapshot=known.snapshot,
         evaluations=evaluations,
         consensus=consensus(evaluations) if picture is None else picture.consensus,
@@ -56,12 +56,12 @@ LONGEST_NAME = 24
 """Letters that the heading of a team's column has room for; longer names lose their middle."""
 
 
-def _heading(comparison: Comparison, team: str) -> str:
+def _heading(comparison: TeamsComparison, team: str) -> str:
     pq = ratio_text(comparison.evaluations[team].metrics.pq)
     return f"{shortened(team, LONGEST_NAME)}\n{pq}"
 
 
-def object_columns(comparison: Comparison, order: NDArray[np.intp]) -> list[Column]:
+def object_columns(comparison: TeamsComparison, order: NDArray[np.intp]) -> list[Column]:
     """Return what is shown of the reference objects, in an order."""
     result = comparison.consensus
     own, n = result.reference, len(result.teams)
@@ -95,7 +95,7 @@ def object_columns(comparison: Comparison, order: NDArray[np.intp]) -> list[Colu
     return columns
 
 
-def _team_column(comparison: Comparison, number: int, order: NDArray[np.intp]) -> Column:
+def _team_column(comparison: TeamsComparison, number: int, order: NDArray[np.intp]) -> Column:
     result = comparison.consensus
     team = result.teams[number]
     codes = result.status[order, number]
@@ -117,7 +117,7 @@ def _team_column(comparison: Comparison, number: int, order: NDArray[np.intp]) -
     )
 
 
-def place_columns(comparison: Comparison, places: Sequence[FpPlace]) -> list[Column]:
+def place_columns(comparison: TeamsComparison, places: Sequence[FpPlace]) -> list[Column]:
     """Return what is shown of invented places."""
     teams = comparison.consensus.teams
     n = len(teams)

@@ -39,7 +39,7 @@ from napari_panoptic.viewer.kit.widgets import opens_menu
 from napari_panoptic.viewer.kit.work_controls import ThinBar
 from napari_panoptic.viewer.layers.team_grid import MAX_TEAMS
 from napari_panoptic.viewer.panels.teams.comparison import (
-    Comparison,
+    TeamsComparison,
     object_columns,
     object_sentence,
     place_columns,
@@ -56,7 +56,7 @@ NONE_LISTED = "No object of this kind here. Press “All” to see every annotat
 NONE_ANNOTATED = "Nothing is annotated here. Press “FP in 2+ teams”, or choose another region."
 
 
-class Listed(StrEnum):
+class TeamsList(StrEnum):
     """Which rows the table lists."""
 
     ALL = "All"
@@ -76,11 +76,11 @@ _MODE_MEANINGS: Mapping[ViewMode, str] = {
         "have an FP (Shift+U)."
     ),
 }
-_LISTED_MEANINGS: Mapping[Listed, str] = {
-    Listed.ALL: "Every annotated object, those found by the fewest teams first.",
-    Listed.FN: "Annotated objects that are FN in every team evaluated on them.",
-    Listed.ONE_ONLY: "Annotated objects that exactly one team found with the right class (TP).",
-    Listed.FP: "Places where two or more teams have an FP.",
+_LISTED_MEANINGS: Mapping[TeamsList, str] = {
+    TeamsList.ALL: "Every annotated object, those found by the fewest teams first.",
+    TeamsList.FN: "Annotated objects that are FN in every team evaluated on them.",
+    TeamsList.ONE_ONLY: "Annotated objects that exactly one team found with the right class (TP).",
+    TeamsList.FP: "Places where two or more teams have an FP.",
 }
 _COUNT_WORDS: Mapping[Count, str] = {
     Count.FOUND: "TP in",
@@ -101,7 +101,7 @@ class TeamsPanel(QWidget):
         super().__init__(parent)
         self.table = ArrayTable()
         self._modes: dict[ViewMode, QPushButton] = {}
-        self._lists: dict[Listed, QPushButton] = {}
+        self._lists: dict[TeamsList, QPushButton] = {}
         self._teams = QToolButton()
         self._menu = TickMenu(self._teams)
         self.hint = WrappedLabel(EMPTY)
@@ -117,8 +117,8 @@ class TeamsPanel(QWidget):
             "What the colours of the consensus count.",
         )
         self.progress = ThinBar()
-        self._listed = Listed.ALL
-        self._comparison: Comparison | None = None
+        self._listed = TeamsList.ALL
+        self._comparison: TeamsComparison | None = None
         self._empty = EMPTY
         self._rows: NDArray[np.intp] = np.zeros(0, np.intp)
         self._places: tuple[FpPlace, ...] = ()
@@ -128,11 +128,11 @@ class TeamsPanel(QWidget):
         self.show_comparison(None)
 
     @property
-    def listed(self) -> Listed:
+    def listed(self) -> TeamsList:
         """Which rows the table lists."""
         return self._listed
 
-    def button(self, which: ViewMode | Listed) -> QPushButton:
+    def button(self, which: ViewMode | TeamsList) -> QPushButton:
         """Return the button of a view or of a list."""
         return self._modes[which] if isinstance(which, ViewMode) else self._lists[which]
 
@@ -171,7 +171,7 @@ class TeamsPanel(QWidget):
         self.progress.setMaximum(total)
         self.progress.setValue(done)
 
-    def show_comparison(self, comparison: Comparison | None, *, empty: str = EMPTY) -> None:
+    def show_comparison(self, comparison: TeamsComparison | None, *, empty: str = EMPTY) -> None:
         """Show the teams of a region; a hint if there is nothing to compare."""
         self._comparison, self._empty = comparison, empty
         for button in (*self._modes.values(), *self._lists.values()):
@@ -179,17 +179,17 @@ class TeamsPanel(QWidget):
         if comparison is not None:
             result = comparison.consensus
             counts = {
-                Listed.ALL: len(result.reference),
-                Listed.FN: int(result.fn_for_all.sum()),
-                Listed.ONE_ONLY: int(result.found_by_one_only.sum()),
-                Listed.FP: len(result.shared_fp_places(SEVERAL)),
+                TeamsList.ALL: len(result.reference),
+                TeamsList.FN: int(result.fn_for_all.sum()),
+                TeamsList.ONE_ONLY: int(result.found_by_one_only.sum()),
+                TeamsList.FP: len(result.shared_fp_places(SEVERAL)),
             }
             for name, number in counts.items():
                 self._lists[name].setText(f"{name} {count_text(number)}")
             self._show_legend(len(result.teams))
         self._fill()
 
-    def choose_list(self, listed: Listed) -> None:
+    def choose_list(self, listed: TeamsList) -> None:
         """List other rows."""
         self._listed = listed
         for name, button in self._lists.items():
@@ -200,7 +200,7 @@ class TeamsPanel(QWidget):
     def show_selection(self, selection: Selection | None) -> None:
         """Select the row of an object, where it is listed."""
         row: int | None = None
-        if selection is not None and self._listed is Listed.FP:
+        if selection is not None and self._listed is TeamsList.FP:
             row = self._place_of(selection)
         elif selection is not None and selection.side is Side.REFERENCE:
             found = np.flatnonzero(self._rows == selection.row)
@@ -226,13 +226,13 @@ class TeamsPanel(QWidget):
             self.sentence.clear()
             return
         result = comparison.consensus
-        if self._listed is Listed.FP:
+        if self._listed is TeamsList.FP:
             self._places = result.shared_fp_places(SEVERAL)
             self.table.show_rows(place_columns(comparison, self._places))
         else:
             chosen = {
-                Listed.FN: result.fn_for_all,
-                Listed.ONE_ONLY: result.found_by_one_only,
+                TeamsList.FN: result.fn_for_all,
+                TeamsList.ONE_ONLY: result.found_by_one_only,
             }.get(self._listed)
             order = np.lexsort((-result.reference.area_px, -result.fn, result.found))
             self._rows = order
@@ -241,7 +241,7 @@ class TeamsPanel(QWidget):
             )
         is_empty = not self.table.rows()
         self.table.setVisible(not is_empty)
-        none = NONE_ANNOTATED if self._listed is Listed.ALL else NONE_LISTED
+        none = NONE_ANNOTATED if self._listed is TeamsList.ALL else NONE_LISTED
         self.hint.setText(none if is_empty else ONE_TEAM)
         self.hint.setVisible(is_empty or len(result.teams) == 1)
         self.sentence.clear()
@@ -250,7 +250,7 @@ class TeamsPanel(QWidget):
         comparison = self._comparison
         if comparison is None or row is None:
             self.sentence.clear()
-        elif self._listed is Listed.FP:
+        elif self._listed is TeamsList.FP:
             self.sentence.setText(place_sentence(self._places[row]))
         else:
             self.sentence.setText(object_sentence(comparison.consensus, int(self._rows[row])))
@@ -286,10 +286,10 @@ class TeamsPanel(QWidget):
         self._teams.setToolTip(f"Which teams are compared: up to {MAX_TEAMS}.")
         views.addWidget(self._teams)
         own = QButtonGroup(self)
-        for listed in Listed:
+        for listed in TeamsList:
             button = self._lists[listed] = QPushButton(listed.value)
             button.setCheckable(True)
-            button.setChecked(listed is Listed.ALL)
+            button.setChecked(listed is TeamsList.ALL)
             button.setToolTip(_LISTED_MEANINGS[listed])
             button.clicked.connect(lambda _=False, chosen=listed: self.choose_list(chosen))
             own.addButton(button)
@@ -335,7 +335,7 @@ class TeamsPanel(QWidget):
         if comparison is None:
             return
         team = self.table.key(column)
-        if self._listed is Listed.FP:
+        if self._listed is TeamsList.FP:
             self.place_chosen.emit(self._places[row], team)
         else:
             self.object_chosen.emit(int(self._rows[row]), team)

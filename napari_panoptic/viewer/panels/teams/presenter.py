@@ -20,7 +20,7 @@ from napari_panoptic.viewer.panels.around import Surroundings
 from napari_panoptic.viewer.panels.part import Connections
 from napari_panoptic.viewer.panels.seen_part import WAITING, SeenPresenter, material
 from napari_panoptic.viewer.panels.slide_texts import on_slide
-from napari_panoptic.viewer.panels.teams.comparison import Comparison, compared
+from napari_panoptic.viewer.panels.teams.comparison import TeamsComparison, compared
 from napari_panoptic.viewer.panels.teams.panel import EMPTY, TeamsPanel
 from napari_panoptic.viewer.state.modes import ViewMode
 
@@ -36,8 +36,8 @@ class TeamsPresenter(SeenPresenter[TeamsPanel]):
         super().__init__(around, panel)
         cohort, scene = self.session.cohort, self.link.scene
         self._state = self.link.state
-        self.comparison: Comparison | None = None
-        self._latest: Latest[Comparison] = Latest(self._show)
+        self.comparison: TeamsComparison | None = None
+        self._latest: Latest[TeamsComparison] = Latest(self._show)
         self.grid = TeamGrid(
             around.viewer,
             scene,
@@ -140,7 +140,7 @@ class TeamsPresenter(SeenPresenter[TeamsPanel]):
             widths = grid.wanted_widths()
         self._latest.start(lambda: compared(known, mode, widths))
 
-    def _show(self, comparison: Comparison) -> None:
+    def _show(self, comparison: TeamsComparison) -> None:
         self.comparison = comparison
         self.panel.show_comparison(comparison)
         self._on_selection(self.session.selection)
@@ -196,7 +196,7 @@ class TeamsPresenter(SeenPresenter[TeamsPanel]):
         self._show_key()
 
     @property
-    def _here(self) -> Comparison | None:
+    def _here(self) -> TeamsComparison | None:
         """The comparison, unless another region is shown by now."""
         found = self.comparison
         return found if found is not None and self.is_shown(found.snapshot) else None

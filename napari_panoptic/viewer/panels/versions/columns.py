@@ -33,7 +33,7 @@ BEFORE = "before"
 """Key of the columns about the old version."""
 
 
-class View(StrEnum):
+class VersionsList(StrEnum):
     """What is listed beside the matrix."""
 
     OBJECTS = "Objects"
@@ -44,25 +44,25 @@ class View(StrEnum):
     PARTS = "Parts of ΔPQ"
 
 
-VIEW_MEANINGS: dict[View, str] = {
-    View.OBJECTS: "Objects of the selected cell, broken ones first.",
-    View.METRICS: "Difference of every metric, paired by patient, with Holm-corrected p.",
-    View.CLASSES: "PQ of every class in both versions, with its objects by change.",
-    View.PATIENTS: "Objects of every patient by change, with the patient's part of ΔPQ.",
-    View.REGIONS: "Objects of every region by change, with the region's part of ΔPQ.",
-    View.PARTS: "ΔPQ split by quality, change, cause and class; each split adds up to ΔPQ.",
+VIEW_MEANINGS: dict[VersionsList, str] = {
+    VersionsList.OBJECTS: "Objects of the selected cell, broken ones first.",
+    VersionsList.METRICS: "Difference of every metric, paired by patient, with Holm-corrected p.",
+    VersionsList.CLASSES: "PQ of every class in both versions, with its objects by change.",
+    VersionsList.PATIENTS: "Objects of every patient by change, with the patient's part of ΔPQ.",
+    VersionsList.REGIONS: "Objects of every region by change, with the region's part of ΔPQ.",
+    VersionsList.PARTS: "ΔPQ split by quality, change, cause and class; each split adds up to ΔPQ.",
 }
 
 
-def columns_of(view: View, comparison: VersionComparison) -> list[Column]:
+def columns_of(view: VersionsList, comparison: VersionComparison) -> list[Column]:
     """Return the rows that a view lists of a comparison."""
-    makers: dict[View, Callable[[VersionComparison], list[Column]]] = {
-        View.OBJECTS: _object_columns,
-        View.METRICS: lambda one: _difference_columns("metric", one.metrics),
-        View.CLASSES: _class_columns,
-        View.PATIENTS: lambda one: _group_columns(one, "patient"),
-        View.REGIONS: lambda one: _group_columns(one, "patient", "region"),
-        View.PARTS: _part_columns,
+    makers: dict[VersionsList, Callable[[VersionComparison], list[Column]]] = {
+        VersionsList.OBJECTS: _object_columns,
+        VersionsList.METRICS: lambda one: _difference_columns("metric", one.metrics),
+        VersionsList.CLASSES: _class_columns,
+        VersionsList.PATIENTS: lambda one: _group_columns(one, "patient"),
+        VersionsList.REGIONS: lambda one: _group_columns(one, "patient", "region"),
+        VersionsList.PARTS: _part_columns,
     }
     return makers[view](comparison)
 

@@ -33,7 +33,7 @@ from napari_panoptic.viewer.kit.work_controls import WorkControls
 from napari_panoptic.viewer.panels.versions.columns import (
     BEFORE,
     VIEW_MEANINGS,
-    View,
+    VersionsList,
     columns_of,
 )
 from napari_panoptic.viewer.panels.versions.words import (
@@ -86,7 +86,7 @@ class VersionsPanel(QWidget):
         )
         self.compare, self.stop = self.work.start, self.work.stop
         self.view = ChoiceBox(
-            [Choice(view, view.value, VIEW_MEANINGS[view]) for view in View], "List to show"
+            [Choice(view, view.value, VIEW_MEANINGS[view]) for view in VersionsList], "List to show"
         )
         self.gallery = QPushButton("Gallery")
         self.changes = FigureTable(stretch_first=False)
@@ -119,7 +119,7 @@ class VersionsPanel(QWidget):
 
     def listed(self) -> list[int]:
         """Return the rows of the diff that are listed, in the order of the table."""
-        return self.table.rows() if self.view.choice is View.OBJECTS else []
+        return self.table.rows() if self.view.choice is VersionsList.OBJECTS else []
 
     # View.
 
@@ -169,7 +169,7 @@ class VersionsPanel(QWidget):
     def choose(self, chosen: Chosen) -> None:
         """List the objects of a change or a cell; the same again lists all."""
         self._chosen = None if chosen == self._chosen else chosen
-        self.view.show_choice(View.OBJECTS)
+        self.view.show_choice(VersionsList.OBJECTS)
         self._fill_list()
 
     def _fill_matrices(self, comparison: VersionComparison) -> None:
@@ -204,8 +204,8 @@ class VersionsPanel(QWidget):
             table.fill([corner, *headings], rows)
 
     def _fill_list(self) -> None:
-        comparison, view = self._comparison, View(self.view.choice)
-        is_of_objects = view is View.OBJECTS
+        comparison, view = self._comparison, VersionsList(self.view.choice)
+        is_of_objects = view is VersionsList.OBJECTS
         for table in (self.changes, *self.matrices.values()):
             table.show_chosen(self._chosen if is_of_objects else None)
         self.gallery.setVisible(is_of_objects)
@@ -254,13 +254,13 @@ class VersionsPanel(QWidget):
         self.choice_changed.emit(self._shown)
 
     def _on_row(self, row: int, column: int) -> None:
-        comparison, view = self._comparison, View(self.view.choice)
+        comparison, view = self._comparison, VersionsList(self.view.choice)
         if comparison is None:
             return
-        if view is View.OBJECTS:
+        if view is VersionsList.OBJECTS:
             before = self.table.key(column) == BEFORE
             self.object_chosen.emit(object_name(comparison.diff, row, before=before))
-        elif view is View.REGIONS:
+        elif view is VersionsList.REGIONS:
             regions = comparison.diff.by("patient", "region")["region"]
             self.region_chosen.emit(str(regions.iloc[row]))
 

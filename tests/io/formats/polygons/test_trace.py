@@ -17,8 +17,8 @@ from napari_panoptic.io.formats.polygons.imagescope import (
 from napari_panoptic.io.formats.polygons.model import PixelRule, Polygons
 from napari_panoptic.io.formats.polygons.rasterize import rasterize_polygons
 from napari_panoptic.io.formats.polygons.trace import (
-    Outlines,
     Part,
+    TracedOutlines,
     imagescope_vertices,
     pixel_outlines,
 )
@@ -88,7 +88,7 @@ def rings_of(part: Part) -> list[Ring]:
     return [part.exterior, *part.holes]
 
 
-def check_parts(outlines: Outlines, row: int, mask: NDArray[np.bool_]) -> None:
+def check_parts(outlines: TracedOutlines, row: int, mask: NDArray[np.bool_]) -> None:
     parts = outlines.of(row)
     pieces, count = ndimage.label(mask)
     assert len(parts) == count

@@ -32,8 +32,8 @@ from napari_panoptic.viewer.panels.review.plan.leading import Leading
 from napari_panoptic.viewer.panels.review.plan.panel import PlanPanel
 from napari_panoptic.viewer.panels.review.plan.work import (
     CurrentPlan,
-    Found,
-    Wanted,
+    PlanEstimates,
+    PopulationInputs,
     counted,
     estimated,
     spelt,
@@ -68,16 +68,16 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
             progressed=panel.ask.counting.show_progress,
         )
         self._offering: Latest[Offer] = Latest(self._on_offer, failed=self._on_failed)
-        self._estimating: Latest[Found] = Latest(self._on_found, failed=self._on_failed)
+        self._estimating: Latest[PlanEstimates] = Latest(self._on_found, failed=self._on_failed)
         self._others = Several()
         self._leading = Leading(around)
-        self._known: tuple[Wanted, Population] | None = None
-        self._asked: Wanted | None = None
+        self._known: tuple[PopulationInputs, Population] | None = None
+        self._asked: PopulationInputs | None = None
         self._offer: Offer | None = None
         self._reviewed_by: tuple[PlannedReview | None, str] = (None, "")
         self._asks_anew = self._is_stopped = self._is_closed = False
         self._current: CurrentPlan | None = None
-        self._found: Found | None = None
+        self._found: PlanEstimates | None = None
         self.item: PlanItem | None = None
         """The item under review; None if the review is paused or all items are reviewed."""
         self.is_on = False
@@ -168,7 +168,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
             return
         self._offer = None
         has_suspects = ask.has_suspects.isEnabled() and ask.has_suspects.isChecked()
-        wanted = Wanted(goal.teams, session.settings, session.source, has_suspects)
+        wanted = PopulationInputs(goal.teams, session.settings, session.source, has_suspects)
         known = self._population(wanted)
         if known is None:
             ask.show_offer(words.COUNTING if self._counting.is_busy else "", may_draw=False)
@@ -177,7 +177,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         ask.draw.setEnabled(False)
         self._offering.start(partial(offer, known.units, goal, ask.seed.value()))
 
-    def _population(self, wanted: Wanted) -> Population | None:
+    def _population(self, wanted: PopulationInputs) -> Population | None:
         """Return the items of teams; None while they are being counted."""
         if self._known is not None and self._known[0] == wanted:
             return self._known[1]
@@ -336,7 +336,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         text = words.offer_text(goal, found, len(self._known[1].units))
         self.panel.ask.show_offer(text, may_draw=True)
 
-    def _on_found(self, found: Found) -> None:
+    def _on_found(self, found: PlanEstimates) -> None:
         self._found = found
         self.panel.show_problem("")
         self._show_found()

@@ -18,7 +18,7 @@ from napari_panoptic.review.plan.conclusions import (
 from napari_panoptic.review.plan.corrected import ALL, QUANTITIES, Quantity
 from napari_panoptic.review.plan.design import Level, Plan
 from napari_panoptic.review.plan.estimates import Estimate, Estimates
-from napari_panoptic.review.plan.goal import Goal, Interval, Offer
+from napari_panoptic.review.plan.goal import EstimateInterval, Goal, Offer
 from napari_panoptic.review.verdicts import Share
 from napari_panoptic.viewer.kit.figures import Cell
 from napari_panoptic.viewer.kit.inputs import Choice
@@ -115,7 +115,7 @@ def offer_text(goal: Goal, found: Offer, n_units: int) -> str:
     return f"{plan}: {expects}. {why}."
 
 
-def progress_text(share: Share, goal: Goal, found: Interval | None) -> str:
+def progress_text(share: Share, goal: Goal, found: EstimateInterval | None) -> str:
     """Return the progress of a review and the figure so far, such as 34 of 200 · F1 0.71 ± 0.05."""
     done = f"{count_text(share.done)} of {count_text(share.total)}"
     if found is None or math.isnan(found.estimate):
@@ -126,7 +126,7 @@ def progress_text(share: Share, goal: Goal, found: Interval | None) -> str:
     return f"{done} · {QUANTITY_WORDS[q]} {figure_text(q, found.estimate)} ± {width}"
 
 
-def precision_text(goal: Goal, found: Interval | None, at_end: float) -> str:
+def precision_text(goal: Goal, found: EstimateInterval | None, at_end: float) -> str:
     """Describe the precision of a review now, or as expected at the end of the plan."""
     if found is not None and found.half_width <= goal.half_width:
         wanted = figure_text(goal.quantity, goal.half_width)
@@ -183,7 +183,7 @@ class Row:
     """A row of the table of results."""
 
     name: str
-    found: Interval
+    found: EstimateInterval
     items: int
     quantity: Quantity
 
@@ -196,7 +196,7 @@ def result_rows(estimates: Estimates, class_name: str) -> list[Row]:
         name = f" ({team})" if len(teams) > 1 else ""
         for at in estimates.rows:
             if (at.team, at.class_name) == (team, class_name):
-                found = Interval(at.estimate, at.low, at.high)
+                found = EstimateInterval(at.estimate, at.low, at.high)
                 rows.append(Row(QUANTITY_WORDS[at.quantity] + name, found, at.items, at.quantity))
     return rows
 
@@ -207,7 +207,7 @@ def cause_rows(estimates: Estimates) -> list[Row]:
     return [
         Row(
             f"Errors, FN {at.cause}" + (f" ({at.team})" if len(teams) > 1 else ""),
-            Interval(at.estimate, at.low, at.high),
+            EstimateInterval(at.estimate, at.low, at.high),
             at.items,
             Quantity.ERROR_RATE,
         )

@@ -24,7 +24,7 @@ from napari_panoptic.viewer.panels.review.plan.pages import MINUTES, PRECISION, 
 
 
 @dataclass(frozen=True)
-class Wanted:
+class PopulationInputs:
     """The inputs of a population besides the files."""
 
     teams: tuple[str, ...]
@@ -54,11 +54,11 @@ class CurrentPlan:
         return self.stored.plan
 
     @property
-    def wanted(self) -> Wanted:
+    def wanted(self) -> PopulationInputs:
         """The population of the plan."""
         units, setup = self.plan.units, self.setup
         has_suspects = bool(units.is_suspect.any())
-        return Wanted(self.plan.teams, setup.settings, setup.source, has_suspects)
+        return PopulationInputs(self.plan.teams, setup.settings, setup.source, has_suspects)
 
     @property
     def goal(self) -> Goal:
@@ -68,7 +68,7 @@ class CurrentPlan:
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class PlanEstimates:
     """The estimates from the verdicts so far.
 
     Parameters
@@ -84,7 +84,7 @@ class Found:
 
 
 def counted(
-    cohort: Cohort, wanted: Wanted, held_up_to_px: int, job: Job[Population]
+    cohort: Cohort, wanted: PopulationInputs, held_up_to_px: int, job: Job[Population]
 ) -> Iterator[Population]:
     """Evaluate teams over the cohort; for workers."""
     found = population(
@@ -101,11 +101,13 @@ def counted(
     yield found
 
 
-def estimated(plan: Plan, units: Units, answers: Sequence[ItemVerdict], goal: Goal) -> Found:
+def estimated(
+    plan: Plan, units: Units, answers: Sequence[ItemVerdict], goal: Goal
+) -> PlanEstimates:
     """Estimate the figures and their expected precision at the end; for workers."""
     decides = any(answer.verdict is not Verdict.CANNOT_TELL for answer in answers)
     estimates = estimate(plan, units, answers) if decides else None
-    return Found(estimates, expected_half_width(goal, expected(plan, units, answers)))
+    return PlanEstimates(estimates, expected_half_width(goal, expected(plan, units, answers)))
 
 
 def written(
