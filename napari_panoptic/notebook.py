@@ -47,17 +47,11 @@ ObjectScores = Mapping[int, float] | ArrayLike | None
 
 @dataclass(frozen=True, eq=False)
 class PairResult(Evaluation):
-    """The evaluation of one prediction, which a notebook shows as metrics and worst failures.
+    """The evaluation of one prediction, which a notebook shows as metrics and worst failures."""
 
-    Parameters
-    ----------
-    image
-        The image behind the objects, for pictures of them; or None.
-    findings
-        What was odd in the arrays, a row each; see `OpenedCohort.findings`.
-    """
-
+    #: The image behind the objects, for pictures of them; or None.
     image: Any = None
+    #: What was odd in the arrays, a row each; see `OpenedCohort.findings`.
     findings: pd.DataFrame = field(default_factory=lambda: _findings_table(()))
 
     @cached_property
@@ -87,14 +81,9 @@ class PairResult(Evaluation):
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Several predictions against one reference.
+    """Several predictions against one reference."""
 
-    Parameters
-    ----------
-    results
-        Name of the prediction -> its evaluation.
-    """
-
+    #: Name of the prediction -> its evaluation.
     results: Mapping[str, PairResult]
 
     def __getitem__(self, team: str) -> PairResult:
@@ -142,21 +131,16 @@ class CohortResult:
     """The tables of an evaluated cohort.
 
     Their columns are those of the CSV files of the same names, and come first.
-
-    Parameters
-    ----------
-    objects, regions, patients, patients_by_class, teams, confusion
-        See docs/figures.md.
-    findings
-        What was missing, unreadable or odd: kind, message, region, team.
     """
 
+    #: See docs/figures.md.
     objects: pd.DataFrame
     regions: pd.DataFrame
     patients: pd.DataFrame
     patients_by_class: pd.DataFrame
     teams: pd.DataFrame
     confusion: pd.DataFrame
+    #: What was missing, unreadable or odd: kind, message, region, team.
     findings: pd.DataFrame
 
     def _repr_html_(self) -> str:

@@ -21,17 +21,11 @@ _ONE_BY_ONE = "frames take milliseconds each, one after the other"
 
 @dataclass(frozen=True)
 class TaskOptions:
-    """The options for cohorts of one task.
+    """The options for cohorts of one task."""
 
-    Parameters
-    ----------
-    options
-        Options for this task (and others that list them), which change the result.
-    without_effect
-        Options that only say how the work is done and do nothing here -> why.
-    """
-
+    #: Options for this task (and others that list them), which change the result.
     options: tuple[str, ...] = ()
+    #: Options that only say how the work is done and do nothing here -> why.
     without_effect: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -31,20 +31,13 @@ def always() -> bool:
 
 @dataclass(frozen=True)
 class Progress:
-    """Where work reports its progress, and learns that it is cancelled.
+    """Where work reports its progress, and learns that it is cancelled."""
 
-    Parameters
-    ----------
-    is_wanted
-        Called between steps; the work is cancelled once it returns False.
-    report
-        Called with the progress; None to report nothing.
-    start, end
-        Which share of the whole work this is.
-    """
-
+    #: Called between steps; the work is cancelled once it returns False.
     is_wanted: Callable[[], bool] = always
+    #: Called with the progress; None to report nothing.
     report: Report | None = None
+    #: Which share of the whole work this is.
     start: float = 0.0
     end: float = 1.0
 

@@ -53,18 +53,11 @@ def atypia_points(reference: int, score: int | None) -> int:
 
 @dataclass(frozen=True, eq=False)
 class AtypiaSummary:
-    """A team's result over all frames for which it sent a file.
+    """A team's result over all frames for which it sent a file."""
 
-    Parameters
-    ----------
-    points
-        Their sum, by which the challenge ranks.
-    confusion
-        int64 (3, 4): rows true scores, columns the team's, the last one "not
-        evaluated".
-    """
-
+    #: Their sum, by which the challenge ranks.
     points: int
+    #: int64 (3, 4): rows true scores, columns the team's, the last one "not evaluated".
     confusion: NDArray[np.int64]
 
     @property
@@ -100,20 +93,13 @@ def summarise_atypia(pairs: Sequence[tuple[int, int | None]]) -> AtypiaSummary:
 
 @dataclass(frozen=True)
 class AtypiaAnswer:
-    """The atypia of a frame as scored by a team or the annotation.
+    """The atypia of a frame as scored by a team or the annotation."""
 
-    Parameters
-    ----------
-    state
-        State of the answer.
-    given
-        The content of the file; no score if there is none.
-    why
-        Why it cannot be read, in words; empty if it can be.
-    """
-
+    #: State of the answer.
     state: AnswerState
+    #: The content of the file; no score if there is none.
     given: AtypiaScore = NO_SCORE
+    #: Why it cannot be read, in words; empty if it can be.
     why: str = ""
 
     @property
@@ -127,23 +113,15 @@ MISSING_ANSWER = AtypiaAnswer(AnswerState.MISSING)
 
 @dataclass(frozen=True, eq=False)
 class LoadedScores:
-    """The scores of a frame, as read.
+    """The scores of a frame, as read."""
 
-    Parameters
-    ----------
-    frame
-        The frame.
-    reference
-        The true score.
-    answers
-        Team -> its answer, for every requested team.
-    findings
-        What could not be read.
-    """
-
+    #: The frame.
     frame: ScoredFrame
+    #: The true score.
     reference: AtypiaAnswer
+    #: Team -> its answer, for every requested team.
     answers: Mapping[str, AtypiaAnswer]
+    #: What could not be read.
     findings: tuple[Finding, ...] = ()
 
     def points(self, team: str) -> int | None:
@@ -186,40 +164,26 @@ def _answer(
 
 @dataclass(frozen=True)
 class AtypiaResult:
-    """A team's score of one frame, with its points.
+    """A team's score of one frame, with its points."""
 
-    Parameters
-    ----------
-    team, frame
-        The team and the frame.
-    reference
-        The true score.
-    answer
-        The team's, perhaps none.
-    points
-        Between -1 and 1.
-    """
-
+    #: The team and the frame.
     team: str
     frame: ScoredFrame
+    #: The true score.
     reference: int
+    #: The team's, perhaps none.
     answer: AtypiaScore
+    #: Between -1 and 1.
     points: int
 
 
 @dataclass(frozen=True, eq=False)
 class AtypiaEvaluation:
-    """The evaluation of the scores of a cohort.
+    """The evaluation of the scores of a cohort."""
 
-    Parameters
-    ----------
-    frames
-        The scores of each frame.
-    team_names
-        The requested teams.
-    """
-
+    #: The scores of each frame.
     frames: tuple[LoadedScores, ...] = ()
+    #: The requested teams.
     team_names: tuple[str, ...] = ()
 
     @cached_property

@@ -97,22 +97,15 @@ def _augment(
 
 @dataclass(frozen=True, eq=False)
 class DetectionCurve:
-    """Precision and recall at every threshold of confidence, the highest first.
+    """Precision and recall at every threshold of confidence, the highest first."""
 
-    Parameters
-    ----------
-    thresholds
-        float64 (k,): the distinct confidences, decreasing.
-    tp, fp
-        int64 (k,): over all frames, with an optimal pairing of the detections at
-        or above each threshold.
-    n_reference
-        Annotated points of all frames.
-    """
-
+    #: float64 (k,): the distinct confidences, decreasing.
     thresholds: NDArray[np.float64]
+    #: int64 (k,): over all frames, with an optimal pairing of the detections at or above each
+    #: threshold.
     tp: NDArray[np.int64]
     fp: NDArray[np.int64]
+    #: Annotated points of all frames.
     n_reference: int
 
     def __len__(self) -> int:
@@ -185,20 +178,13 @@ def precision_recall(
 
 @dataclass(frozen=True, eq=False)
 class ConfidenceCounts:
-    """A team's TP, FP and FN in one frame as a function of the confidence threshold.
+    """A team's TP, FP and FN in one frame as a function of the confidence threshold."""
 
-    Parameters
-    ----------
-    confidence
-        float64 (m,); NaN for detections that always count.
-    adds
-        bool (m,): as from `adds_a_pair`, those without a confidence first.
-    n_reference
-        Annotated points.
-    """
-
+    #: float64 (m,); NaN for detections that always count.
     confidence: NDArray[np.float64]
+    #: bool (m,): as from `adds_a_pair`, those without a confidence first.
     adds: NDArray[np.bool_]
+    #: Annotated points.
     n_reference: int
 
 
@@ -225,21 +211,14 @@ def confidence_counts(
 
 @dataclass(frozen=True, eq=False)
 class StackedCounts:
-    """A team's counts in several frames, concatenated so that all are counted at once.
+    """A team's counts in several frames, concatenated so that all are counted at once."""
 
-    Parameters
-    ----------
-    confidence, adds
-        float64 (m,) and bool (m,): as in `ConfidenceCounts`, of all frames.
-    frame
-        int64 (m,): position of the frame of each detection.
-    n_reference
-        int64 (k,): annotated points of each frame.
-    """
-
+    #: float64 (m,) and bool (m,): as in `ConfidenceCounts`, of all frames.
     confidence: NDArray[np.float64]
     adds: NDArray[np.bool_]
+    #: int64 (m,): position of the frame of each detection.
     frame: NDArray[np.int64]
+    #: int64 (k,): annotated points of each frame.
     n_reference: NDArray[np.int64]
 
     @classmethod

@@ -36,29 +36,19 @@ JUDGING_ERRORS = (ValueError, MemoryError)
 
 @dataclass(frozen=True, eq=False)
 class LoadedFrame:
-    """The points of a frame, as read.
+    """The points of a frame, as read."""
 
-    Parameters
-    ----------
-    frame
-        The frame.
-    shape
-        Height and width in px, or None without an image.
-    mpp_xy
-        Micrometres per pixel along x and y.
-    reference
-        The annotated points, or None without a readable file.
-    predictions
-        Team -> its detections, if its file exists and can be read.
-    findings
-        What was odd or could not be read.
-    """
-
+    #: The frame.
     frame: Frame
+    #: Height and width in px, or None without an image.
     shape: tuple[int, int] | None
+    #: Micrometres per pixel along x and y.
     mpp_xy: tuple[float, float]
+    #: The annotated points, or None without a readable file.
     reference: Points | None
+    #: Team -> its detections, if its file exists and can be read.
     predictions: Mapping[str, Points]
+    #: What was odd or could not be read.
     findings: tuple[Finding, ...] = ()
 
 
@@ -130,23 +120,15 @@ def _size(
 
 @dataclass(frozen=True, eq=False)
 class FrameCounts:
-    """The teams' counts in a frame at any threshold.
+    """The teams' counts in a frame at any threshold."""
 
-    Parameters
-    ----------
-    loaded
-        The points.
-    distance_um
-        Largest distance of a pair.
-    by_team
-        Team -> its counts; empty without an annotation.
-    why_not
-        Why they could not be judged; empty if they were.
-    """
-
+    #: The points.
     loaded: LoadedFrame
+    #: Largest distance of a pair.
     distance_um: float
+    #: Team -> its counts; empty without an annotation.
     by_team: Mapping[str, ConfidenceCounts]
+    #: Why they could not be judged; empty if they were.
     why_not: str = ""
 
 
@@ -184,24 +166,16 @@ def why_not_judged(frame: Frame, error: Exception) -> str:
 
 @dataclass(frozen=True, eq=False)
 class FrameResult:
-    """The outcome of a team's detections in one frame.
+    """The outcome of a team's detections in one frame."""
 
-    Parameters
-    ----------
-    team, frame
-        The team and the frame.
-    judged
-        The outcome of each point.
-    by_confidence
-        Their counts at any threshold.
-    mpp_xy
-        Micrometres per pixel along x and y.
-    """
-
+    #: The team and the frame.
     team: str
     frame: Frame
+    #: The outcome of each point.
     judged: JudgedPoints
+    #: Their counts at any threshold.
     by_confidence: ConfidenceCounts
+    #: Micrometres per pixel along x and y.
     mpp_xy: tuple[float, float]
 
     @property
@@ -212,26 +186,19 @@ class FrameResult:
 
 @dataclass(frozen=True, eq=False)
 class DetectionEvaluation:
-    """The evaluation of a cohort of detections.
+    """The evaluation of a cohort of detections."""
 
-    Parameters
-    ----------
-    cohort, settings, team_names
-        The cohort, the settings and the evaluated teams.
-    results
-        One per team and frame with a usable annotation and prediction.
-    atypia
-        The evaluation of the scores of nuclear atypia.
-    findings
-        All findings, those of the cohort first.
-    """
-
+    #: The cohort, the settings and the evaluated teams.
     cohort: DetectionCohort
     settings: DetectionSettings
     team_names: tuple[str, ...]
+    #: One per team and frame with a usable annotation and prediction.
     results: tuple[FrameResult, ...]
+    #: The evaluation of the scores of nuclear atypia.
     atypia: AtypiaEvaluation = field(default_factory=AtypiaEvaluation)
+    #: All findings, those of the cohort first.
     findings: tuple[Finding, ...] = ()
+
     _curves: dict[str, DetectionCurve | None] = field(default_factory=dict)
 
     @cached_property

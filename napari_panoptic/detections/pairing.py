@@ -31,21 +31,16 @@ _ROUNDING = 1e-9
 class DetectionSettings:
     """How detections are matched.
 
-    Parameters
-    ----------
-    distance_um
-        Largest distance of a pair, inclusive.
-    confidence
-        Detections below this confidence are left out; None to keep all.
-        Detections without a confidence always count: their team has chosen them.
-
     Raises
     ------
     SettingsError
         For an invalid value.
     """
 
+    #: Largest distance of a pair, inclusive.
     distance_um: float = DISTANCE_UM
+    #: Detections below this confidence are left out; None to keep all. Detections without a
+    #: confidence always count: their team has chosen them.
     confidence: float | None = None
 
     def __post_init__(self) -> None:
@@ -70,14 +65,9 @@ class DetectionSettings:
 
 @dataclass(frozen=True)
 class DetectionCounts:
-    """TP, FP and FN; counts of several frames can be added.
+    """TP, FP and FN; counts of several frames can be added."""
 
-    Parameters
-    ----------
-    tp, fp, fn
-        Pairs, detections without a partner, annotated points without one.
-    """
-
+    #: Pairs, detections without a partner, annotated points without one.
     tp: int = 0
     fp: int = 0
     fn: int = 0
@@ -114,21 +104,14 @@ class DetectionCounts:
 
 @dataclass(frozen=True, eq=False)
 class PointPairs:
-    """The detection of each annotated point, and the reverse.
+    """The detection of each annotated point, and the reverse."""
 
-    Parameters
-    ----------
-    reference_partner
-        int64 (n,): row of the detection, or -1.
-    prediction_partner
-        int64 (m,): row of the annotated point, or -1.
-    reference_distance_um, prediction_distance_um
-        float64 (n,) and (m,): to the partner; without one to the nearest point
-        of the other side; NaN if that side has none.
-    """
-
+    #: int64 (n,): row of the detection, or -1.
     reference_partner: NDArray[np.int64]
+    #: int64 (m,): row of the annotated point, or -1.
     prediction_partner: NDArray[np.int64]
+    #: float64 (n,) and (m,): to the partner; without one to the nearest point of the other side;
+    #: NaN if that side has none.
     reference_distance_um: NDArray[np.float64]
     prediction_distance_um: NDArray[np.float64]
 
@@ -256,7 +239,7 @@ def _best(near: NearPairs, group: NDArray[np.int64]) -> tuple[NDArray[np.int64],
 # --- one frame ------------------------------------------------------------------------------------
 
 
-class JudgedSide(NamedTuple):
+class PointOutcomes(NamedTuple):
     """The points of one side of a frame and their outcomes, as in `JudgedPoints`."""
 
     points: Points
@@ -267,37 +250,29 @@ class JudgedSide(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class JudgedPoints:
-    """The outcome of every point of one frame.
+    """The outcome of every point of one frame."""
 
-    Parameters
-    ----------
-    reference, prediction
-        All points, also those that do not count.
-    reference_status, prediction_status
-        int8 (n,) and (m,): status codes (`STATUSES`): TP and FN; TP, FP, and
-        ignored for detections below the confidence threshold.
-    reference_partner, prediction_partner
-        int64 (n,) and (m,): row of the partner, or -1.
-    reference_distance_um, prediction_distance_um
-        float64 (n,) and (m,): as in `PointPairs`; NaN for ignored detections.
-    """
-
+    #: All points, also those that do not count.
     reference: Points
     prediction: Points
+    #: int8 (n,) and (m,): status codes (`STATUSES`): TP and FN; TP, FP, and ignored for detections
+    #: below the confidence threshold.
     reference_status: NDArray[np.int8]
     prediction_status: NDArray[np.int8]
+    #: int64 (n,) and (m,): row of the partner, or -1.
     reference_partner: NDArray[np.int64]
     prediction_partner: NDArray[np.int64]
+    #: float64 (n,) and (m,): as in `PointPairs`; NaN for ignored detections.
     reference_distance_um: NDArray[np.float64]
     prediction_distance_um: NDArray[np.float64]
 
-    def side(self, side: Side) -> JudgedSide:
+    def side(self, side: Side) -> PointOutcomes:
         """Return the points of a side and their outcomes."""
         if side is Side.REFERENCE:
             outcomes = self.reference_status, self.reference_partner, self.reference_distance_um
-            return JudgedSide(self.reference, *outcomes)
+            return PointOutcomes(self.reference, *outcomes)
         outcomes = self.prediction_status, self.prediction_partner, self.prediction_distance_um
-        return JudgedSide(self.prediction, *outcomes)
+        return PointOutcomes(self.prediction, *outcomes)
 
     @cached_property
     def counts(self) -> DetectionCounts:

@@ -34,17 +34,11 @@ Place = tuple[str, str | None]
 
 @dataclass
 class _History:
-    """The undo history of the points of one side of a frame.
+    """The undo history of the points of one side of a frame."""
 
-    Parameters
-    ----------
-    saved
-        The points as read from, or last written to, a file.
-    past, future
-        The stacks of undo and redo: number of the step, and the points before it.
-    """
-
+    #: The points as read from, or last written to, a file.
     saved: Points
+    #: The stacks of undo and redo: number of the step, and the points before it.
     past: list[tuple[int, Points]] = field(default_factory=list)
     future: list[tuple[int, Points]] = field(default_factory=list)
 

@@ -24,23 +24,16 @@ MISSING, UNREADABLE = "missing", "unreadable"
 
 @dataclass(frozen=True)
 class CohortLine:
-    """PQ and failures of a region or a patient; NaN while they are not known.
+    """PQ and failures of a region or a patient; NaN while they are not known."""
 
-    Parameters
-    ----------
-    pq, fn, fp, misclassified
-        The figures.
-    lacking
-        In a word, why a figure is NaN; empty if none is, or if they are not known yet.
-    reason
-        The same in a sentence.
-    """
-
+    #: The figures.
     pq: float = math.nan
     fn: float = math.nan
     fp: float = math.nan
     misclassified: float = math.nan
+    #: In a word, why a figure is NaN; empty if none is, or if they are not known yet.
     lacking: str = ""
+    #: The same in a sentence.
     reason: str = ""
 
     @property

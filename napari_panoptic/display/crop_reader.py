@@ -22,20 +22,13 @@ KEPT_PX = 2**24
 
 @dataclass(frozen=True)
 class CropSize:
-    """The size of crops.
+    """The size of crops."""
 
-    Parameters
-    ----------
-    field_px
-        Width in the image.
-    size_px
-        Width on the screen.
-    per_point
-        Pixels of the screen per point.
-    """
-
+    #: Width in the image.
     field_px: int
+    #: Width on the screen.
     size_px: int
+    #: Pixels of the screen per point.
     per_point: float = 1.0
 
 

@@ -41,24 +41,16 @@ BEYOND = 128
 
 @dataclass(frozen=True, eq=False)
 class CropSource:
-    """The source of crops: image, labels and outcomes.
+    """The source of crops: image, labels and outcomes."""
 
-    Parameters
-    ----------
-    image
-        The pixels of the region, or None.
-    reference, prediction
-        The objects of the two sides.
-    outcomes
-        Their outcomes.
-    beside
-        The objects of other teams, whose outlines are drawn too.
-    """
-
+    #: The pixels of the region, or None.
     image: SlideImage | None
+    #: The objects of the two sides.
     reference: LabelImage
     prediction: LabelImage
+    #: Their outcomes.
     outcomes: Outcomes
+    #: The objects of other teams, whose outlines are drawn too.
     beside: tuple[LabelImage, ...] = ()
 
     @classmethod
@@ -98,17 +90,11 @@ def bounded_field_px(wanted: float) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Crop:
-    """A picture of an object and its surroundings.
+    """A picture of an object and its surroundings."""
 
-    Parameters
-    ----------
-    tissue
-        uint8 (y, x, 3): the pixels of the image as they are.
-    outlines
-        uint8 (size, size, 4): outlines as RGBA, as fine as the screen.
-    """
-
+    #: uint8 (y, x, 3): the pixels of the image as they are.
     tissue: NDArray[np.uint8]
+    #: uint8 (size, size, 4): outlines as RGBA, as fine as the screen.
     outlines: NDArray[np.uint8]
 
 

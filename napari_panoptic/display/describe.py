@@ -18,49 +18,36 @@ from napari_panoptic.values.windowed_labels import TiledLabels
 
 @dataclass(frozen=True)
 class ObjectFacts:
-    """What is known about one object, undefined figures as NaN.
+    """What is known about one object, undefined figures as NaN."""
 
-    Parameters
-    ----------
-    side, id, class_name
-        Which object. `side_name` is the annotation or the team.
-    side_name
-        "reference", or the team's name.
-    status, cause
-        Its status and cause; None if it was not evaluated.
-    partner_id, partner_class, partner_row
-        The matched object on the other side, or None.
-    iou
-        IoU with the partner; without one the best IoU with any object.
-    hausdorff_px, hausdorff_um
-        Distance between the outlines.
-    area_px, area_um2
-        Area that counts.
-    uncut_px, uncut_um2
-        The whole area, where an ambiguous area is cut away.
-    centroid_yx_px
-        Centroid of that area, or None.
-    score
-        How sure the model is of it.
-    """
-
+    #: Its side.
     side: Side
+    #: "reference", or the team's name.
     side_name: str
+    #: Its id and its class.
     id: int
     class_name: str
+    #: Its status and cause; None if it was not evaluated.
     status: Status | None = None
     cause: Cause = Cause.NONE
+    #: The matched object on the other side, or None.
     partner_id: int | None = None
     partner_class: str | None = None
     partner_row: int | None = None
+    #: IoU with the partner; without one the best IoU with any object.
     iou: float = float("nan")
+    #: Distance between the outlines.
     hausdorff_px: float = float("nan")
     hausdorff_um: float = float("nan")
+    #: Area that counts.
     area_px: int | None = None
     area_um2: float = float("nan")
+    #: The whole area, where an ambiguous area is cut away.
     uncut_px: int | None = None
     uncut_um2: float = float("nan")
+    #: Centroid of that area, or None.
     centroid_yx_px: tuple[float, float] | None = None
+    #: How sure the model is of it.
     score: float = float("nan")
 
     @property

@@ -31,18 +31,12 @@ Rows = NDArray[np.integer]
 
 @dataclass(frozen=True)
 class Named:
-    """An object that a sentence names.
+    """An object that a sentence names."""
 
-    Parameters
-    ----------
-    side, row
-        Which object: its row in the outcomes.
-    id
-        Its id, which the sentence shows.
-    """
-
+    #: Which object: its row in the outcomes.
     side: Side
     row: int
+    #: Its id, which the sentence shows.
     id: int
 
 

@@ -46,18 +46,11 @@ SHARE_ALPHAS = (0.76, 0.65, 0.81, 0.76, 0.84)
 
 @dataclass(frozen=True)
 class CellCount:
-    """Outcomes of the objects of one square.
+    """Outcomes of the objects of one square."""
 
-    Parameters
-    ----------
-    objects
-        How many: a matched pair counts once, at its reference object; ignored
-        objects do not count.
-    fn, fp, misclassified
-        How many of them are FN, FP and misclassified.
-    """
-
+    #: How many: a matched pair counts once, at its reference object; ignored objects do not count.
     objects: int
+    #: How many of them are FN, FP and misclassified.
     fn: int
     fp: int
     misclassified: int
@@ -90,21 +83,13 @@ class CellCount:
 
 @dataclass(frozen=True, eq=False)
 class FailureCells:
-    """Where a team fails on a slide: objects and failures, counted in squares.
+    """Where a team fails on a slide: objects and failures, counted in squares."""
 
-    Parameters
-    ----------
-    shape
-        Height and width of the slide in px, which the squares divide evenly.
-    cell_px
-        Edge that squares were to have; they are only about so large.
-    counts
-        int32 (4, rows, columns): objects, FN, FP, misclassified, as in
-        `CellCount`.
-    """
-
+    #: Height and width of the slide in px, which the squares divide evenly.
     shape: tuple[int, int]
+    #: Edge that squares were to have; they are only about so large.
     cell_px: int
+    #: int32 (4, rows, columns): objects, FN, FP, misclassified, as in `CellCount`.
     counts: NDArray[np.int32]
 
     @classmethod

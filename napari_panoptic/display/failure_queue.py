@@ -16,37 +16,24 @@ UNKNOWN = -1
 
 @dataclass(frozen=True)
 class QueueStop:
-    """A place that the queue leads to.
+    """A place that the queue leads to."""
 
-    Parameters
-    ----------
-    region
-        Position of the region in the cohort.
-    side, id
-        The object; None for a region whose failures are not known before it is shown.
-    """
-
+    #: Position of the region in the cohort.
     region: int
+    #: The object; None for a region whose failures are not known before it is shown.
     side: Side | None = None
     id: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Stops:
-    """Places in the order in which the queue leads to them, each once.
+    """Places in the order in which the queue leads to them, each once."""
 
-    Parameters
-    ----------
-    region
-        int64 (n,): positions of regions in the cohort.
-    side
-        int8 (n,): positions in ``SIDES``, or ``UNKNOWN``.
-    id
-        int64 (n,): ids of the objects; 0 where the side is unknown.
-    """
-
+    #: int64 (n,): positions of regions in the cohort.
     region: NDArray[np.int64]
+    #: int8 (n,): positions in ``SIDES``, or ``UNKNOWN``.
     side: NDArray[np.int8]
+    #: int64 (n,): ids of the objects; 0 where the side is unknown.
     id: NDArray[np.int64]
 
     def __len__(self) -> int:

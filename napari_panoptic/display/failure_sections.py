@@ -37,20 +37,13 @@ class GroupBy(MenuChoice):
 
 @dataclass(frozen=True, eq=False)
 class FailureSection:
-    """Failures under one heading.
+    """Failures under one heading."""
 
-    Parameters
-    ----------
-    title
-        The heading.
-    meaning
-        One sentence about it; may be empty.
-    rows
-        int (n,): rows of the failures, worst first.
-    """
-
+    #: The heading.
     title: str
+    #: One sentence about it; may be empty.
     meaning: str
+    #: int (n,): rows of the failures, worst first.
     rows: NDArray[np.intp]
 
 

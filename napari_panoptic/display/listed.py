@@ -45,17 +45,11 @@ class Others(MenuChoice):
 
 @dataclass(frozen=True, eq=False)
 class ListedObjects:
-    """Which objects stand out on the image.
+    """Which objects stand out on the image."""
 
-    Parameters
-    ----------
-    ids
-        Side -> int64 (n,): ids of the listed objects and of their partners.
-    others
-        How all other objects are drawn.
-    """
-
+    #: Side -> int64 (n,): ids of the listed objects and of their partners.
     ids: dict[Side, NDArray[np.int64]]
+    #: How all other objects are drawn.
     others: Others
 
     @classmethod

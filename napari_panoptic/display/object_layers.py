@@ -55,20 +55,13 @@ class Placed(Protocol):
 
 @dataclass(frozen=True)
 class PixelSize:
-    """How large pixels are in the world of the viewer, and where they begin.
+    """How large pixels are in the world of the viewer, and where they begin."""
 
-    Parameters
-    ----------
-    scale
-        World units per pixel, (y, x).
-    units
-        Their names: micrometres where known, else pixels.
-    origin
-        World position of the middle of the first pixel, (y, x).
-    """
-
+    #: World units per pixel, (y, x).
     scale: tuple[float, float]
+    #: Their names: micrometres where known, else pixels.
     units: tuple[str, str]
+    #: World position of the middle of the first pixel, (y, x).
     origin: tuple[float, float] = (0.0, 0.0)
 
     @classmethod
@@ -140,17 +133,11 @@ def image_layer_data(
 
 @dataclass(frozen=True, eq=False)
 class Emphasis:
-    """A small picture that marks the selected object and its partner.
+    """A small picture that marks the selected object and its partner."""
 
-    Parameters
-    ----------
-    image
-        uint8 (y, x): rings, as named by the constants of this module.
-    origin_yx_px
-        Where its upper left corner lies in the region.
-    """
-
+    #: uint8 (y, x): rings, as named by the constants of this module.
     image: NDArray[np.uint8]
+    #: Where its upper left corner lies in the region.
     origin_yx_px: tuple[int, int]
 
 

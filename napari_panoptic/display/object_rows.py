@@ -45,26 +45,17 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class ObjectColumn:
-    """A column of the object table.
+    """A column of the object table."""
 
-    Parameters
-    ----------
-    name
-        The contract's name of the column.
-    title
-        What the header says.
-    kind
-        How values are written.
-    meaning
-        One sentence for the tooltip.
-    width
-        Width in px that its values need.
-    """
-
+    #: The contract's name of the column.
     name: str
+    #: What the header says.
     title: str
+    #: How values are written.
     kind: Kind
+    #: One sentence for the tooltip.
     meaning: str
+    #: Width in px that its values need.
     width: int
 
 
@@ -116,26 +107,18 @@ class WorstFirst(MenuChoice):
 
 @dataclass(frozen=True)
 class ObjectFilter:
-    """Which objects to list; None everywhere means all.
+    """Which objects to list; None everywhere means all."""
 
-    Parameters
-    ----------
-    sides, statuses, classes, causes, verdicts
-        The words that are let through, per column.
-    pairs
-        ``(reference class, prediction class)`` that are let through, as in the
-        confusion matrix: ``none`` on the side where an object has no partner.
-        Ignored objects belong to no such pair.
-    title
-        What the listed objects are called, if they are those behind a figure.
-    """
-
+    #: The words that are let through, per column.
     sides: frozenset[str] | None = None
     statuses: frozenset[str] | None = None
     classes: frozenset[str] | None = None
     causes: frozenset[str] | None = None
     verdicts: frozenset[str] | None = None
+    #: ``(reference class, prediction class)`` that are let through, as in the confusion matrix:
+    #: ``none`` on the side where an object has no partner. Ignored objects belong to no such pair.
     pairs: frozenset[tuple[str, str]] | None = None
+    #: What the listed objects are called, if they are those behind a figure.
     title: str = field(default="", compare=False)
 
     @property
@@ -157,37 +140,24 @@ class ObjectFilter:
 
 @dataclass(frozen=True, eq=False)
 class GivenVerdicts:
-    """The verdicts on the objects of one side.
+    """The verdicts on the objects of one side."""
 
-    Parameters
-    ----------
-    ids
-        int64 (n,): ids of the objects, each once.
-    codes
-        int16 (n,): the number of the verdict on each, from 1; 0 for none.
-    """
-
+    #: int64 (n,): ids of the objects, each once.
     ids: NDArray[np.int64]
+    #: int16 (n,): the number of the verdict on each, from 1; 0 for none.
     codes: NDArray[np.int16]
 
 
 @dataclass(frozen=True, eq=False)
 class ObjectRows:
-    """Every object of a label pair: reference objects first, then predictions.
+    """Every object of a label pair: reference objects first, then predictions."""
 
-    Parameters
-    ----------
-    n_reference
-        How many rows belong to the reference.
-    values
-        Column name -> array (n, …): the columns of `ObjectColumns`, and those of
-        `COLUMNS`. Words are codes into ``words``.
-    words
-        Column name -> the words that codes stand for.
-    """
-
+    #: How many rows belong to the reference.
     n_reference: int
+    #: Column name -> array (n, …): the columns of `ObjectColumns`, and those of `COLUMNS`. Words
+    #: are codes into ``words``.
     values: ObjectColumns
+    #: Column name -> the words that codes stand for.
     words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __len__(self) -> int:

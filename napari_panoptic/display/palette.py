@@ -64,17 +64,11 @@ TEAM_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
 @dataclass(frozen=True)
 class TeamStyle:
-    """The style of a team in every plot.
+    """The style of a team in every plot."""
 
-    Parameters
-    ----------
-    colour
-        As ``#rrggbb``.
-    marker
-        One of `TEAM_MARKERS`.
-    """
-
+    #: As ``#rrggbb``.
     colour: str
+    #: One of `TEAM_MARKERS`.
     marker: str
 
 

@@ -53,18 +53,11 @@ MOST_CODES = FADED - 1
 
 @dataclass(frozen=True, eq=False)
 class SideLook:
-    """How the objects of one side are drawn.
+    """How the objects of one side are drawn."""
 
-    Parameters
-    ----------
-    codes
-        uint8 (n + 1): what is drawn for each label, 0 for nothing.
-    widths_px
-        Outline width on each level that is drawn from pixels, in px of that
-        level; 0 to fill.
-    """
-
+    #: uint8 (n + 1): what is drawn for each label, 0 for nothing.
     codes: NDArray[np.uint8]
+    #: Outline width on each level that is drawn from pixels, in px of that level; 0 to fill.
     widths_px: tuple[int, ...]
 
 

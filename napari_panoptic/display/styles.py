@@ -71,20 +71,13 @@ class Display(StrEnum):
 
 @dataclass(frozen=True)
 class Look:
-    """How the objects of a desk look at the moment.
+    """How the objects of a desk look at the moment."""
 
-    Parameters
-    ----------
-    colour_by
-        What colours tell.
-    display
-        Outlines, filled or hidden.
-    fill_opacity
-        Opacity of filled objects, from `LEAST_FILL_OPACITY` to 1.
-    """
-
+    #: What colours tell.
     colour_by: ColourBy = ColourBy.STATUS
+    #: Outlines, filled or hidden.
     display: Display = Display.OUTLINE
+    #: Opacity of filled objects, from `LEAST_FILL_OPACITY` to 1.
     fill_opacity: float = FILL_OPACITY
 
     def __post_init__(self) -> None:

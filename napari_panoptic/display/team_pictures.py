@@ -42,21 +42,13 @@ _NO_AREA = np.zeros((1, 1), np.bool_)
 
 @dataclass(frozen=True, eq=False)
 class CellPictures:
-    """What the cells show, as far as it takes time to compute.
+    """What the cells show, as far as it takes time to compute."""
 
-    Parameters
-    ----------
-    objects
-        Team -> uint16 (y, x): one picture of reference and predictions, since
-        every layer costs a tenth of a second. Values 1..n are reference
-        objects, then come the predictions, and then the hatching of ambiguous
-        areas.
-    widths
-        Outline widths of reference and predictions in px; where both are 0,
-        predictions are filled.
-    """
-
+    #: Team -> uint16 (y, x): one picture of reference and predictions, since every layer costs a
+    #: tenth of a second. Values 1..n are reference objects, then come the predictions, and then the
+    #: hatching of ambiguous areas.
     objects: Mapping[str, NDArray[np.uint16]]
+    #: Outline widths of reference and predictions in px; where both are 0, predictions are filled.
     widths: tuple[int, int]
 
 
@@ -139,28 +131,18 @@ class Count(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class ConsensusPicture:
-    """What the consensus view shows.
+    """What the consensus view shows."""
 
-    Parameters
-    ----------
-    consensus
-        The figures.
-    evaluations
-        Team -> its evaluation, of which they are.
-    objects
-        uint16 (y, x): outlines of the reference objects, the heavier the more
-        teams failed on one; or whole objects.
-    places
-        uint16 (y, x): hatched places that several teams invent; label ``k`` is
-        the place ``k - 1``.
-    width_px
-        Width of the lightest outline; 0 for filled objects.
-    """
-
+    #: The figures.
     consensus: Consensus
+    #: Team -> its evaluation, of which they are.
     evaluations: Mapping[str, Evaluation]
+    #: uint16 (y, x): outlines of the reference objects, the heavier the more teams failed on one;
+    #: or whole objects.
     objects: NDArray[np.uint16]
+    #: uint16 (y, x): hatched places that several teams invent; label ``k`` is the place ``k - 1``.
     places: NDArray[np.uint16]
+    #: Width of the lightest outline; 0 for filled objects.
     width_px: int
 
 

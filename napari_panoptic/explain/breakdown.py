@@ -52,21 +52,14 @@ class AreaUnit(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class RegionObjects:
-    """The outcomes of one team in one region.
+    """The outcomes of one team in one region."""
 
-    Parameters
-    ----------
-    team, region
-        Names.
-    objects
-        One row per object, columns ``OBJECT_COLUMNS``.
-    mpp
-        Micrometres per pixel of the region, or None.
-    """
-
+    #: Names.
     team: str
     region: str
+    #: One row per object, columns ``OBJECT_COLUMNS``.
     objects: pd.DataFrame
+    #: Micrometres per pixel of the region, or None.
     mpp: float | None = None
 
 
@@ -74,21 +67,16 @@ class RegionObjects:
 class SizeClasses:
     """Areas that divide objects into classes of size.
 
-    Parameters
-    ----------
-    edges
-        Increasing areas above 0. The first class lies below the first edge; each further class
-        starts at its edge; the last class has no upper limit.
-    unit
-        Unit of the edges.
-
     Raises
     ------
     SettingsError
         If the edges do not increase from above 0.
     """
 
+    #: Increasing areas above 0. The first class lies below the first edge; each further class
+    #: starts at its edge; the last class has no upper limit.
     edges: tuple[float, ...]
+    #: Unit of the edges.
     unit: AreaUnit = AreaUnit.PX
 
     def __post_init__(self) -> None:

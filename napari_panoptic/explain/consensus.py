@@ -29,20 +29,13 @@ IntArray = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class FpPlace:
-    """A place where one or more teams have an FP.
+    """A place where one or more teams have an FP."""
 
-    Parameters
-    ----------
-    rows
-        Team -> rows (int64, ascending) of its FPs here; only teams that have one.
-    bbox
-        y0, x0, y1, x1 in px, half open: the bounding box of all of them.
-    centroid_yx_px
-        Mean of their centroids, weighted by area.
-    """
-
+    #: Team -> rows (int64, ascending) of its FPs here; only teams that have one.
     rows: Mapping[str, IntArray]
+    #: y0, x0, y1, x1 in px, half open: the bounding box of all of them.
     bbox: tuple[int, int, int, int]
+    #: Mean of their centroids, weighted by area.
     centroid_yx_px: tuple[float, float]
 
     @property
@@ -53,29 +46,19 @@ class FpPlace:
 
 @dataclass(frozen=True, eq=False)
 class Consensus:
-    """The outcomes of several teams in one region.
+    """The outcomes of several teams in one region."""
 
-    Parameters
-    ----------
-    teams
-        The T names.
-    reference
-        The reference objects with the outcomes of the first team. Ids, classes and places are the
-        same for all teams.
-    class_names
-        The scored classes, in order.
-    status
-        int8 (n, T): status of each reference object for each team, as
-        positions in ``STATUSES``.
-    fp_places
-        Every place where at least one team has an FP; the places with the most teams first, then in
-        reading order.
-    """
-
+    #: The T names.
     teams: tuple[str, ...]
+    #: The reference objects with the outcomes of the first team. Ids, classes and places are the
+    #: same for all teams.
     reference: SideOutcomes
+    #: The scored classes, in order.
     class_names: tuple[str, ...]
+    #: int8 (n, T): status of each reference object for each team, as positions in ``STATUSES``.
     status: NDArray[np.int8]
+    #: Every place where at least one team has an FP; the places with the most teams first, then in
+    #: reading order.
     fp_places: tuple[FpPlace, ...]
 
     @cached_property

@@ -47,58 +47,39 @@ _UNDER = (Cause.MERGED, Cause.MERGER)
 
 @dataclass(frozen=True, eq=False)
 class FailureGroup:
-    """The objects of one split, merger or duplicate.
+    """The objects of one split, merger or duplicate."""
 
-    Parameters
-    ----------
-    kind
-        What went wrong.
-    reference_rows, prediction_rows
-        int64: rows of the objects in the group, ascending, including matched objects.
-    pair_reference, pair_prediction
-        int64 (k,): rows of the pairs within the group that share pixels which count.
-    intersection_px
-        int64 (k,): pixels that they share.
-    share_of_reference, share_of_prediction
-        float64 (k,): these pixels as a share of the area of each of the two
-        objects, after the ambiguous policy.
-    bbox
-        y0, x0, y1, x1 in px, half open: the bounding box of all objects.
-    pq_lost
-        PQ of the region if the group were merged and cut as
-        :func:`counts_if_merged` does, minus its PQ now. Negative where the
-        merged object would be the worse one.
-    """
-
+    #: What went wrong.
     kind: GroupKind
+    #: int64: rows of the objects in the group, ascending, including matched objects.
     reference_rows: IntArray
     prediction_rows: IntArray
+    #: int64 (k,): rows of the pairs within the group that share pixels which count.
     pair_reference: IntArray
     pair_prediction: IntArray
+    #: int64 (k,): pixels that they share.
     intersection_px: IntArray
+    #: float64 (k,): these pixels as a share of the area of each of the two objects, after the
+    #: ambiguous policy.
     share_of_reference: FloatArray
     share_of_prediction: FloatArray
+    #: y0, x0, y1, x1 in px, half open: the bounding box of all objects.
     bbox: tuple[int, int, int, int]
+    #: PQ of the region if the group were merged and cut as :func:`counts_if_merged` does, minus its
+    #: PQ now. Negative where the merged object would be the worse one.
     pq_lost: float
 
 
 @dataclass(frozen=True, eq=False)
 class CohortLoss:
-    """The PQ that all groups of a kind cost over several regions.
+    """The PQ that all groups of a kind cost over several regions."""
 
-    Parameters
-    ----------
-    kind
-        Which groups; None for all kinds together.
-    groups
-        Number of groups.
-    before, after
-        Counts summed over the regions: as evaluated, and with all these groups merged and cut
-        together. ``after`` has no distances.
-    """
-
+    #: Which groups; None for all kinds together.
     kind: GroupKind | None
+    #: Number of groups.
     groups: int
+    #: Counts summed over the regions: as evaluated, and with all these groups merged and cut
+    #: together. ``after`` has no distances.
     before: Counts
     after: Counts
 

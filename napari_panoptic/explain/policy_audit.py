@@ -66,25 +66,18 @@ _EFFECT_FIGURES = ("tp", "fp", "fn", "iou_sum", "pq", "sq", "dq")
 
 @dataclass(frozen=True, eq=False)
 class PolicyAudit:
-    """Two ambiguous policies on one label pair, side by side.
+    """Two ambiguous policies on one label pair, side by side."""
 
-    Parameters
-    ----------
-    first, second
-        The evaluations, from one overlap table, without distances.
-    unit
-        Side -> int64 (n,): number of the unit of change of each object, -1 if it does not change.
-        Partners under either policy, one of which changes its status, partner or IoU, belong to
-        one unit.
-    unit_contribution
-        float64 (k,): leave-one-out contribution of each unit to the difference in PQ: PQ under the
-        second policy, minus the PQ in which only the objects of this unit count as under the first
-        policy. NaN if one of the two is undefined.
-    """
-
+    #: The evaluations, from one overlap table, without distances.
     first: Evaluation
     second: Evaluation
+    #: Side -> int64 (n,): number of the unit of change of each object, -1 if it does not change.
+    #: Partners under either policy, one of which changes its status, partner or IoU, belong to one
+    #: unit.
     unit: Mapping[Side, IntArray]
+    #: float64 (k,): leave-one-out contribution of each unit to the difference in PQ: PQ under the
+    #: second policy, minus the PQ in which only the objects of this unit count as under the first
+    #: policy. NaN if one of the two is undefined.
     unit_contribution: FloatArray
 
     @property

@@ -143,22 +143,15 @@ class Tally:
 
     Tallies of the same number of sets can be added and subtracted. A tally of one set can be
     combined with a tally of any number of sets.
-
-    Parameters
-    ----------
-    confusion
-        int64 (k, C + 1, C + 1): rows reference, columns prediction, index 0 none.
-    iou_sum
-        float64 (k, C): summed IoU of the TPs of a class.
-    matched_iou_sum
-        float64 (k, C): summed IoU of all matched pairs, by reference class.
-    ignored_reference, ignored_prediction
-        int64 (k,): objects that the ambiguous policy excludes.
     """
 
+    #: int64 (k, C + 1, C + 1): rows reference, columns prediction, index 0 none.
     confusion: IntArray
+    #: float64 (k, C): summed IoU of the TPs of a class.
     iou_sum: FloatArray
+    #: float64 (k, C): summed IoU of all matched pairs, by reference class.
     matched_iou_sum: FloatArray
+    #: int64 (k,): objects that the ambiguous policy excludes.
     ignored_reference: IntArray
     ignored_prediction: IntArray
 

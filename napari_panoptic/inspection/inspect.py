@@ -49,38 +49,25 @@ _DOUBTED = (
 
 @dataclass(frozen=True, eq=False)
 class Inspection:
-    """The recognised contents of a folder.
+    """The recognised contents of a folder."""
 
-    Parameters
-    ----------
-    cohort
-        The cohort as its files are now read.
-    description
-        The text of its ``cohort.toml``, or that which describes its known layout.
-    is_saved
-        Whether the folder is read like this without another ``cohort.toml``.
-    counts
-        Of images, annotation and teams.
-    looked_at
-        Names of the regions whose objects were read.
-    doubts
-        Doubts about the contents.
-    findings
-        Problems found in the files that were read, and in the folders.
-    shown
-        The region and the team for a picture; None if no region has both sides.
-    allow_outside
-        Whether links that lead out of the folder are followed.
-    """
-
+    #: The cohort as its files are now read.
     cohort: Cohort
+    #: The text of its ``cohort.toml``, or that which describes its known layout.
     description: str
+    #: Whether the folder is read like this without another ``cohort.toml``.
     is_saved: bool
+    #: Of images, annotation and teams.
     counts: tuple[SideCount, ...]
+    #: Names of the regions whose objects were read.
     looked_at: tuple[str, ...]
+    #: Doubts about the contents.
     doubts: tuple[Doubt, ...]
+    #: Problems found in the files that were read, and in the folders.
     findings: tuple[Finding, ...]
+    #: The region and the team for a picture; None if no region has both sides.
     shown: tuple[str, str] | None
+    #: Whether links that lead out of the folder are followed.
     allow_outside: bool = False
 
     @property

@@ -45,39 +45,26 @@ Shape = tuple[int, int]
 
 @dataclass(frozen=True, eq=False)
 class SampledSide:
-    """The objects of one side of a region, as far as they can be read.
+    """The objects of one side of a region, as far as they can be read."""
 
-    Parameters
-    ----------
-    files
-        The files.
-    team
-        The team; None for the annotation.
-    image
-        The metadata of the image of the region; None if there is none.
-    shape
-        Height and width in px of its image, or else of its masks; None if unknown.
-    own_shape
-        Height and width by the masks, or by the file of outlines, in px of the image; None if
-        the file states none.
-    outlines
-        The outlines as they are in the file, placed by the rules of the cohort; None for masks.
-    polygons
-        Those that touch the region, in its px.
-    masks
-        The objects in pixels; None if they cannot be drawn.
-    findings
-        Problems found.
-    """
-
+    #: The files.
     files: MaskFiles
+    #: The team; None for the annotation.
     team: str | None
+    #: The metadata of the image of the region; None if there is none.
     image: ImageInfo | None
+    #: Height and width in px of its image, or else of its masks; None if unknown.
     shape: Shape | None
+    #: Height and width by the masks, or by the file of outlines, in px of the image; None if the
+    #: file states none.
     own_shape: Shape | None = None
+    #: The outlines as they are in the file, placed by the rules of the cohort; None for masks.
     outlines: PolygonFile | None = None
+    #: Those that touch the region, in its px.
     polygons: Polygons | None = None
+    #: The objects in pixels; None if they cannot be drawn.
     masks: LoadedMasks | None = None
+    #: Problems found.
     findings: tuple[Finding, ...] = ()
 
     @property
@@ -120,20 +107,13 @@ class SampledSide:
 
 @dataclass(frozen=True, eq=False)
 class SampledRegion:
-    """One region of which objects were read.
+    """One region of which objects were read."""
 
-    Parameters
-    ----------
-    region
-        The region.
-    reference
-        Its annotation; None if there is none.
-    predictions
-        By team.
-    """
-
+    #: The region.
     region: Region
+    #: Its annotation; None if there is none.
     reference: SampledSide | None
+    #: By team.
     predictions: Mapping[str, SampledSide] = field(default_factory=dict)
 
     @property

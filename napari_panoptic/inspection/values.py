@@ -16,20 +16,13 @@ REFERENCE = "annotation"
 
 @dataclass(frozen=True)
 class Fix:
-    """A setting that removes a doubt.
+    """A setting that removes a doubt."""
 
-    Parameters
-    ----------
-    name
-        Its name on the command line.
-    label
-        Label of the button.
-    settings
-        Entries to write into the ``cohort.toml``; a mapping adds to the existing one.
-    """
-
+    #: Its name on the command line.
     name: str
+    #: Label of the button.
     label: str
+    #: Entries to write into the ``cohort.toml``; a mapping adds to the existing one.
     settings: tuple[tuple[Key, Any], ...]
 
     @property
@@ -40,23 +33,15 @@ class Fix:
 
 @dataclass(frozen=True)
 class Doubt:
-    """Something that makes the figures of a cohort doubtful.
+    """Something that makes the figures of a cohort doubtful."""
 
-    Parameters
-    ----------
-    name
-        Unique among the doubts of a folder: the kind, and the team or class.
-    message
-        One or two sentences for the user.
-    fixes
-        The settings that remove it, the best first; empty if only other files do.
-    is_clear
-        Whether the first of them is proposed, so that no choice is needed.
-    """
-
+    #: Unique among the doubts of a folder: the kind, and the team or class.
     name: str
+    #: One or two sentences for the user.
     message: str
+    #: The settings that remove it, the best first; empty if only other files do.
     fixes: tuple[Fix, ...] = ()
+    #: Whether the first of them is proposed, so that no choice is needed.
     is_clear: bool = True
 
     def fix(self, name: str | None = None) -> Fix:
@@ -81,50 +66,33 @@ class Doubt:
 
 @dataclass(frozen=True)
 class SideCount:
-    """The recognised files of one side.
+    """The recognised files of one side."""
 
-    Parameters
-    ----------
-    name
-        ``images``, `REFERENCE`, or the team.
-    forms
-        The formats of the files.
-    found, matched
-        The number of regions with files, and how many of them have a partner: an annotation for
-        images and predictions, an image or a prediction for annotations.
-    missing
-        The number of regions of the cohort without files.
-    unused
-        The number of predicted regions and files that the cohort does not have.
-    objects
-        The number of objects of each class in the regions that were read; None for images.
-    """
-
+    #: ``images``, `REFERENCE`, or the team.
     name: str
+    #: The formats of the files.
     forms: tuple[str, ...]
+    #: The number of regions with files, and how many of them have a partner: an annotation for
+    #: images and predictions, an image or a prediction for annotations.
     found: int
     matched: int
+    #: The number of regions of the cohort without files.
     missing: int
+    #: The number of predicted regions and files that the cohort does not have.
     unused: int
+    #: The number of objects of each class in the regions that were read; None for images.
     objects: Mapping[str, int] | None = None
 
 
 @dataclass(frozen=True)
 class InspectedSide:
-    """The files whose reading a setting changes.
+    """The files whose reading a setting changes."""
 
-    Parameters
-    ----------
-    side
-        ``reference`` or ``predictions``.
-    team
-        The team of the predictions; None if the setting is for the whole side.
-    name
-        The team, or `REFERENCE`.
-    """
-
+    #: ``reference`` or ``predictions``.
     side: str
+    #: The team of the predictions; None if the setting is for the whole side.
     team: str | None
+    #: The team, or `REFERENCE`.
     name: str
 
     @property

@@ -34,20 +34,13 @@ _UNREADABLE = (OSError, ValueError, KeyError, TypeError, BadZipFile)
 
 @dataclass(frozen=True)
 class EditedPart:
-    """A part of a region that can be edited by itself.
+    """A part of a region that can be edited by itself."""
 
-    Parameters
-    ----------
-    region
-        The region's name.
-    side
-        Reference or prediction; None for the ambiguous area.
-    team
-        The team, for a prediction.
-    """
-
+    #: The region's name.
     region: str
+    #: Reference or prediction; None for the ambiguous area.
     side: Side | None
+    #: The team, for a prediction.
     team: str | None = None
 
     @property
@@ -60,23 +53,15 @@ class EditedPart:
 
 @dataclass(frozen=True)
 class Autosave:
-    """One file of unsaved edits.
+    """One file of unsaved edits."""
 
-    Parameters
-    ----------
-    path
-        The file.
-    part
-        What was edited.
-    saved_at
-        When it was written, in seconds since 1970.
-    fingerprints
-        Those of the files that were edited, by their path relative to the cohort.
-    """
-
+    #: The file.
     path: Path
+    #: What was edited.
     part: EditedPart
+    #: When it was written, in seconds since 1970.
     saved_at: float
+    #: Those of the files that were edited, by their path relative to the cohort.
     fingerprints: dict[str, str]
 
     def is_of_these_files(self, root: Path) -> bool:

@@ -30,21 +30,14 @@ Stamps = tuple[tuple[Path, int, int], ...]
 
 @dataclass(frozen=True)
 class ReadAheadSettings:
-    """The settings with which neighbours are loaded.
+    """The settings with which neighbours are loaded."""
 
-    Parameters
-    ----------
-    settings, source
-        Those of the shown region.
-    team
-        The team that is shown, which is loaded first.
-    no_others
-        Whether to leave out the other teams.
-    """
-
+    #: Those of the shown region.
     settings: EvaluationSettings
     source: Source | None
+    #: The team that is shown, which is loaded first.
     team: str | None
+    #: Whether to leave out the other teams.
     no_others: bool = False
 
 

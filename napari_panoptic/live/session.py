@@ -36,50 +36,35 @@ from napari_panoptic.values.windowed_labels import TiledPair
 
 @dataclass(frozen=True, eq=False)
 class EditedEvaluation:
-    """An edit and the evaluation after it.
+    """An edit and the evaluation after it."""
 
-    Parameters
-    ----------
-    team, side
-        Whose objects were edited; for the reference, the team looked at.
-    edit
-        What was changed in the pixels and objects. None if the class of an
-        object or the ambiguous area was changed.
-    evaluation
-        The team's evaluation after it.
-    is_mirrored
-        Whether it only follows the source of the objects, such as a layer of
-        the user: there is nothing to save then.
-    """
-
+    #: Whose objects were edited; for the reference, the team looked at.
     team: str
     side: Side
+    #: What was changed in the pixels and objects. None if the class of an object or the ambiguous
+    #: area was changed.
     edit: Edit | None
+    #: The team's evaluation after it.
     evaluation: Evaluation
+    #: Whether it only follows the source of the objects, such as a layer of the user: there is
+    #: nothing to save then.
     is_mirrored: bool = False
+
     box: tuple[int, int, int, int] | None = None
     """y0, x0, y1, x1 of a window that contains all changed pixels, if known."""
 
 
 @dataclass(frozen=True)
 class Selection:
-    """The selected object.
+    """The selected object."""
 
-    Parameters
-    ----------
-    team
-        Whose outcomes are meant.
-    side
-        Which side the object is on.
-    row
-        0-based row among the objects of that side.
-    id
-        The object's id.
-    """
-
+    #: Whose outcomes are meant.
     team: str
+    #: Which side the object is on.
     side: Side
+    #: 0-based row among the objects of that side.
     row: int
+    #: The object's id.
     id: int
 
 

@@ -38,56 +38,38 @@ AT_A_TIME = 2
 
 @dataclass(frozen=True, eq=False)
 class RegionSnapshot:
-    """Everything there is to show of one region under one set of settings.
+    """Everything there is to show of one region under one set of settings."""
 
-    Parameters
-    ----------
-    region
-        Which region.
-    shape
-        Height and width in px.
-    mpp
-        Micrometres per pixel, or None.
-    settings, source
-        The settings, and the format of the predictions that was requested.
-    image
-        The pixels, or None if there are none to show.
-    reference
-        The annotated objects, or None if there is no usable annotation. With the
-        pixels that they share if the settings keep overlaps, and so below.
-    ambiguous
-        bool image (y, x) of the excluded area, or None.
-    predictions
-        Team -> its objects; teams without a usable prediction are absent.
-    results
-        Team -> its evaluation; empty without a reference. A region that is read in windows has no
-        reference and prediction above.
-    findings
-        What was missing, vanished, overlapping or unreadable in this region.
-    pending
-        Teams that are still being read or evaluated: absent above, for now.
-    tried
-        Teams of a region that is read in windows that were evaluated, or cannot be.
-    work
-        Keeps what was read and counted, so that it need not be read again.
-    placement
-        Where its pixels lie in a viewer; None to place them by micrometres per pixel.
-    """
-
+    #: Which region.
     region: Region
+    #: Height and width in px.
     shape: tuple[int, int]
+    #: Micrometres per pixel, or None.
     mpp: float | None
+    #: The settings, and the format of the predictions that was requested.
     settings: EvaluationSettings
     source: Source | None = None
+    #: The pixels, or None if there are none to show.
     image: SlideImage | None = None
+    #: The annotated objects, or None if there is no usable annotation. With the pixels that they
+    #: share if the settings keep overlaps, and so below.
     reference: LabelImage | None = None
+    #: bool image (y, x) of the excluded area, or None.
     ambiguous: NDArray[np.bool_] | None = None
+    #: Team -> its objects; teams without a usable prediction are absent.
     predictions: Mapping[str, LabelImage] = field(default_factory=dict)
+    #: Team -> its evaluation; empty without a reference. A region that is read in windows has no
+    #: reference and prediction above.
     results: Mapping[str, Evaluation | Evaluation[TiledPair]] = field(default_factory=dict)
+    #: What was missing, vanished, overlapping or unreadable in this region.
     findings: tuple[Finding, ...] = ()
+    #: Teams that are still being read or evaluated: absent above, for now.
     pending: frozenset[str] = frozenset()
+    #: Teams of a region that is read in windows that were evaluated, or cannot be.
     tried: frozenset[str] = frozenset()
+    #: Keeps what was read and counted, so that it need not be read again.
     work: HeldRegion | WindowedRegion | None = None
+    #: Where its pixels lie in a viewer; None to place them by micrometres per pixel.
     placement: Placement | None = None
 
     @property

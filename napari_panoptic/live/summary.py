@@ -20,30 +20,20 @@ from napari_panoptic.values.windowed_labels import TiledPair
 
 @dataclass(frozen=True, eq=False)
 class RegionSummary:
-    """One team in one region, in a line.
+    """One team in one region, in a line."""
 
-    Parameters
-    ----------
-    region, team
-        Names.
-    counts
-        Summed outcomes, or None if it could not be evaluated.
-    metrics
-        The figures, or None likewise.
-    findings
-        What was odd, or prevented the evaluation.
-    failures
-        The failed objects; None if it could not be evaluated, or is a whole slide.
-    is_slide
-        Whether the region is too large to be held: its failures are not collected.
-    """
-
+    #: Names.
     region: str
     team: str
+    #: Summed outcomes, or None if it could not be evaluated.
     counts: Counts | None
+    #: The figures, or None likewise.
     metrics: Metrics | None
+    #: What was odd, or prevented the evaluation.
     findings: tuple[Finding, ...] = ()
+    #: The failed objects; None if it could not be evaluated, or is a whole slide.
     failures: RegionFailures | None = None
+    #: Whether the region is too large to be held: its failures are not collected.
     is_slide: bool = False
 
     @classmethod

@@ -14,55 +14,35 @@ from napari_panoptic.values.vocabulary import Side
 
 @dataclass(frozen=True, eq=False)
 class JudgedSide:
-    """The objects of one side after an ambiguous policy.
+    """The objects of one side after an ambiguous policy."""
 
-    Parameters
-    ----------
-    area
-        int64 (n,): pixels that count.
-    centroid_yx_px
-        float64 (n, 2): centroid of these pixels; of the whole object if
-        none counts.
-    gone
-        bool (n,): objects with no pixel that counts.
-    ambiguous_share
-        float64 (n,): share of the object's area, before any cut, that lies in
-        the ambiguous area.
-    bbox
-        int32 (n, 4): bounding box of the whole object, as in `SideTable`.
-    """
-
+    #: int64 (n,): pixels that count.
     area: NDArray[np.int64]
+    #: float64 (n, 2): centroid of these pixels; of the whole object if none counts.
     centroid_yx_px: NDArray[np.float64]
+    #: bool (n,): objects with no pixel that counts.
     gone: NDArray[np.bool_]
+    #: float64 (n,): share of the object's area, before any cut, that lies in the ambiguous area.
     ambiguous_share: NDArray[np.float64]
+    #: int32 (n, 4): bounding box of the whole object, as in `SideTable`.
     bbox: NDArray[np.int32]
 
 
 @dataclass(frozen=True, eq=False)
 class JudgedOverlap:
-    """The overlap table after an ambiguous policy.
+    """The overlap table after an ambiguous policy."""
 
-    Parameters
-    ----------
-    policy
-        The policy applied.
-    reference, prediction
-        The two sides' objects.
-    pair_reference, pair_prediction
-        int32 (m,): rows of the objects of each pair that shares a counting pixel.
-    intersection
-        int64 (m,): the pixels they share.
-    iou
-        float64 (m,): intersection over union.
-    """
-
+    #: The policy applied.
     policy: AmbiguousPolicy
+    #: The two sides' objects.
     reference: JudgedSide
     prediction: JudgedSide
+    #: int32 (m,): rows of the objects of each pair that shares a counting pixel.
     pair_reference: NDArray[np.int32]
     pair_prediction: NDArray[np.int32]
+    #: int64 (m,): the pixels they share.
     intersection: NDArray[np.int64]
+    #: float64 (m,): intersection over union.
     iou: NDArray[np.float64]
 
     def side(self, side: Side) -> JudgedSide:

@@ -23,23 +23,15 @@ from napari_panoptic.statistics.ranks import competition_ranks
 
 @dataclass(frozen=True, eq=False)
 class TeamSummary:
-    """A team over a cohort.
+    """A team over a cohort."""
 
-    Parameters
-    ----------
-    patients
-        Patient -> counts summed over the patient's regions.
-    metrics
-        Patient -> figures of these counts.
-    averaged
-        Metric -> its spread over the patients.
-    pooled
-        Figures of the counts summed over all patients.
-    """
-
+    #: Patient -> counts summed over the patient's regions.
     patients: Mapping[str, Counts]
+    #: Patient -> figures of these counts.
     metrics: Mapping[str, Metrics]
+    #: Metric -> its spread over the patients.
     averaged: Mapping[str, Spread]
+    #: Figures of the counts summed over all patients.
     pooled: Metrics
 
 
@@ -101,46 +93,30 @@ FIGURES = ("pq", "sq", "dq")
 
 @dataclass(frozen=True)
 class RegionCounts:
-    """The counts of one team in one region, with its patient and group.
-
-    Parameters
-    ----------
-    region, patient, group
-        Names; the group is empty if not given.
-    counts
-        The counts.
-    """
+    """The counts of one team in one region, with its patient and group."""
 
     region: str
     patient: str
     counts: Counts
+    #: Empty if there are no groups.
     group: str = ""
 
 
 @dataclass(frozen=True, eq=False)
 class Aggregate:
-    """One figure of one team, averaged in one way.
+    """One figure of one team, averaged in one way."""
 
-    Parameters
-    ----------
-    team, figure
-        The team, and one of ``pq``, ``sq``, ``dq``.
-    unit, class_mean
-        The way of averaging.
-    spread
-        Over the units in which the figure is defined.
-    n_units
-        Number of all units, including those left out.
-    values
-        Unit -> its figure, NaN where undefined.
-    """
-
+    #: The team, and one of ``pq``, ``sq``, ``dq``.
     team: str
     figure: str
+    #: The way of averaging.
     unit: Unit
     class_mean: ClassMean
+    #: Over the units in which the figure is defined.
     spread: Spread
+    #: Number of all units, including those left out.
     n_units: int
+    #: Unit -> its figure, NaN where undefined.
     values: Mapping[str, float]
 
     @property
@@ -151,23 +127,15 @@ class Aggregate:
 
 @dataclass(frozen=True, eq=False)
 class AggregationTable:
-    """Every way to average one figure, with its ranking.
+    """Every way to average one figure, with its ranking."""
 
-    Parameters
-    ----------
-    teams
-        T names.
-    ways
-        The W ways, as pairs of unit and class mean.
-    aggregates
-        ``(team, unit, class mean)`` -> the figure.
-    ranks
-        ``(team, unit, class mean)`` -> 1 for the best; 0 where undefined.
-    """
-
+    #: T names.
     teams: tuple[str, ...]
+    #: The W ways, as pairs of unit and class mean.
     ways: tuple[tuple[Unit, ClassMean], ...]
+    #: ``(team, unit, class mean)`` -> the figure.
     aggregates: Mapping[tuple[str, Unit, ClassMean], Aggregate]
+    #: ``(team, unit, class mean)`` -> 1 for the best; 0 where undefined.
     ranks: Mapping[tuple[str, Unit, ClassMean], int]
 
 

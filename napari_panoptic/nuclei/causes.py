@@ -20,19 +20,13 @@ _Codes = NDArray[np.int8]
 
 @dataclass(frozen=True, eq=False)
 class Decisions:
-    """The status and cause of the objects of one side.
+    """The status and cause of the objects of one side."""
 
-    Parameters
-    ----------
-    status, cause
-        int8 (n,): positions in ``STATUSES`` and ``CAUSES``.
-    iou
-        float64 (n,): IoU with the partner; for an unmatched object its best
-        IoU with any object; NaN where ignored.
-    """
-
+    #: int8 (n,): positions in ``STATUSES`` and ``CAUSES``.
     status: NDArray[np.int8]
     cause: NDArray[np.int8]
+    #: float64 (n,): IoU with the partner; for an unmatched object its best IoU with any object; NaN
+    #: where ignored.
     iou: NDArray[np.float64]
 
 

@@ -22,46 +22,32 @@ from napari_panoptic.values.vocabulary import STATUS_CODE, Status
 
 @dataclass(frozen=True, eq=False)
 class ClassScore:
-    """One class of one region, scored alone.
+    """One class of one region, scored alone."""
 
-    Parameters
-    ----------
-    tp, fn, iou_sum
-        Matched pairs, unmatched reference objects, summed IoU of the pairs.
-    fp_as_run
-        Prediction ids that are not among the ids of matched *reference*
-        objects: which the challenge counted as false positives.
-    fp
-        Predicted objects that match nothing, which it meant to count.
-    in_reference, in_prediction
-        Whether the class had an object there before the ambiguous area was cut.
-    counts
-        The outcomes of this class alone, with the true false positives.
-    reference_ids, matched_ids
-        Ids in the file of the annotated objects, and of those that match.
-    unmatched
-        Ids of the predicted objects that match nothing.
-    only_as_run
-        Ids of predicted objects that match, and that the challenge counted as
-        false positives nevertheless: no matched reference object has their id
-        in the file.
-    only_corrected
-        Ids of predicted objects that match nothing, and that the challenge did
-        not count: a matched reference object has their id in the file.
-    """
-
+    #: Matched pairs, unmatched reference objects, summed IoU of the pairs.
     tp: int
     fn: int
     iou_sum: float
+    #: Prediction ids that are not among the ids of matched *reference* objects: which the challenge
+    #: counted as false positives.
     fp_as_run: int
+    #: Predicted objects that match nothing, which it meant to count.
     fp: int
+    #: Whether the class had an object there before the ambiguous area was cut.
     in_reference: bool
     in_prediction: bool
+    #: The outcomes of this class alone, with the true false positives.
     counts: Counts
+    #: Ids in the file of the annotated objects, and of those that match.
     reference_ids: tuple[int, ...]
     matched_ids: tuple[int, ...]
+    #: Ids of the predicted objects that match nothing.
     unmatched: tuple[int, ...]
+    #: Ids of predicted objects that match, and that the challenge counted as false positives
+    #: nevertheless: no matched reference object has their id in the file.
     only_as_run: tuple[int, ...]
+    #: Ids of predicted objects that match nothing, and that the challenge did not count: a matched
+    #: reference object has their id in the file.
     only_corrected: tuple[int, ...]
 
     def without_ids(self) -> ClassScore:
@@ -79,17 +65,11 @@ class ClassScore:
 
 @dataclass(frozen=True, eq=False)
 class ChallengeEvaluation:
-    """A region of a team, each class alone.
+    """A region of a team, each class alone."""
 
-    Parameters
-    ----------
-    evaluations
-        Class -> the evaluation of that class's own masks.
-    scores
-        Class -> its score.
-    """
-
+    #: Class -> the evaluation of that class's own masks.
     evaluations: Mapping[str, Evaluation]
+    #: Class -> its score.
     scores: Mapping[str, ClassScore]
 
 

@@ -35,17 +35,12 @@ class Contours:
     A contour is the object minus its erosion by a disk of radius 1 (the 3 x 3
     cross). Pixels beyond the image edge count as object, so the image edge is
     no contour.
-
-    Parameters
-    ----------
-    start
-        int64 (n + 2,): the contour of the object with index ``k`` (1-based)
-        is ``yx[start[k]:start[k + 1]]``.
-    yx
-        int32 (m, 2): pixel coordinates, in raster order within an object.
     """
 
+    #: int64 (n + 2,): the contour of the object with index ``k`` (1-based) is ``yx[start[k]:start[k
+    #: + 1]]``.
     start: NDArray[np.int64]
+    #: int32 (m, 2): pixel coordinates, in raster order within an object.
     yx: NDArray[np.int32]
 
     def of(self, row: int) -> NDArray[np.int32]:
@@ -55,19 +50,13 @@ class Contours:
 
 @dataclass(frozen=True, eq=False)
 class PairDistances:
-    """Distances between the contours of matched pairs, in px.
+    """Distances between the contours of matched pairs, in px."""
 
-    Parameters
-    ----------
-    hausdorff_px
-        float64 (k,): greatest distance from a contour pixel of one object to
-        the nearest of the other, both directions. NaN if an outline is empty.
-    hausdorff95_px
-        float64 (k,): the same with the 95th percentile (linear interpolation)
-        of the nearest distances of each direction instead of their maximum.
-    """
-
+    #: float64 (k,): greatest distance from a contour pixel of one object to the nearest of the
+    #: other, both directions. NaN if an outline is empty.
     hausdorff_px: NDArray[np.float64]
+    #: float64 (k,): the same with the 95th percentile (linear interpolation) of the nearest
+    #: distances of each direction instead of their maximum.
     hausdorff95_px: NDArray[np.float64]
 
     @property
@@ -210,18 +199,12 @@ def contour_distances(
 
 @dataclass(frozen=True, eq=False)
 class KnownDistances:
-    """Distances of pairs of one label pair, whole and cut.
+    """Distances of pairs of one label pair, whole and cut."""
 
-    Parameters
-    ----------
-    keys
-        int64 (n,), ascending: the pairs. The keys of `pair_keys`, with twice the row, plus one
-        if ambiguous pixels are cut from the outline.
-    figures
-        float64 (n, 2): their `PairDistances`, a column each, in px.
-    """
-
+    #: int64 (n,), ascending: the pairs. The keys of `pair_keys`, with twice the row, plus one if
+    #: ambiguous pixels are cut from the outline.
     keys: NDArray[np.int64]
+    #: float64 (n, 2): their `PairDistances`, a column each, in px.
     figures: NDArray[np.float64]
 
     @classmethod

@@ -40,39 +40,25 @@ Erased = dict[int, tuple[int, int]]
 
 @dataclass(frozen=True)
 class Edit:
-    """The pixels and objects that an edit changed.
+    """The pixels and objects that an edit changed."""
 
-    Parameters
-    ----------
-    side
-        The side whose pixels were set.
-    changed_px
-        Number of pixels whose id changed.
-    ids
-        Ids that gained or lost pixels, ascending, without the background.
-    """
-
+    #: The side whose pixels were set.
     side: Side
+    #: Number of pixels whose id changed.
     changed_px: int
+    #: Ids that gained or lost pixels, ascending, without the background.
     ids: tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class IdWindow:
-    """A window of an image of ids.
+    """A window of an image of ids."""
 
-    Parameters
-    ----------
-    corner_yx
-        Position of its first pixel, in px.
-    numbers
-        uint16 image (y, x).
-    ids
-        int64 (k,): the id of each number; 0 is background.
-    """
-
+    #: Position of its first pixel, in px.
     corner_yx: tuple[int, int]
+    #: uint16 image (y, x).
     numbers: NDArray[np.uint16]
+    #: int64 (k,): the id of each number; 0 is background.
     ids: NDArray[np.int64]
 
     @property

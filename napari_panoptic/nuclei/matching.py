@@ -22,20 +22,13 @@ NO_PARTNER = -1
 
 @dataclass(frozen=True, eq=False)
 class Matches:
-    """One-to-one pairs of reference and predicted objects.
+    """One-to-one pairs of reference and predicted objects."""
 
-    Parameters
-    ----------
-    reference_partner
-        int32 (n,): row of the matched prediction, or -1.
-    prediction_partner
-        int32 (m,): row of the matched reference object, or -1.
-    pair
-        int64 (k,): positions of the matched pairs in the judged overlap.
-    """
-
+    #: int32 (n,): row of the matched prediction, or -1.
     reference_partner: NDArray[np.int32]
+    #: int32 (m,): row of the matched reference object, or -1.
     prediction_partner: NDArray[np.int32]
+    #: int64 (k,): positions of the matched pairs in the judged overlap.
     pair: NDArray[np.int64]
 
     def partner(self, side: Side) -> NDArray[np.int32]:

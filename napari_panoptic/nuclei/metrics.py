@@ -45,45 +45,31 @@ CLASS_COLUMNS = (
 
 @dataclass(frozen=True, eq=False)
 class Counts:
-    """Sums over the objects of a region, patient or team.
+    """Sums over the objects of a region, patient or team."""
 
-    Parameters
-    ----------
-    class_names
-        The C scored classes, in order.
-    tp, fp, fn
-        int64 (C,): per class, as panoptic quality counts them: a misclassified
-        pair is an FP of the predicted class and an FN of the reference class.
-    iou_sum
-        float64 (C,): summed IoU of the TPs of a class.
-    confusion
-        int64 (C + 1, C + 1): rows reference, columns prediction, index 0 none.
-    matched_iou_sum
-        float64 (C,): summed IoU of all matched pairs, by reference class.
-    hausdorff_sum_px, hausdorff_pairs
-        float64 and int64 (C,): summed Hausdorff distance, and the number of
-        pairs for which it is defined, by reference class.
-    hausdorff95_sum_px
-        float64 (C,): the same for its 95th percentile, over the same pairs.
-    present
-        int64 (C,): regions that count the class. A class counts if
-        tp + fp + fn > 0; a scoring may also count one that has nothing left,
-        whose PQ and DQ are then 0.
-    ignored_reference, ignored_prediction
-        Objects that the ambiguous policy excludes.
-    """
-
+    #: The C scored classes, in order.
     class_names: tuple[str, ...]
+    #: int64 (C,): per class, as panoptic quality counts them: a misclassified pair is an FP of the
+    #: predicted class and an FN of the reference class.
     tp: NDArray[np.int64]
     fp: NDArray[np.int64]
     fn: NDArray[np.int64]
+    #: float64 (C,): summed IoU of the TPs of a class.
     iou_sum: FloatArray
+    #: int64 (C + 1, C + 1): rows reference, columns prediction, index 0 none.
     confusion: NDArray[np.int64]
+    #: float64 (C,): summed IoU of all matched pairs, by reference class.
     matched_iou_sum: FloatArray
+    #: float64 and int64 (C,): summed Hausdorff distance, and the number of pairs for which it is
+    #: defined, by reference class.
     hausdorff_sum_px: FloatArray
     hausdorff_pairs: NDArray[np.int64]
+    #: float64 (C,): the same for its 95th percentile, over the same pairs.
     hausdorff95_sum_px: FloatArray
+    #: int64 (C,): regions that count the class. A class counts if tp + fp + fn > 0; a scoring may
+    #: also count one that has nothing left, whose PQ and DQ are then 0.
     present: NDArray[np.int64]
+    #: Objects that the ambiguous policy excludes.
     ignored_reference: int = 0
     ignored_prediction: int = 0
 
@@ -127,33 +113,23 @@ class Metrics(Mapping[str, float]):
     """The figures of a unit (region, patient, or pooled); NaN where undefined.
 
     Can be read as attributes or as a mapping.
-
-    Parameters
-    ----------
-    pq, sq, dq
-        Panoptic, segmentation and detection quality (Kirillov et al., CVPR
-        2019): PQ and DQ averaged over the classes present in reference or
-        prediction, SQ over the classes with a TP.
-    detection_precision, detection_recall, detection_f1, detection_accuracy
-        Class-blind; accuracy is TP / (TP + FP + FN).
-    balanced_accuracy
-        Mean recall over the classes with a matched reference object.
-    mean_iou
-        Mean IoU of matched pairs per reference class, averaged over the
-        classes with a matched pair.
-    mean_hausdorff_px
-        Mean Hausdorff distance over all matched pairs, in px.
     """
 
+    #: Panoptic, segmentation and detection quality (Kirillov et al., CVPR 2019): PQ and DQ averaged
+    #: over the classes present in reference or prediction, SQ over the classes with a TP.
     pq: float
     sq: float
     dq: float
+    #: Class-blind; accuracy is TP / (TP + FP + FN).
     detection_precision: float
     detection_recall: float
     detection_f1: float
     detection_accuracy: float
+    #: Mean recall over the classes with a matched reference object.
     balanced_accuracy: float
+    #: Mean IoU of matched pairs per reference class, averaged over the classes with a matched pair.
     mean_iou: float
+    #: Mean Hausdorff distance over all matched pairs, in px.
     mean_hausdorff_px: float
 
     def __getitem__(self, name: str) -> float:
@@ -176,23 +152,15 @@ METRIC_NAMES: tuple[str, ...] = tuple(f.name for f in fields(Metrics))
 
 @dataclass(frozen=True)
 class MetricText:
-    """What the window and the report call a metric, and how they explain it.
+    """What the window and the report call a metric, and how they explain it."""
 
-    Parameters
-    ----------
-    title
-        Its name on axes and columns of the report.
-    caption
-        Its name in the window.
-    meaning
-        What it measures, in one sentence.
-    undefined
-        When it is undefined, such as "there is no TP".
-    """
-
+    #: Its name on axes and columns of the report.
     title: str
+    #: Its name in the window.
     caption: str
+    #: What it measures, in one sentence.
     meaning: str
+    #: When it is undefined, such as "there is no TP".
     undefined: str
 
 

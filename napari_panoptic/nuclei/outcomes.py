@@ -50,48 +50,33 @@ for none), ``iou``, ``hausdorff_px`` and ``hausdorff95_px`` (NaN if unknown), ``
 
 @dataclass(frozen=True, eq=False)
 class SideOutcomes:
-    """The outcomes of one side; one row per object.
+    """The outcomes of one side; one row per object."""
 
-    Parameters
-    ----------
-    side
-        Reference or prediction.
-    ids
-        int64 (n,): ids, ascending.
-    class_index
-        int16 (n,): 1-based index into the class list.
-    status, cause
-        int8 (n,): positions in ``STATUSES`` and ``CAUSES``.
-    partner
-        int32 (n,): row of the matched object on the other side, or -1.
-    iou
-        float64 (n,): IoU with the partner; for an unmatched object its best
-        IoU with any object; NaN where ignored.
-    hausdorff_px, hausdorff95_px
-        float64 (n,): contour distances to the partner; NaN without one.
-    area_px
-        int64 (n,): pixels that the ambiguous policy leaves; all pixels of an
-        object if it leaves none.
-    centroid_yx_px
-        float64 (n, 2): centroid of these pixels.
-    bbox
-        int32 (n, 4): bounding box of the whole object: y0, x0, y1, x1, half open.
-    score
-        float64 (n,): the model's confidence in the object, as its file has it; NaN if it has none.
-    """
-
+    #: Reference or prediction.
     side: Side
+    #: int64 (n,): ids, ascending.
     ids: NDArray[np.int64]
+    #: int16 (n,): 1-based index into the class list.
     class_index: NDArray[np.int16]
+    #: int8 (n,): positions in ``STATUSES`` and ``CAUSES``.
     status: NDArray[np.int8]
     cause: NDArray[np.int8]
+    #: int32 (n,): row of the matched object on the other side, or -1.
     partner: NDArray[np.int32]
+    #: float64 (n,): IoU with the partner; for an unmatched object its best IoU with any object; NaN
+    #: where ignored.
     iou: NDArray[np.float64]
+    #: float64 (n,): contour distances to the partner; NaN without one.
     hausdorff_px: NDArray[np.float64]
     hausdorff95_px: NDArray[np.float64]
+    #: int64 (n,): pixels that the ambiguous policy leaves; all pixels of an object if it leaves
+    #: none.
     area_px: NDArray[np.int64]
+    #: float64 (n, 2): centroid of these pixels.
     centroid_yx_px: NDArray[np.float64]
+    #: int32 (n, 4): bounding box of the whole object: y0, x0, y1, x1, half open.
     bbox: NDArray[np.int32]
+    #: float64 (n,): the model's confidence in the object, as its file has it; NaN if it has none.
     score: NDArray[np.float64]
 
     def __len__(self) -> int:
@@ -110,21 +95,14 @@ class SideOutcomes:
 
 @dataclass(frozen=True, eq=False)
 class Outcomes:
-    """The outcomes of all objects of a label pair.
+    """The outcomes of all objects of a label pair."""
 
-    Parameters
-    ----------
-    reference, prediction
-        The two sides.
-    class_names
-        The scored classes, in order.
-    mpp
-        Micrometres per pixel, or None.
-    """
-
+    #: The two sides.
     reference: SideOutcomes
     prediction: SideOutcomes
+    #: The scored classes, in order.
     class_names: tuple[str, ...]
+    #: Micrometres per pixel, or None.
     mpp: float | None
 
     def side(self, side: Side) -> SideOutcomes:

@@ -47,28 +47,20 @@ class SideTable:
     """Areas, coordinate sums and boxes of the objects of one side.
 
     All arrays have one row per object, in the order of the label image.
-
-    Parameters
-    ----------
-    area
-        int64 (n,): pixels of the object.
-    void_area
-        int64 (n,): its pixels inside the ambiguous area.
-    sum_yx, void_sum_yx
-        int64 (n, 2): coordinate sums over these pixels, for centroids.
-    bbox
-        int32 (n, 4): y0, x0, y1, x1 of the bounding box, half open; undefined for an object
-        without pixels.
-    first_pixel
-        int64 (n,): raster position of the first pixel. It orders objects independently of
-        their labels.
     """
 
+    #: int64 (n,): pixels of the object.
     area: NDArray[np.int64]
+    #: int64 (n,): its pixels inside the ambiguous area.
     void_area: NDArray[np.int64]
+    #: int64 (n, 2): coordinate sums over these pixels, for centroids.
     sum_yx: NDArray[np.int64]
     void_sum_yx: NDArray[np.int64]
+    #: int32 (n, 4): y0, x0, y1, x1 of the bounding box, half open; undefined for an object without
+    #: pixels.
     bbox: NDArray[np.int32]
+    #: int64 (n,): raster position of the first pixel. It orders objects independently of their
+    #: labels.
     first_pixel: NDArray[np.int64]
 
     def __len__(self) -> int:
@@ -87,25 +79,18 @@ class OverlapTable:
 
     Pixels inside the ambiguous area are also counted separately, so that one table serves
     every ambiguous policy.
-
-    Parameters
-    ----------
-    reference, prediction
-        The counts of each side's objects.
-    pair_reference, pair_prediction
-        int32 (m,): the rows of the two objects of each pair that shares at
-        least one pixel; sorted by reference row, then prediction row.
-    intersection
-        int64 (m,): shared pixels of the pair.
-    void_intersection
-        int64 (m,): shared pixels inside the ambiguous area.
     """
 
+    #: The counts of each side's objects.
     reference: SideTable
     prediction: SideTable
+    #: int32 (m,): the rows of the two objects of each pair that shares at least one pixel; sorted
+    #: by reference row, then prediction row.
     pair_reference: NDArray[np.int32]
     pair_prediction: NDArray[np.int32]
+    #: int64 (m,): shared pixels of the pair.
     intersection: NDArray[np.int64]
+    #: int64 (m,): shared pixels inside the ambiguous area.
     void_intersection: NDArray[np.int64]
 
     def side(self, side: Side) -> SideTable:

@@ -32,42 +32,28 @@ from napari_panoptic.values.settings import (
 
 @dataclass(frozen=True, eq=False)
 class ChallengeRegion:
-    """One team in one region, scored class by class as the challenge does.
+    """One team in one region, scored class by class as the challenge does."""
 
-    Parameters
-    ----------
-    patient, region
-        Names.
-    scores
-        Class -> its score, from which any version of the scoring is computed.
-    """
-
+    #: Names.
     patient: str
     region: str
+    #: Class -> its score, from which any version of the scoring is computed.
     scores: Mapping[str, ClassScore]
 
 
 @dataclass(frozen=True, eq=False)
 class ProtocolTable:
-    """Teams in rows, protocols in columns.
+    """Teams in rows, protocols in columns."""
 
-    Parameters
-    ----------
-    teams, protocols
-        T names and P names.
-    scores
-        float64 (T, P): the protocol's one number; NaN where undefined.
-    ranks
-        int64 (T, P): 1 for the best; equal scores share a rank, and the ranks
-        after it are left out. 0 without a score.
-    n_units
-        int64 (T, P): the regions or patients that the score is a mean over.
-    """
-
+    #: T names and P names.
     teams: tuple[str, ...]
     protocols: tuple[str, ...]
+    #: float64 (T, P): the protocol's one number; NaN where undefined.
     scores: NDArray[np.float64]
+    #: int64 (T, P): 1 for the best; equal scores share a rank, and the ranks after it are left out.
+    #: 0 without a score.
     ranks: NDArray[np.int64]
+    #: int64 (T, P): the regions or patients that the score is a mean over.
     n_units: NDArray[np.int64]
 
 
@@ -82,28 +68,19 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True)
 class ProtocolDifference:
-    """What one correction changes in one region.
+    """What one correction changes in one region."""
 
-    Parameters
-    ----------
-    correction
-        The correction that one version has and the other has not.
-    reason
-        The reason.
-    region, class_name
-        The place; the class is empty for a whole region.
-    ids
-        Ids of the predicted objects concerned; empty for a whole region.
-    share
-        For a whole region: its share in the team's score, counted by region
-        and by its nuclei among those of its patient. NaN otherwise.
-    """
-
+    #: The correction that one version has and the other has not.
     correction: Correction
+    #: The reason.
     reason: Reason
+    #: The place; the class is empty for a whole region.
     region: str
     class_name: str
+    #: Ids of the predicted objects concerned; empty for a whole region.
     ids: tuple[int, ...]
+    #: For a whole region: its share in the team's score, counted by region and by its nuclei among
+    #: those of its patient. NaN otherwise.
     share: tuple[float, float] = (float("nan"), float("nan"))
 
 
@@ -252,20 +229,13 @@ def _units(counts: Sequence[tuple[str, Counts]], corrections: frozenset[Correcti
 
 @dataclass(frozen=True)
 class Alignment:
-    """The challenge's score of the same masks with other ids.
+    """The challenge's score of the same masks with other ids."""
 
-    Parameters
-    ----------
-    first_id
-        The id of the first predicted object; the others follow it.
-    pq_as_run
-        PQ by the challenge's own scoring.
-    pq
-        PQ with the matching corrected.
-    """
-
+    #: The id of the first predicted object; the others follow it.
     first_id: int
+    #: PQ by the challenge's own scoring.
     pq_as_run: float
+    #: PQ with the matching corrected.
     pq: float
 
 

@@ -110,21 +110,14 @@ def evaluate_tiles_again(
 
 @dataclass(frozen=True)
 class WindowRun:
-    """How windows are processed, and where progress is reported.
+    """How windows are processed, and where progress is reported."""
 
-    Parameters
-    ----------
-    progress
-        Reported from the thread that asked for the work; checked for
-        cancellation before each window.
-    workers
-        Windows at a time, each in a thread.
-    window_px
-        About the edge of a window.
-    """
-
+    #: Reported from the thread that asked for the work; checked for cancellation before each
+    #: window.
     progress: Progress = UNWATCHED
+    #: Windows at a time, each in a thread.
     workers: int = 2
+    #: About the edge of a window.
     window_px: int = WINDOW_PX
 
     def part(self, start: float, end: float) -> WindowRun:

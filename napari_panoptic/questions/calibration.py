@@ -25,32 +25,23 @@ class Reliability:
 
     A prediction is right if it is a TP: matched, and of the right class. Ignored predictions and
     those without a score do not count.
-
-    Parameters
-    ----------
-    edges
-        float64 (b + 1,): ends of the bins. A bin includes its lower end, the last one both.
-    objects, right
-        int64 (b,): number of predictions in each bin, and of those that are right.
-    score
-        float64 (b,): their mean score; NaN in an empty bin.
-    low, high
-        float64 (b,): 95 % band of the share that is right; see `over_patients`.
-    over_patients
-        Whether the band is the wider of a bootstrap over patients and Wilson's interval over
-        objects; with fewer than six patients it is the latter, which neglects that those of a
-        patient are alike.
-    by_chance
-        The ECE to expect of scores that are exactly calibrated, from the number of objects alone.
     """
 
+    #: float64 (b + 1,): ends of the bins. A bin includes its lower end, the last one both.
     edges: FloatArray
+    #: int64 (b,): number of predictions in each bin, and of those that are right.
     objects: IntArray
     right: IntArray
+    #: float64 (b,): their mean score; NaN in an empty bin.
     score: FloatArray
+    #: float64 (b,): 95 % band of the share that is right; see `over_patients`.
     low: FloatArray
     high: FloatArray
+    #: Whether the band is the wider of a bootstrap over patients and Wilson's interval over
+    #: objects; with fewer than six patients it is the latter, which neglects that those of a
+    #: patient are alike.
     over_patients: bool
+    #: The ECE to expect of scores that are exactly calibrated, from the number of objects alone.
     by_chance: float
 
     @property

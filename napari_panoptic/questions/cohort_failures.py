@@ -38,21 +38,14 @@ pixels before any ambiguous area is cut away: they identify an object in a revie
 
 @dataclass(frozen=True, eq=False)
 class RegionFailures:
-    """The failures of one team in one region.
+    """The failures of one team in one region."""
 
-    Parameters
-    ----------
-    columns
-        One row per failure, reference objects first, each side by row. A misclassified
-        pair has one row: that of the reference object.
-    class_names
-        The scored classes, in order.
-    mpp
-        Micrometres per pixel, or None.
-    """
-
+    #: One row per failure, reference objects first, each side by row. A misclassified pair has one
+    #: row: that of the reference object.
     columns: Columns
+    #: The scored classes, in order.
     class_names: tuple[str, ...]
+    #: Micrometres per pixel, or None.
     mpp: float | None
 
     def __len__(self) -> int:
@@ -146,19 +139,13 @@ def _whole_columns(evaluation: Evaluation, rows: Mapping[Side, NDArray[np.intege
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """The failures of one team in one region, with the names of both.
+    """The failures of one team in one region, with the names of both."""
 
-    Parameters
-    ----------
-    team, patient, region
-        Names.
-    failures
-        The failures.
-    """
-
+    #: Names.
     team: str
     patient: str
     region: str
+    #: The failures.
     failures: RegionFailures
 
 
@@ -174,26 +161,17 @@ class FailureName:
 
 @dataclass(frozen=True)
 class FailureSet:
-    """Failures, or other objects, that belong together for a reason.
+    """Failures, or other objects, that belong together for a reason."""
 
-    Parameters
-    ----------
-    title
-        The reason in words, such as "FN of Team A · Lymphocytes under 80 px".
-    names
-        The objects.
-    versions
-        Two teams, if the failures come from a comparison of two versions.
-    given
-        The objects with their columns, if some of them are not failures; else empty.
-    agreeing
-        Name -> other teams that agree on the object; their outlines are shown with it.
-    """
-
+    #: The reason in words, such as "FN of Team A · Lymphocytes under 80 px".
     title: str
+    #: The objects.
     names: frozenset[FailureName]
+    #: Two teams, if the failures come from a comparison of two versions.
     versions: tuple[str, str] | None = None
+    #: The objects with their columns, if some of them are not failures; else empty.
     given: tuple[Block, ...] = field(default=(), compare=False)
+    #: Name -> other teams that agree on the object; their outlines are shown with it.
     agreeing: Mapping[FailureName, tuple[str, ...]] = field(default_factory=dict, compare=False)
 
     @cached_property
@@ -232,14 +210,9 @@ class FailureSet:
 
 @dataclass(frozen=True, eq=False)
 class CohortFailures:
-    """The failures of several regions and teams in common columns.
+    """The failures of several regions and teams in common columns."""
 
-    Parameters
-    ----------
-    blocks
-        The regions and teams, in the order of their rows.
-    """
-
+    #: The regions and teams, in the order of their rows.
     blocks: Sequence[Block] = ()
 
     def __len__(self) -> int:

@@ -13,22 +13,14 @@ from napari_panoptic.values.settings import EvaluationSettings
 
 @dataclass(frozen=True, eq=False)
 class LossesSoFar:
-    """The losses over the regions evaluated so far.
+    """The losses over the regions evaluated so far."""
 
-    Parameters
-    ----------
-    done, total
-        Number of regions processed so far, and of all regions.
-    left_out
-        Regions among them that could not be evaluated.
-    losses
-        One per kind, then all kinds together; empty if nothing was
-        evaluated yet.
-    """
-
+    #: Number of regions processed so far, and of all regions.
     done: int
     total: int
+    #: Regions among them that could not be evaluated.
     left_out: int = 0
+    #: One per kind, then all kinds together; empty if nothing was evaluated yet.
     losses: tuple[CohortLoss, ...] = ()
 
 

@@ -59,24 +59,16 @@ _TOO_LARGE = (
 
 @dataclass(frozen=True, eq=False)
 class CohortObjects:
-    """The objects of one team over a cohort.
+    """The objects of one team over a cohort."""
 
-    Parameters
-    ----------
-    team
-        Its name.
-    frame
-        One row per object that is not ignored: `OUTCOME_COLUMNS`, then a column per covariate:
-        float64, NaN if undefined; or words, empty if undefined.
-    findings
-        Inputs that could not be read, and covariates that are undefined.
-    scored
-        The regions that could be evaluated, if the scores of the team are wanted.
-    """
-
+    #: Its name.
     team: str
+    #: One row per object that is not ignored: `OUTCOME_COLUMNS`, then a column per covariate:
+    #: float64, NaN if undefined; or words, empty if undefined.
     frame: pd.DataFrame
+    #: Inputs that could not be read, and covariates that are undefined.
     findings: tuple[Finding, ...] = ()
+    #: The regions that could be evaluated, if the scores of the team are wanted.
     scored: Sequence[ScoredRegion] = ()
 
     @property

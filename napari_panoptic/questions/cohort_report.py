@@ -74,35 +74,26 @@ _BOTH_WAYS = (Overlaps.FLATTEN, Overlaps.KEEP)
 class ReportRequest:
     """What a report is about.
 
-    Parameters
-    ----------
-    cohort, settings, protocol
-        What to evaluate, how, and by which name the settings are known.
-    team_names
-        Which teams.
-    source
-        Which format of the predictions; None for the usual one.
-    metadata
-        What is known of patients, or None.
-    group
-        The column by which patients are grouped; empty for ``organ`` where
-        there is one, else the first.
-    held_up_to_px
-        Regions of more pixels are read in windows, never as a whole.
-
     Raises
     ------
     PanopticError
         For a column that there is not.
     """
 
+    #: What to evaluate, how, and by which name the settings are known.
     cohort: Cohort
     settings: EvaluationSettings
     protocol: str
+    #: Which teams.
     team_names: tuple[str, ...]
+    #: Which format of the predictions; None for the usual one.
     source: Source | None = None
+    #: What is known of patients, or None.
     metadata: Metadata | None = None
+    #: The column by which patients are grouped; empty for ``organ`` where there is one, else the
+    #: first.
     group: str = ""
+    #: Regions of more pixels are read in windows, never as a whole.
     held_up_to_px: int = HELD_UP_TO_PX
 
     def __post_init__(self) -> None:
@@ -132,66 +123,46 @@ class ReportRequest:
 
 @dataclass(frozen=True, eq=False)
 class Varied:
-    """Figures under conditions that differ in one thing.
+    """Figures under conditions that differ in one thing."""
 
-    Parameters
-    ----------
-    conditions
-        The conditions.
-    found
-        Their figures and ranks.
-    """
-
+    #: The conditions.
     conditions: tuple[Condition, ...]
+    #: Their figures and ranks.
     found: Robustness
 
 
 @dataclass(frozen=True, eq=False)
 class CohortReport:
-    """Everything that a report shows but its pictures.
+    """Everything that a report shows but its pictures."""
 
-    Parameters
-    ----------
-    request
-        What was requested.
-    evaluation
-        Under the requested settings.
-    detailed
-        By the same settings under disentangled scoring, with the objects; the
-        same as `evaluation` if that was requested.
-    lessons
-        Restoration and rule -> the evaluation under them, without findings,
-        which are those of `evaluation`.
-    two_by_two, radii, thresholds, shifts
-        How figures change with restoration and rule, radius, threshold, and
-        place of the predictions.
-    protocols
-        Scores and ranks under every version of the challenge's scoring.
-    scored
-        Team -> its regions, scored class by class: what tells why versions differ.
-    overlaps
-        With objects that keep the pixels that they share, and flattened; of the
-        regions in which both is possible.
-    slices
-        Team -> what its missed and misclassified objects have in common, of the regions that
-        are small enough to be held.
-    scores
-        Team -> what the scores of its predictions are worth, of the same regions; only teams
-        with scores.
-    """
-
+    #: What was requested.
     request: ReportRequest
+    #: Under the requested settings.
     evaluation: CohortEvaluation
+    #: By the same settings under disentangled scoring, with the objects; the same as `evaluation`
+    #: if that was requested.
     detailed: CohortEvaluation
+    #: Restoration and rule -> the evaluation under them, without findings, which are those of
+    #: `evaluation`.
     lessons: dict[str, CohortEvaluation]
+    #: How figures change with restoration and rule, radius, threshold, and place of the
+    #: predictions.
     two_by_two: Varied
     radii: Varied
     thresholds: Varied
     shifts: Varied
+    #: Scores and ranks under every version of the challenge's scoring.
     protocols: ProtocolTable
+    #: Team -> its regions, scored class by class: what tells why versions differ.
     scored: Mapping[str, Sequence[ChallengeRegion]]
+    #: With objects that keep the pixels that they share, and flattened; of the regions in which
+    #: both is possible.
     overlaps: CohortEvaluation
+    #: Team -> what its missed and misclassified objects have in common, of the regions that are
+    #: small enough to be held.
     slices: Mapping[str, SliceSearch]
+    #: Team -> what the scores of its predictions are worth, of the same regions; only teams with
+    #: scores.
     scores: Mapping[str, CohortScores]
 
     @property

@@ -37,20 +37,13 @@ _TOO_LARGE = "the region is too large to hold in memory; its scores are left out
 
 @dataclass(frozen=True, eq=False)
 class CohortScores:
-    """The scored objects of a team over a cohort; figures are computed on first use.
+    """The scored objects of a team over a cohort; figures are computed on first use."""
 
-    Parameters
-    ----------
-    team
-        Its name.
-    regions
-        The regions that could be evaluated.
-    findings
-        Problems found, and files that could not be read.
-    """
-
+    #: Its name.
     team: str
+    #: The regions that could be evaluated.
     regions: Sequence[ScoredRegion]
+    #: Problems found, and files that could not be read.
     findings: tuple[Finding, ...] = ()
 
     @cached_property

@@ -29,46 +29,31 @@ _READING = 0.5
 
 @dataclass(frozen=True)
 class SliceRequest:
-    """The failures to search, and how objects are matched.
+    """The failures to search, and how objects are matched."""
 
-    Parameters
-    ----------
-    cohort, team
-        The cohort and the name of the team.
-    settings, source
-        How objects are matched, and which format of the predictions is read.
-    side, cause
-        The failures; see `napari_panoptic.questions.cohort_objects.is_failure`.
-    permutations, seed
-        Settings of the permutation test.
-    """
-
+    #: The cohort and the name of the team.
     cohort: Cohort
     team: str
+    #: How objects are matched, and which format of the predictions is read.
     settings: EvaluationSettings
     source: Source | None = None
+    #: The failures; see `napari_panoptic.questions.cohort_objects.is_failure`.
     side: Side = Side.REFERENCE
     cause: str | None = None
+    #: Settings of the permutation test.
     permutations: int = PERMUTATIONS
     seed: int = SEED
 
 
 @dataclass(frozen=True, eq=False)
 class CohortSlices:
-    """The slices of a team's failures, and the objects that were searched.
+    """The slices of a team's failures, and the objects that were searched."""
 
-    Parameters
-    ----------
-    request
-        The search that was made.
-    objects
-        All objects of the team, of both sides; none if nothing could be evaluated.
-    found
-        The slices; their rows are those of ``objects.of_side(request.side)``.
-    """
-
+    #: The search that was made.
     request: SliceRequest
+    #: All objects of the team, of both sides; none if nothing could be evaluated.
     objects: CohortObjects
+    #: The slices; their rows are those of ``objects.of_side(request.side)``.
     found: SliceSearch
 
     def failures_of(self, own: Slice) -> list[FailureName]:

@@ -20,23 +20,15 @@ SUSPECT_SETTINGS = EvaluationSettings(restoration=Restoration.BORDER_DILATED)
 
 @dataclass(frozen=True, eq=False)
 class CohortSuspects:
-    """The suspects of a cohort.
+    """The suspects of a cohort."""
 
-    Parameters
-    ----------
-    suspects
-        The most suspect first.
-    regions
-        Number of regions that were compared.
-    objects
-        Number of their reference objects.
-    findings
-        Warnings about the inputs, and the reasons why regions were left out.
-    """
-
+    #: The most suspect first.
     suspects: tuple[Suspect, ...]
+    #: Number of regions that were compared.
     regions: int
+    #: Number of their reference objects.
     objects: int
+    #: Warnings about the inputs, and the reasons why regions were left out.
     findings: tuple[Finding, ...]
 
 

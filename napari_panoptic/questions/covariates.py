@@ -40,28 +40,19 @@ Columns = Mapping[str, NDArray[Any]]
 
 @dataclass(frozen=True, eq=False)
 class RegionSide:
-    """The objects of one side of one region, as functions that compute covariates receive them.
+    """The objects of one side of one region, as functions that compute covariates receive them."""
 
-    Parameters
-    ----------
-    patient, region, team
-        Names.
-    labels
-        The objects as a label image, row by row those of `outcomes`.
-    outcomes
-        Their outcomes, which covariates must not depend on, and ids, classes, areas and boxes.
-    image
-        The image, of the size of the label image; None if there is none that can be read.
-    mpp
-        Micrometres per pixel, or None.
-    """
-
+    #: Names.
     patient: str
     region: str
     team: str
+    #: The objects as a label image, row by row those of `outcomes`.
     labels: LabelImage
+    #: Their outcomes, which covariates must not depend on, and ids, classes, areas and boxes.
     outcomes: SideOutcomes
+    #: The image, of the size of the label image; None if there is none that can be read.
     image: SlideImage | None
+    #: Micrometres per pixel, or None.
     mpp: float | None
 
     def __len__(self) -> int:
@@ -86,22 +77,15 @@ CovariateFunction = Callable[[RegionSide], Columns]
 
 @dataclass(frozen=True)
 class CovariateText:
-    """The words for a condition on a covariate, which follow "nuclei".
+    """The words for a condition on a covariate, which follow "nuclei"."""
 
-    Parameters
-    ----------
-    under, from_, between
-        With the fields ``low`` and ``high``, and ``unit`` for px or µm.
-    values
-        Value -> its words.
-    px_power
-        Its dimension in px: 2 for an area, 1 for a length, 0 for a pure number.
-    """
-
+    #: With the fields ``low`` and ``high``, and ``unit`` for px or µm.
     under: str
     from_: str
     between: str
+    #: Value -> its words.
     values: Mapping[str, str] = field(default_factory=dict)
+    #: Its dimension in px: 2 for an area, 1 for a length, 0 for a pure number.
     px_power: int = 0
 
 

@@ -33,25 +33,17 @@ IntArray = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class PrecisionRecall:
-    """Precision and recall over the scores of the detections of a class, the highest first.
+    """Precision and recall over the scores of the detections of a class, the highest first."""
 
-    Parameters
-    ----------
-    class_name
-        The class; empty for all classes as one.
-    iou
-        A pair matches from this IoU on.
-    score, precision, recall
-        float64 (k,): at each distinct score, of all detections with this score or a higher one.
-    references
-        The number of reference objects.
-    """
-
+    #: The class; empty for all classes as one.
     class_name: str
+    #: A pair matches from this IoU on.
     iou: float
+    #: float64 (k,): at each distinct score, of all detections with this score or a higher one.
     score: FloatArray
     precision: FloatArray
     recall: FloatArray
+    #: The number of reference objects.
     references: int
 
     @property

@@ -27,30 +27,21 @@ class QualityChange:
     """The change of PQ, mean over patients, as a sum of parts.
 
     ``total`` = ``sq`` + ``dq`` = sum of ``of_row`` = sum of ``by_class``.
-
-    Parameters
-    ----------
-    total
-        New minus old PQ, mean over patients; NaN if no patient has a PQ of both versions.
-    sq, dq
-        The parts due to outlines and to detection.
-    by_class
-        Class -> its part.
-    of_row
-        float64 (n,): the part of each row of the diff; 0 for patients without a PQ.
-    cause
-        object (n,): the explanation of each row: its cause in the new version, else in the old one,
-        else ``ignored`` or ``misclassified`` in one of them, else `OUTLINES`.
-    patients
-        Number of patients with a PQ of both versions.
     """
 
+    #: New minus old PQ, mean over patients; NaN if no patient has a PQ of both versions.
     total: float
+    #: The parts due to outlines and to detection.
     sq: float
     dq: float
+    #: Class -> its part.
     by_class: Mapping[str, float]
+    #: float64 (n,): the part of each row of the diff; 0 for patients without a PQ.
     of_row: FloatArray
+    #: object (n,): the explanation of each row: its cause in the new version, else in the old one,
+    #: else ``ignored`` or ``misclassified`` in one of them, else `OUTLINES`.
     cause: NDArray[np.object_]
+    #: Number of patients with a PQ of both versions.
     patients: int
 
     def grouped(self, keys: pd.Series | NDArray[np.object_]) -> dict[str, float]:

@@ -24,48 +24,32 @@ FAILED = (Status.FP, Status.MISCLASSIFIED)
 
 @dataclass(frozen=True, eq=False)
 class ObjectPairs:
-    """The pairs of objects that share a pixel outside ignored areas.
+    """The pairs of objects that share a pixel outside ignored areas."""
 
-    Parameters
-    ----------
-    reference, prediction
-        int64 (m,): rows of the objects in the outcomes.
-    iou
-        float64 (m,): intersection over union, after the ambiguous policy.
-    """
-
+    #: int64 (m,): rows of the objects in the outcomes.
     reference: NDArray[np.int64]
     prediction: NDArray[np.int64]
+    #: float64 (m,): intersection over union, after the ambiguous policy.
     iou: NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
 class ScoredRegion:
-    """The objects of one team in one region.
+    """The objects of one team in one region."""
 
-    Parameters
-    ----------
-    patient, region
-        Names.
-    outcomes
-        The outcomes of all objects; the score is in ``outcomes.prediction.score``.
-    pairs
-        All pairs that share a pixel.
-    ignored_reference, ignored_prediction
-        bool (n,): whether each object is ignored unless it is matched.
-    is_unique
-        Whether the matches among some of the predictions are those among all of them. Above an IoU
-        of 0.5 each object has at most one partner, so that removing a prediction cannot give its
-        partner another one. By the centroid rule, below 0.5, and where objects share pixels, it
-        can.
-    """
-
+    #: Names.
     patient: str
     region: str
+    #: The outcomes of all objects; the score is in ``outcomes.prediction.score``.
     outcomes: Outcomes
+    #: All pairs that share a pixel.
     pairs: ObjectPairs
+    #: bool (n,): whether each object is ignored unless it is matched.
     ignored_reference: NDArray[np.bool_]
     ignored_prediction: NDArray[np.bool_]
+    #: Whether the matches among some of the predictions are those among all of them. Above an IoU
+    #: of 0.5 each object has at most one partner, so that removing a prediction cannot give its
+    #: partner another one. By the centroid rule, below 0.5, and where objects share pixels, it can.
     is_unique: bool
 
     @property

@@ -38,21 +38,14 @@ _BINS = 10
 
 @dataclass(frozen=True)
 class SliceCondition:
-    """A condition on one covariate: a half-open range of numbers, or a value.
+    """A condition on one covariate: a half-open range of numbers, or a value."""
 
-    Parameters
-    ----------
-    covariate
-        Its name.
-    low, high
-        The lower limit (inclusive) and the upper limit (exclusive); infinite for no limit.
-    value
-        The word, if the covariate consists of words; or the number, if it has few different values.
-    """
-
+    #: Its name.
     covariate: str
+    #: The lower limit (inclusive) and the upper limit (exclusive); infinite for no limit.
     low: float = -np.inf
     high: float = np.inf
+    #: The word, if the covariate consists of words; or the number, if it has few different values.
     value: str | float | None = None
 
     def holds(self, values: NDArray[Any]) -> BoolArray:
@@ -192,30 +185,21 @@ def number_text(value: str | float | None) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """Failure rate by the values of a covariate.
+    """Failure rate by the values of a covariate."""
 
-    Parameters
-    ----------
-    covariate
-        Its name.
-    bins
-        One condition per bin: deciles of numbers, or values. They do not overlap.
-    objects, failures
-        int64 (b,): number in each bin.
-    low, high
-        float64 (b,): 95 % band of the rate; see `rate`.
-    over_patients
-        Whether the band is the wider of a bootstrap over patients and Wilson's interval over
-        objects. With fewer than six patients it is the latter, which ignores that objects of one
-        patient are alike.
-    """
-
+    #: Its name.
     covariate: str
+    #: One condition per bin: deciles of numbers, or values. They do not overlap.
     bins: tuple[SliceCondition, ...]
+    #: int64 (b,): number in each bin.
     objects: NDArray[np.int64]
     failures: NDArray[np.int64]
+    #: float64 (b,): 95 % band of the rate; see `rate`.
     low: NDArray[np.float64]
     high: NDArray[np.float64]
+    #: Whether the band is the wider of a bootstrap over patients and Wilson's interval over
+    #: objects. With fewer than six patients it is the latter, which ignores that objects of one
+    #: patient are alike.
     over_patients: bool
 
     @property

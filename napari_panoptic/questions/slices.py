@@ -56,59 +56,40 @@ SAME_SHARE = 0.5
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits on the slices that are searched.
+    """Limits on the slices that are searched."""
 
-    Parameters
-    ----------
-    objects
-        Least number of objects of a slice.
-    least_share, largest_share
-        Least and largest share of all objects.
-    """
-
+    #: Least number of objects of a slice.
     objects: int = LEAST_OBJECTS
+    #: Least and largest share of all objects.
     least_share: float = LEAST_SHARE
     largest_share: float = LARGEST_SHARE
 
 
 @dataclass(frozen=True, eq=False)
 class Slice:
-    """Objects that meet one or two conditions, and how often they fail.
+    """Objects that meet one or two conditions, and how often they fail."""
 
-    Parameters
-    ----------
-    conditions
-        One or two.
-    rows
-        int64 (k,): the rows of the objects in the table that was searched.
-    failures
-        Number of them that fail.
-    rate, rate_elsewhere
-        Share of failures among them, and among all other objects.
-    rate_expected
-        Share of failures among them if they failed as often as all objects of their patients.
-    z
-        Mantel-Haenszel statistic within patients.
-    p
-        Family-wise p-value over all slices searched.
-    patients, patients_higher
-        Number of patients with objects both in the slice and elsewhere, and number of those whose
-        objects fail more often in the slice.
-    confirmed
-        Whether a search in one half of the patients finds the slice and the other half confirms it.
-        None if there are too few patients, or too few failures in the other half.
-    """
-
+    #: One or two.
     conditions: tuple[SliceCondition, ...]
+    #: int64 (k,): the rows of the objects in the table that was searched.
     rows: IntArray
+    #: Number of them that fail.
     failures: int
+    #: Share of failures among them, and among all other objects.
     rate: float
     rate_elsewhere: float
+    #: Share of failures among them if they failed as often as all objects of their patients.
     rate_expected: float
+    #: Mantel-Haenszel statistic within patients.
     z: float
+    #: Family-wise p-value over all slices searched.
     p: float
+    #: Number of patients with objects both in the slice and elsewhere, and number of those whose
+    #: objects fail more often in the slice.
     patients: int
     patients_higher: int
+    #: Whether a search in one half of the patients finds the slice and the other half confirms it.
+    #: None if there are too few patients, or too few failures in the other half.
     confirmed: bool | None = None
 
     @property
@@ -123,22 +104,18 @@ class SliceSearch:
 
     Parameters
     ----------
-    slices
-        Slices with a family-wise p-value of at most 0.05 that do not restate others, by descending
-        statistic.
-    searched
-        Number of slices that were tested.
     objects, failures
         Numbers of objects and failures.
-    undefined
-        Covariates that are undefined for all objects, or have the same value for all.
-    covariates, is_failure, patients
-        The data that were searched.
     """
 
+    #: Slices with a family-wise p-value of at most 0.05 that do not restate others, by descending
+    #: statistic.
     slices: tuple[Slice, ...]
+    #: Number of slices that were tested.
     searched: int
+    #: Covariates that are undefined for all objects, or have the same value for all.
     undefined: tuple[str, ...]
+    #: The data that were searched.
     covariates: Covariates
     is_failure: BoolArray
     patients: NDArray[Any]

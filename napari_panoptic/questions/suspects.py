@@ -56,54 +56,37 @@ class SuspectKind(StrEnum):
 
 @dataclass(frozen=True)
 class Suspect:
-    """A place where the annotation may be wrong.
+    """A place where the annotation may be wrong."""
 
-    Parameters
-    ----------
-    kind
-        How the annotation differs from the object on which teams agree.
-    score
-        From 0 to 1; higher is more suspect. See `find_suspects`.
-    patient, region
-        The place.
-    side, id
-        The object that represents the suspect: a reference object. If the annotation overlooks the
-        object, it is the largest prediction of the agreeing teams.
-    class_name
-        Class of the object.
-    teams
-        The teams that agree with each other.
-    bbox
-        y0, x0, y1, x1 of the whole object in px, half open.
-    centroid_yx_px
-        Its centroid.
-    sentence
-        The reason, for the user.
-    team
-        The team of the prediction that represents the suspect; None for a reference object.
-    other_ids
-        The other reference objects of a split object.
-    suggested_class
-        Another class, for the kind ``wrong-class``; else empty.
-    team_ids
-        If the annotation overlooks the object: the id of the prediction of each agreeing team;
-        else empty.
-    """
-
+    #: How the annotation differs from the object on which teams agree.
     kind: SuspectKind
+    #: From 0 to 1; higher is more suspect. See `find_suspects`.
     score: float
+    #: The place.
     patient: str
     region: str
+    #: The object that represents the suspect: a reference object. If the annotation overlooks the
+    #: object, it is the largest prediction of the agreeing teams.
     side: Side
     id: int
+    #: Class of the object.
     class_name: str
+    #: The teams that agree with each other.
     teams: tuple[str, ...]
+    #: y0, x0, y1, x1 of the whole object in px, half open.
     bbox: tuple[int, int, int, int]
+    #: Its centroid.
     centroid_yx_px: tuple[float, float]
+    #: The reason, for the user.
     sentence: str
+    #: The team of the prediction that represents the suspect; None for a reference object.
     team: str | None = None
+    #: The other reference objects of a split object.
     other_ids: tuple[int, ...] = ()
+    #: Another class, for the kind ``wrong-class``; else empty.
     suggested_class: str = ""
+    #: If the annotation overlooks the object: the id of the prediction of each agreeing team; else
+    #: empty.
     team_ids: tuple[int, ...] = ()
 
 
@@ -112,52 +95,36 @@ class Agreement:
     """The objects that teams propose in one region, without label images.
 
     A proposal is an object that one team predicts, or on which two or more teams agree.
-
-    Parameters
-    ----------
-    patient, region
-        The region.
-    teams
-        T names.
-    class_names
-        The scored classes, in order.
-    reference
-        The n reference objects.
-    predictions
-        The predictions of each team.
-    votes
-        int16 (n, T): the class that each team predicts for each reference object, 1-based; 0 for
-        none.
-    counterpart
-        int64 (n,): the proposal assigned to each reference object; -1 for none.
-    counterpart_iou
-        float64 (n,): the mean IoU of its members with the reference object; 0 without a proposal.
-    members
-        int64 (g, T): the rows of the predictions that form a proposal; -1 for teams without one.
-    iou
-        float64 (g,): mean IoU over all pairs of members; NaN for a single member.
-    ambiguous
-        bool (g,): whether more than half of it lies in the ambiguous area.
-    touching
-        int64 (2, k): the pairs of a proposal and a reference object that overlap.
-    touching_iou, share_of_object, share_of_reference
-        float64 (k,): means over the members. IoU of the member and the reference object; share of
-        the member inside the reference object; share of the reference object inside the member.
     """
 
+    #: The region.
     patient: str
     region: str
+    #: T names.
     teams: tuple[str, ...]
+    #: The scored classes, in order.
     class_names: tuple[str, ...]
+    #: The n reference objects.
     reference: SideOutcomes
+    #: The predictions of each team.
     predictions: tuple[SideOutcomes, ...]
+    #: int16 (n, T): the class that each team predicts for each reference object, 1-based; 0 for
+    #: none.
     votes: NDArray[np.int16]
+    #: int64 (n,): the proposal assigned to each reference object; -1 for none.
     counterpart: IntArray
+    #: float64 (n,): the mean IoU of its members with the reference object; 0 without a proposal.
     counterpart_iou: FloatArray
+    #: int64 (g, T): the rows of the predictions that form a proposal; -1 for teams without one.
     members: IntArray
+    #: float64 (g,): mean IoU over all pairs of members; NaN for a single member.
     iou: FloatArray
+    #: bool (g,): whether more than half of it lies in the ambiguous area.
     ambiguous: BoolArray
+    #: int64 (2, k): the pairs of a proposal and a reference object that overlap.
     touching: IntArray
+    #: float64 (k,): means over the members. IoU of the member and the reference object; share of
+    #: the member inside the reference object; share of the reference object inside the member.
     touching_iou: FloatArray
     share_of_object: FloatArray
     share_of_reference: FloatArray

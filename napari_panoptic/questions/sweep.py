@@ -44,62 +44,41 @@ _HELD_ROWS = 500_000
 
 @dataclass(frozen=True, eq=False)
 class SweepStep:
-    """The changes from a setting to its neighbour.
+    """The changes from a setting to its neighbour."""
 
-    Parameters
-    ----------
-    neighbours
-        The two settings.
-    difference
-        The metric, after minus before, paired by patient.
-    changes
-        Number of objects of each change, as between two versions.
-    flips
-        Columns `FLIP_COLUMNS`, one row per object whose outcome changes: annotated objects, and
-        FPs of either setting, which are paired as discs (see `disc_pairs`).
-    """
-
+    #: The two settings.
     neighbours: Neighbours
+    #: The metric, after minus before, paired by patient.
     difference: Interval
+    #: Number of objects of each change, as between two versions.
     changes: dict[Change, int]
+    #: Columns `FLIP_COLUMNS`, one row per object whose outcome changes: annotated objects, and FPs
+    #: of either setting, which are paired as discs (see `disc_pairs`).
     flips: pd.DataFrame
 
 
 @dataclass(frozen=True, eq=False)
 class CohortSweep:
-    """A sweep over a cohort.
+    """A sweep over a cohort."""
 
-    Parameters
-    ----------
-    design
-        The settings in order.
-    metric
-        The metric by which settings are chosen.
-    settings
-        How they were evaluated.
-    patients
-        Names.
-    figures
-        float64 (patients, settings): the metric; NaN if undefined. Means and differences count
-        such a patient as `napari_panoptic.statistics.choice.comparable` does.
-    causes
-        Setting -> ``(side, cause)`` -> number of failures, of `CAUSES_OF`.
-    steps
-        Neighbouring settings.
-    regions
-        Number of regions that were evaluated under every setting; others are left out.
-    findings
-        What was missing, odd or unreadable.
-    """
-
+    #: The settings in order.
     design: SweepDesign
+    #: The metric by which settings are chosen.
     metric: str
+    #: How they were evaluated.
     settings: EvaluationSettings
+    #: Names.
     patients: tuple[str, ...]
+    #: float64 (patients, settings): the metric; NaN if undefined. Means and differences count such
+    #: a patient as `napari_panoptic.statistics.choice.comparable` does.
     figures: NDArray[np.float64]
+    #: Setting -> ``(side, cause)`` -> number of failures, of `CAUSES_OF`.
     causes: tuple[dict[tuple[Side, str], int], ...]
+    #: Neighbouring settings.
     steps: tuple[SweepStep, ...]
+    #: Number of regions that were evaluated under every setting; others are left out.
     regions: int
+    #: What was missing, odd or unreadable.
     findings: tuple[Finding, ...] = ()
 
     @cached_property

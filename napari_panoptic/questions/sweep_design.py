@@ -26,51 +26,33 @@ _UNNAMED = "value"
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting of a sweep.
+    """One setting of a sweep."""
 
-    Parameters
-    ----------
-    team
-        The team that holds its predictions.
-    values
-        The value of each parameter that varies, in the order of the sweep's parameters.
-    """
-
+    #: The team that holds its predictions.
     team: str
+    #: The value of each parameter that varies, in the order of the sweep's parameters.
     values: tuple[Value, ...]
 
 
 @dataclass(frozen=True)
 class Neighbours:
-    """Two settings that are adjacent in one parameter and equal in all others.
+    """Two settings that are adjacent in one parameter and equal in all others."""
 
-    Parameters
-    ----------
-    parameter
-        The parameter that differs.
-    before, after
-        Positions of the settings, the lower value first.
-    """
-
+    #: The parameter that differs.
     parameter: str
+    #: Positions of the settings, the lower value first.
     before: int
     after: int
 
 
 @dataclass(frozen=True)
 class SweepDesign:
-    """The settings of a sweep in order.
+    """The settings of a sweep in order."""
 
-    Parameters
-    ----------
-    parameters
-        Names of the parameters that vary.
-    settings
-        Sorted by the first parameter, then by the second, and so on: numbers by size, words as
-        first met.
-    """
-
+    #: Names of the parameters that vary.
     parameters: tuple[str, ...]
+    #: Sorted by the first parameter, then by the second, and so on: numbers by size, words as first
+    #: met.
     settings: tuple[Setting, ...]
 
     @property

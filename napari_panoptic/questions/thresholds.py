@@ -39,20 +39,13 @@ IntArray = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Thresholded:
-    """A region without the predictions of low score.
+    """A region without the predictions of low score."""
 
-    Parameters
-    ----------
-    threshold
-        Predictions of a lower score are removed; those without a score stay.
-    removed
-        bool (m,): which rows of the prediction's label image are removed.
-    outcomes, counts
-        As in an `Evaluation` of the other predictions.
-    """
-
+    #: Predictions of a lower score are removed; those without a score stay.
     threshold: float
+    #: bool (m,): which rows of the prediction's label image are removed.
     removed: NDArray[np.bool_]
+    #: As in an `Evaluation` of the other predictions.
     outcomes: Outcomes
     counts: Counts
 
@@ -112,20 +105,14 @@ def without_low_scores(labels: LabelImage, threshold: float) -> LabelImage:
 
 @dataclass(frozen=True, eq=False)
 class ThresholdCounts:
-    """Counts of a region or patient at k thresholds, each (k, C) or (k,).
+    """Counts of a region or patient at k thresholds, each (k, C) or (k,)."""
 
-    Parameters
-    ----------
-    tp, fp, fn, iou_sum
-        Per class, as in `napari_panoptic.nuclei.metrics.Counts`.
-    matched, spurious, missed
-        Class-blind: matched pairs, unmatched predictions, unmatched reference objects.
-    """
-
+    #: Per class, as in `napari_panoptic.nuclei.metrics.Counts`.
     tp: IntArray
     fp: IntArray
     fn: IntArray
     iou_sum: FloatArray
+    #: Class-blind: matched pairs, unmatched predictions, unmatched reference objects.
     matched: IntArray
     spurious: IntArray
     missed: IntArray
@@ -218,23 +205,15 @@ def sums_at(region: ScoredRegion, thresholds: FloatArray) -> ThresholdCounts:
 
 @dataclass(frozen=True, eq=False)
 class ThresholdCurve:
-    """Figures of each patient over thresholds.
+    """Figures of each patient over thresholds."""
 
-    Parameters
-    ----------
-    thresholds
-        float64 (k,), ascending; the first one is the lowest score and removes nothing.
-    patients
-        Names.
-    figures
-        Name, of `FIGURES` -> float64 (patients, k); NaN where undefined.
-    is_complete
-        Whether every distinct score is a threshold.
-    """
-
+    #: float64 (k,), ascending; the first one is the lowest score and removes nothing.
     thresholds: FloatArray
+    #: Names.
     patients: tuple[str, ...]
+    #: Name, of `FIGURES` -> float64 (patients, k); NaN where undefined.
     figures: Mapping[str, FloatArray]
+    #: Whether every distinct score is a threshold.
     is_complete: bool
 
     def mean(self, figure: str) -> FloatArray:
@@ -294,44 +273,29 @@ def _candidates(regions: Sequence[ScoredRegion]) -> tuple[FloatArray, bool]:
 
 @dataclass(frozen=True, eq=False)
 class BestThreshold:
-    """The threshold at which a figure is best, and its honest figure for new patients.
+    """The threshold at which a figure is best, and its honest figure for new patients."""
 
-    Parameters
-    ----------
-    figure
-        The figure, of `FIGURES`.
-    threshold
-        The best one over all patients; the lowest of equals.
-    optimistic
-        The mean over patients at it, too high since these patients chose the threshold.
-    baseline
-        The mean over patients with all predictions.
-    patients
-        Names.
-    chosen
-        float64 (patients,): the threshold that is best over all other patients.
-    left_out
-        float64 (patients,): each patient's figure at the threshold that the others chose.
-    before
-        float64 (patients,): each patient's figure with all predictions.
-    counted_as_worst
-        Patients without a figure at some thresholds, where they count as in `comparable`.
-    honest
-        The mean of `left_out` with its interval.
-    gain
-        The mean of ``left_out - before`` with its interval, paired by patient.
-    """
-
+    #: The figure, of `FIGURES`.
     figure: str
+    #: The best one over all patients; the lowest of equals.
     threshold: float
+    #: The mean over patients at it, too high since these patients chose the threshold.
     optimistic: float
+    #: The mean over patients with all predictions.
     baseline: float
+    #: Names.
     patients: tuple[str, ...]
+    #: float64 (patients,): the threshold that is best over all other patients.
     chosen: FloatArray
+    #: float64 (patients,): each patient's figure at the threshold that the others chose.
     left_out: FloatArray
+    #: float64 (patients,): each patient's figure with all predictions.
     before: FloatArray
+    #: Patients without a figure at some thresholds, where they count as in `comparable`.
     counted_as_worst: tuple[str, ...]
+    #: The mean of `left_out` with its interval.
     honest: Interval
+    #: The mean of ``left_out - before`` with its interval, paired by patient.
     gain: Interval
 
 

@@ -102,23 +102,16 @@ CHANGE_MEANINGS: Mapping[Change, str] = {
 
 @dataclass(frozen=True, eq=False)
 class VersionDiff:
-    """Every reference object, and every FP, in two versions.
+    """Every reference object, and every FP, in two versions."""
 
-    Parameters
-    ----------
-    old, new
-        Names of the versions.
-    rows
-        One row per reference object and per FP, columns `DIFF_COLUMNS`; broken objects first, in
-        the order of `Change`. The id of a prediction is that of the new version, or of the old
-        version if the new one does not have the object.
-    ignored
-        Number of reference objects without a row: the ambiguous policy excludes them in both.
-    """
-
+    #: Names of the versions.
     old: str
     new: str
+    #: One row per reference object and per FP, columns `DIFF_COLUMNS`; broken objects first, in the
+    #: order of `Change`. The id of a prediction is that of the new version, or of the old version
+    #: if the new one does not have the object.
     rows: pd.DataFrame
+    #: Number of reference objects without a row: the ambiguous policy excludes them in both.
     ignored: int
 
     @cached_property

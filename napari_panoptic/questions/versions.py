@@ -74,61 +74,40 @@ class Pairing(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class Version:
-    """The objects and counts of one version.
+    """The objects and counts of one version."""
 
-    Parameters
-    ----------
-    name
-        Its name.
-    objects
-        One row per object: patient, region and `OBJECT_COLUMNS`.
-    regions
-        The counts of every region that was evaluated, also of those without objects.
-    """
-
+    #: Its name.
     name: str
+    #: One row per object: patient, region and `OBJECT_COLUMNS`.
     objects: pd.DataFrame
+    #: The counts of every region that was evaluated, also of those without objects.
     regions: Sequence[RegionCounts]
 
 
 @dataclass(frozen=True, eq=False)
 class VersionComparison:
-    """An old and a new version compared.
+    """An old and a new version compared."""
 
-    Parameters
-    ----------
-    diff
-        Object by object.
-    change
-        The change of PQ, split into parts.
-    metrics
-        The difference of every metric, paired by patient; Holm's correction is over these.
-    classes
-        The difference of the PQ of every class, likewise.
-    metric
-        The metric that decides.
-    decision
-        The verdict.
-    regions
-        Number of regions that were compared.
-    only_old, only_new
-        Regions that were evaluated for one version only, and are left out.
-    pairing
-        How FPs were recognised.
-    findings
-        What was missing, odd or unreadable.
-    """
-
+    #: Object by object.
     diff: VersionDiff
+    #: The change of PQ, split into parts.
     change: QualityChange
+    #: The difference of every metric, paired by patient; Holm's correction is over these.
     metrics: tuple[PairedDifference, ...]
+    #: The difference of the PQ of every class, likewise.
     classes: tuple[PairedDifference, ...]
+    #: The metric that decides.
     metric: str
+    #: The verdict.
     decision: Decision
+    #: Number of regions that were compared.
     regions: int
+    #: Regions that were evaluated for one version only, and are left out.
     only_old: tuple[str, ...]
     only_new: tuple[str, ...]
+    #: How FPs were recognised.
     pairing: Pairing
+    #: What was missing, odd or unreadable.
     findings: tuple[Finding, ...] = ()
 
     @property

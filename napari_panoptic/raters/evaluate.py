@@ -57,27 +57,18 @@ MOST_JOBS = 4
 
 @dataclass(frozen=True, eq=False)
 class LoadedReference:
-    """The raters of one structure of one case.
+    """The raters of one structure of one case."""
 
-    Parameters
-    ----------
-    case, structure
-        The case and its structure.
-    reference
-        Their masks.
-    place
-        The first of their files with the most common size: its spacing and affine.
-    objects
-        Their objects, in the order of the raters; None if the files contain masks.
-    findings
-        What was odd.
-    """
-
+    #: The case and its structure.
     case: RatedCase
     structure: str
+    #: Their masks.
     reference: Reference
+    #: The first of their files with the most common size: its spacing and affine.
     place: Volume
+    #: Their objects, in the order of the raters; None if the files contain masks.
     objects: tuple[LabelImage, ...] | None
+    #: What was odd.
     findings: tuple[Finding, ...]
 
     @property
@@ -89,73 +80,47 @@ class LoadedReference:
 
 @dataclass(frozen=True, eq=False)
 class LoadedMap:
-    """A team's probabilities.
+    """A team's probabilities."""
 
-    Parameters
-    ----------
-    values
-        Floating-point numbers of the reference's shape; zeros without a readable
-        file.
-    state
-        `THERE`, `MISSING` or `UNREADABLE`.
-    findings
-        What was odd.
-    """
-
+    #: Floating-point numbers of the reference's shape; zeros without a readable file.
     values: NDArray[np.floating]
+    #: `THERE`, `MISSING` or `UNREADABLE`.
     state: str
+    #: What was odd.
     findings: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
 class RatedResult:
-    """The evaluation of one structure of one case.
+    """The evaluation of one structure of one case."""
 
-    Parameters
-    ----------
-    case, structure
-        The case and its structure.
-    shape, spacing_mm
-        Of the image: (y, x) or (z, y, x).
-    raters
-        The agreement of the raters.
-    objects
-        Their agreement on objects; None if the files contain masks.
-    teams
-        Team -> state of its prediction, and the comparison.
-    findings
-        What was odd.
-    """
-
+    #: The case and its structure.
     case: str
     structure: str
+    #: Of the image: (y, x) or (z, y, x).
     shape: tuple[int, ...]
     spacing_mm: tuple[float, ...] | None
+    #: The agreement of the raters.
     raters: RaterAgreement
+    #: Their agreement on objects; None if the files contain masks.
     objects: ObjectAgreement | None
+    #: Team -> state of its prediction, and the comparison.
     teams: Mapping[str, tuple[str, MapComparison]]
+    #: What was odd.
     findings: tuple[Finding, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class RatedEvaluation:
-    """The evaluation of a cohort of several raters.
+    """The evaluation of a cohort of several raters."""
 
-    Parameters
-    ----------
-    cohort
-        The cohort, with its settings.
-    teams
-        Names of the evaluated teams.
-    results
-        Every structure of every case that could be evaluated.
-    unread
-        Why the others could not.
-    """
-
+    #: The cohort, with its settings.
     cohort: RatedCohort
+    #: Names of the evaluated teams.
     teams: tuple[str, ...]
+    #: Every structure of every case that could be evaluated.
     results: tuple[RatedResult, ...]
+    #: Why the others could not.
     unread: tuple[Finding, ...] = ()
 
     @property
@@ -376,20 +341,13 @@ def load_map(cohort: RatedCohort, team: str, loaded: LoadedReference) -> LoadedM
 
 @dataclass(frozen=True, eq=False)
 class CaseImages:
-    """The images of a case.
+    """The images of a case."""
 
-    Parameters
-    ----------
-    images
-        Modality -> (y, x) or (z, y, x), colours last.
-    spacing_mm
-        The pixel size of a slide along (y, x); None if unknown.
-    findings
-        Which images are not shown, and why.
-    """
-
+    #: Modality -> (y, x) or (z, y, x), colours last.
     images: Mapping[str, NDArray[Any]]
+    #: The pixel size of a slide along (y, x); None if unknown.
     spacing_mm: tuple[float, ...] | None
+    #: Which images are not shown, and why.
     findings: tuple[Finding, ...]
 
 

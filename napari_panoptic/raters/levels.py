@@ -33,20 +33,15 @@ FloatArray = NDArray[np.float64]
 class Reference:
     """Several raters' masks of one structure in one case.
 
-    Parameters
-    ----------
-    raters
-        n names.
-    masks
-        bool (n, y, x) or (n, z, y, x).
-
     Raises
     ------
     LabelError
         Without raters, or for masks of another number or dimension.
     """
 
+    #: n names.
     raters: tuple[str, ...]
+    #: bool (n, y, x) or (n, z, y, x).
     masks: NDArray[np.bool_]
 
     def __post_init__(self) -> None:
@@ -122,14 +117,9 @@ def levels_reached(probabilities: NDArray[np.floating], settings: RatersSettings
 
 @dataclass(frozen=True, eq=False)
 class LevelCounts:
-    """The number of voxels that reach each of L levels.
+    """The number of voxels that reach each of L levels."""
 
-    Parameters
-    ----------
-    reference, prediction, both
-        int64 (..., L): in the reference, in the prediction, and in both.
-    """
-
+    #: int64 (..., L): in the reference, in the prediction, and in both.
     reference: NDArray[np.int64]
     prediction: NDArray[np.int64]
     both: NDArray[np.int64]
@@ -205,27 +195,18 @@ def count_levels_by_slice(
 
 @dataclass(frozen=True, eq=False)
 class RaterAgreement:
-    """The agreement of the n raters of one structure.
+    """The agreement of the n raters of one structure."""
 
-    Parameters
-    ----------
-    raters
-        n names.
-    area_px
-        int64 (n,): voxels that each marked.
-    pairwise
-        float64 (n, n): Dice of each two raters' masks; 1 on the diagonal.
-    left_out
-        float64 (n, L): Dice of each rater's mask, taken as a probability map,
-        against the mean of the others at each level; NaN with one rater.
-    left_out_mean
-        float64 (n,): their averages over levels.
-    """
-
+    #: n names.
     raters: tuple[str, ...]
+    #: int64 (n,): voxels that each marked.
     area_px: NDArray[np.int64]
+    #: float64 (n, n): Dice of each two raters' masks; 1 on the diagonal.
     pairwise: FloatArray
+    #: float64 (n, L): Dice of each rater's mask, taken as a probability map, against the mean of
+    #: the others at each level; NaN with one rater.
     left_out: FloatArray
+    #: float64 (n,): their averages over levels.
     left_out_mean: FloatArray
 
     @property
@@ -269,17 +250,11 @@ def agreement(reference: Reference, settings: RatersSettings) -> RaterAgreement:
 
 @dataclass(frozen=True, eq=False)
 class MapReliability:
-    """Calibration: the raters' frequency for each predicted probability.
+    """Calibration: the raters' frequency for each predicted probability."""
 
-    Parameters
-    ----------
-    voxels
-        int64 (bins,): number of voxels with a probability in each bin.
-    predicted, observed
-        float64 (bins,): sums of the probabilities, and of the raters' mean.
-    """
-
+    #: int64 (bins,): number of voxels with a probability in each bin.
     voxels: NDArray[np.int64]
+    #: float64 (bins,): sums of the probabilities, and of the raters' mean.
     predicted: FloatArray
     observed: FloatArray
 
@@ -300,34 +275,21 @@ class MapReliability:
 
 @dataclass(frozen=True, eq=False)
 class MapComparison:
-    """One probability map against the raters of a structure.
+    """One probability map against the raters of a structure."""
 
-    Parameters
-    ----------
-    counts
-        Counts of the whole image, on which the score is based.
-    slices
-        int64 (z, L) each: counts of each slice, to find errors in a volume. None in
-        two dimensions.
-    left_out
-        int64 (n, L) each: against the mean of all raters but one, for each of
-        these; the same references that the raters' own spread has. None with
-        one rater.
-    brier
-        Mean over voxels and raters of (p - m)^2, m being 1 where the rater
-        marked the voxel and 0 elsewhere (Brier, Monthly Weather Review 1950);
-        over the whole image.
-    brier_least
-        Its value for the raters' mean, the minimum over all maps.
-    reliability
-        Over the whole image.
-    """
-
+    #: Counts of the whole image, on which the score is based.
     counts: LevelCounts
+    #: int64 (z, L) each: counts of each slice, to find errors in a volume. None in two dimensions.
     slices: LevelCounts | None
+    #: int64 (n, L) each: against the mean of all raters but one, for each of these; the same
+    #: references that the raters' own spread has. None with one rater.
     left_out: LevelCounts | None
+    #: Mean over voxels and raters of (p - m)^2, m being 1 where the rater marked the voxel and 0
+    #: elsewhere (Brier, Monthly Weather Review 1950); over the whole image.
     brier: float
+    #: Its value for the raters' mean, the minimum over all maps.
     brier_least: float
+    #: Over the whole image.
     reliability: MapReliability
 
     def dice(self, settings: RatersSettings) -> FloatArray:

@@ -16,19 +16,12 @@ from napari_panoptic.values.settings import AmbiguousPolicy, EvaluationSettings
 
 @dataclass(frozen=True, eq=False)
 class ObjectAgreement:
-    """Agreement of n raters on the objects of each of C classes.
+    """Agreement of n raters on the objects of each of C classes."""
 
-    Parameters
-    ----------
-    class_names
-        The C classes.
-    pq, f1
-        float64 (C, n, n): panoptic quality, and F1 of objects matched at an
-        IoU above 0.5 with the same class (DQ). NaN if neither rater has an object
-        of the class.
-    """
-
+    #: The C classes.
     class_names: tuple[str, ...]
+    #: float64 (C, n, n): panoptic quality, and F1 of objects matched at an IoU above 0.5 with the
+    #: same class (DQ). NaN if neither rater has an object of the class.
     pq: NDArray[np.float64]
     f1: NDArray[np.float64]
 

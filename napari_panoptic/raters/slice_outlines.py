@@ -53,75 +53,49 @@ class Shown(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class CasePicture:
-    """What is shown of a structure of a case.
+    """What is shown of a structure of a case."""
 
-    Parameters
-    ----------
-    pictures
-        Modality -> (z, y, x), or (z, y, x, colour).
-    contrasts
-        Modality -> darkest and brightest value shown, least and greatest of all;
-        none for colours.
-    masks
-        bool (n, z, y, x).
-    raters
-        The place of each rater in the cohort, for the colour.
-    votes
-        Whole numbers (z, y, x).
-    probabilities
-        Floating-point (z, y, x).
-    spacing
-        Distances of voxels along z, y and x, in mm where `is_mm`.
-    start
-        The slice that is looked at first.
-    """
-
+    #: Modality -> (z, y, x), or (z, y, x, colour).
     pictures: Mapping[str, NDArray[Any]]
+    #: Modality -> darkest and brightest value shown, least and greatest of all; none for colours.
     contrasts: Mapping[str, tuple[float, float, float, float]]
+    #: bool (n, z, y, x).
     masks: NDArray[np.bool_]
+    #: The place of each rater in the cohort, for the colour.
     raters: tuple[int, ...]
+    #: Whole numbers (z, y, x).
     votes: NDArray[np.unsignedinteger]
+    #: Floating-point (z, y, x).
     probabilities: NDArray[np.floating]
+    #: Distances of voxels along z, y and x, in mm where `is_mm`.
     spacing: tuple[float, float, float]
+
     is_mm: bool
+    #: The slice that is looked at first.
     start: int = 0
 
 
 @dataclass(frozen=True)
 class OutlineChoice:
-    """Which outlines are wanted.
+    """Which outlines are wanted."""
 
-    Parameters
-    ----------
-    shown
-        Whose.
-    level
-        The chosen level, by its place.
-    is_only
-        Whether the other levels are left out.
-    rater
-        The one rater, by the place in the case, who is outlined; None for all.
-    """
-
+    #: Whose.
     shown: Shown
+    #: The chosen level, by its place.
     level: int = 0
+    #: Whether the other levels are left out.
     is_only: bool = True
+    #: The one rater, by the place in the case, who is outlined; None for all.
     rater: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class OutlineSegments:
-    """Segments as a layer of vectors takes them.
+    """Segments as a layer of vectors takes them."""
 
-    Parameters
-    ----------
-    vectors
-        float32 (n, 2, 2): start, and from there to the end, as (y, x).
-    colours
-        float32 (n, 4): red, green, blue and opacity from 0 to 1.
-    """
-
+    #: float32 (n, 2, 2): start, and from there to the end, as (y, x).
     vectors: NDArray[np.float32]
+    #: float32 (n, 4): red, green, blue and opacity from 0 to 1.
     colours: NDArray[np.float32]
 
 

@@ -30,39 +30,25 @@ Record = Mapping[Any, Any]
 
 @dataclass(frozen=True)
 class CellContent:
-    """The content of a cell.
+    """The content of a cell."""
 
-    Parameters
-    ----------
-    shown
-        Markup or text.
-    value
-        The number by which rows are sorted, NaN if undefined; None to sort by the text.
-    """
-
+    #: Markup or text.
     shown: Child
+    #: The number by which rows are sorted, NaN if undefined; None to sort by the text.
     value: float | None = None
 
 
 @dataclass(frozen=True)
 class TableColumn:
-    """A column of a table.
+    """A column of a table."""
 
-    Parameters
-    ----------
-    title
-        Its heading in a report.
-    cell
-        Returns the cell of a row; None if reports do not show the column.
-    keys
-        Its columns in the CSV file: several if they are shown as one.
-    about
-        The meaning of the column, for the documentation.
-    """
-
+    #: Its heading in a report.
     title: Child
+    #: Returns the cell of a row; None if reports do not show the column.
     cell: Callable[[Record], CellContent] | None
+    #: Its columns in the CSV file: several if they are shown as one.
     keys: tuple[str, ...] = ()
+    #: The meaning of the column, for the documentation.
     about: str = ""
 
 

@@ -168,20 +168,13 @@ def download(title: str, file_name: str, kind: str, content: bytes) -> Html:
 
 @dataclass(frozen=True, eq=False)
 class Section:
-    """A section of a page.
+    """A section of a page."""
 
-    Parameters
-    ----------
-    slug
-        Its address in the page.
-    title
-        Its heading.
-    parts
-        Its content.
-    """
-
+    #: Its address in the page.
     slug: str
+    #: Its heading.
     title: str
+    #: Its content.
     parts: Sequence[Child]
 
     @property

@@ -82,32 +82,21 @@ def rank_of(comparison: TeamComparison, name: str) -> dict[str, float]:
 
 @dataclass(frozen=True, eq=False)
 class StatisticsTables:
-    """The tables of a section on tests between teams.
+    """The tables of a section on tests between teams."""
 
-    Parameters
-    ----------
-    found
-        What was tested, for example a metric -> its statistics.
-    teams
-        All teams of the cohort, in its order, which decides their colours.
-    names
-        The same keys -> their texts.
-    main
-        The key whose pairs and p-values are shown first.
-    by
-        The text of `main` in a sentence.
-    unit
-        The unit over which teams are compared: ``patient`` or ``case``.
-    head, column
-        The heading of the keys in reports, and their column in CSV files.
-    """
-
+    #: What was tested, for example a metric -> its statistics.
     found: Mapping[str, TeamStatistics]
+    #: All teams of the cohort, in its order, which decides their colours.
     teams: Sequence[str]
+    #: The same keys -> their texts.
     names: Mapping[str, str]
+    #: The key whose pairs and p-values are shown first.
     main: str
+    #: The text of `main` in a sentence.
     by: str
+    #: The unit over which teams are compared: ``patient`` or ``case``.
     unit: str
+    #: The heading of the keys in reports, and their column in CSV files.
     head: str
     column: str
 

@@ -34,27 +34,18 @@ class IntervalMethod(StrEnum):
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean over patients, and its bootstrap interval.
+    """A mean over patients, and its bootstrap interval."""
 
-    Parameters
-    ----------
-    n
-        Number of patients with a figure.
-    mean
-        Mean over these patients; NaN without any.
-    low, high
-        Ends of the interval; NaN with fewer than two patients.
-    method
-        How the ends were computed.
-    why
-        Why it is not BCa, in words; empty if it is.
-    """
-
+    #: Number of patients with a figure.
     n: int
+    #: Mean over these patients; NaN without any.
     mean: float
+    #: Ends of the interval; NaN with fewer than two patients.
     low: float
     high: float
+    #: How the ends were computed.
     method: IntervalMethod
+    #: Why it is not BCa, in words; empty if it is.
     why: str = ""
 
 
@@ -142,19 +133,13 @@ def mean_intervals(
 
 @dataclass(frozen=True, eq=False)
 class RateBands:
-    """Bands of rates.
+    """Bands of rates."""
 
-    Parameters
-    ----------
-    low, high
-        float64 (b,): NaN without objects.
-    over_groups
-        Whether they are the wider of a bootstrap over groups and Wilson's intervals over objects;
-        otherwise they are the latter.
-    """
-
+    #: float64 (b,): NaN without objects.
     low: NDArray[np.float64]
     high: NDArray[np.float64]
+    #: Whether they are the wider of a bootstrap over groups and Wilson's intervals over objects;
+    #: otherwise they are the latter.
     over_groups: bool
 
 

@@ -29,35 +29,23 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class BestSetting:
-    """The best of k settings, chosen over all patients, and once without each patient.
+    """The best of k settings, chosen over all patients, and once without each patient."""
 
-    Parameters
-    ----------
-    figures
-        float64 (n, k): the figures that are compared, as `comparable` returns them.
-    is_filled
-        bool (n,): which patients have a figure under some settings only.
-    means
-        float64 (k,): mean of each setting, over the same patients for all; NaN without any.
-    best
-        The setting of the best mean; the first of equals, None if there is no figure.
-    chosen
-        Per patient: the setting that is best over all other patients; None for a single patient.
-    at_best
-        float64 (n,): each patient's figure under the best setting.
-    left_out
-        float64 (n,): each patient's figure under the setting that the others chose.
-    higher_is_better
-        Whether the highest mean is the best.
-    """
-
+    #: float64 (n, k): the figures that are compared, as `comparable` returns them.
     figures: FloatArray
+    #: bool (n,): which patients have a figure under some settings only.
     is_filled: NDArray[np.bool_]
+    #: float64 (k,): mean of each setting, over the same patients for all; NaN without any.
     means: FloatArray
+    #: The setting of the best mean; the first of equals, None if there is no figure.
     best: int | None
+    #: Per patient: the setting that is best over all other patients; None for a single patient.
     chosen: tuple[int | None, ...]
+    #: float64 (n,): each patient's figure under the best setting.
     at_best: FloatArray
+    #: float64 (n,): each patient's figure under the setting that the others chose.
     left_out: FloatArray
+    #: Whether the highest mean is the best.
     higher_is_better: bool = True
 
     @property

@@ -47,36 +47,24 @@ class Conclusion(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class PairedDifference:
-    """The difference of one figure between two versions, paired by patient.
+    """The difference of one figure between two versions, paired by patient."""
 
-    Parameters
-    ----------
-    name
-        The figure.
-    figures
-        The old and the new figures of the patients that have both, and the others.
-    higher_is_better
-        Whether a positive difference is an improvement.
-    interval
-        Mean over patients of new minus old, with its BCa interval.
-    flips
-        Sign-flip distribution of the differences, turned so that positive is better.
-    p
-        Two-sided p-value of the sign-flip test of no difference; NaN without patients.
-    holm_p
-        The same after Holm's correction over all figures of the list.
-    needed
-        How many patients would show this difference with p < 0.05 and a chance of 80 %,
-        if it is as observed; None if no number does.
-    """
-
+    #: The figure.
     name: str
+    #: The old and the new figures of the patients that have both, and the others.
     figures: PairedFigures
+    #: Whether a positive difference is an improvement.
     higher_is_better: bool
+    #: Mean over patients of new minus old, with its BCa interval.
     interval: Interval
+    #: Sign-flip distribution of the differences, turned so that positive is better.
     flips: SignFlips
+    #: Two-sided p-value of the sign-flip test of no difference; NaN without patients.
     p: float
+    #: The same after Holm's correction over all figures of the list.
     holm_p: float
+    #: How many patients would show this difference with p < 0.05 and a chance of 80 %, if it is as
+    #: observed; None if no number does.
     needed: int | None
 
     @property
@@ -113,38 +101,27 @@ class PairedDifference:
 
 @dataclass(frozen=True)
 class Decision:
-    """The verdict on a difference, and the figures that it rests on.
+    """The verdict on a difference, and the figures that it rests on."""
 
-    Parameters
-    ----------
-    verdict
-        The verdict.
-    margin
-        How much worse the new version may be, in the unit of the figure.
-    level
-        Level of the limits below.
-    low, high
-        The test finds the new version not worse exactly if ``low`` (of a figure where lower is
-        better: ``-high``) lies above minus the margin, and worse if the other end lies below it.
-        New minus old; infinite if there are too few patients, NaN without any.
-    p_worse, p_not_worse
-        One-sided p-values against minus the margin: the larger one of the sign-flip test and of
-        the t statistic that is corrected for skewness (`skewed_t`).
-    needed
-        How many patients would decide it with a chance of 80 %, if the difference is as
-        observed; None if no number does.
-    reason
-        The verdict in words.
-    """
-
+    #: The verdict.
     verdict: Conclusion
+    #: How much worse the new version may be, in the unit of the figure.
     margin: float
+    #: Level of the limits below.
     level: float
+    #: The test finds the new version not worse exactly if ``low`` (of a figure where lower is
+    #: better: ``-high``) lies above minus the margin, and worse if the other end lies below it. New
+    #: minus old; infinite if there are too few patients, NaN without any.
     low: float
     high: float
+    #: One-sided p-values against minus the margin: the larger one of the sign-flip test and of the
+    #: t statistic that is corrected for skewness (`skewed_t`).
     p_worse: float
     p_not_worse: float
+    #: How many patients would decide it with a chance of 80 %, if the difference is as observed;
+    #: None if no number does.
     needed: int | None
+    #: The verdict in words.
     reason: str
 
 

@@ -25,31 +25,20 @@ class MissingRule(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class TeamFigures:
-    """Figures of teams by one metric, and how they are compared over patients.
+    """Figures of teams by one metric, and how they are compared over patients."""
 
-    Parameters
-    ----------
-    by_team
-        Team -> one figure per patient, in the same order of patients for all;
-        NaN if undefined.
-    patients
-        Their names; "1", "2", ... where None.
-    missing
-        Whether patients with a gap are left out, or the gap counts as the worst.
-    worst
-        The values of gaps in that case, in the form of `by_team`; 0 if None. If a part
-        of a mean is missing, it is the mean with 0 for that part.
-    higher_is_better
-        False for distances.
-    unit
-        The word for a patient in reasons, such as ``case``.
-    """
-
+    #: Team -> one figure per patient, in the same order of patients for all; NaN if undefined.
     by_team: Mapping[str, Sequence[float]]
+    #: Their names; "1", "2", ... where None.
     patients: Sequence[str] | None = None
+    #: Whether patients with a gap are left out, or the gap counts as the worst.
     missing: MissingRule = MissingRule.COMPLETE_CASES
+    #: The values of gaps in that case, in the form of `by_team`; 0 if None. If a part of a mean is
+    #: missing, it is the mean with 0 for that part.
     worst: Mapping[str, Sequence[float]] | None = None
+    #: False for distances.
     higher_is_better: bool = True
+    #: The word for a patient in reasons, such as ``case``.
     unit: str = "patient"
 
     def of(self, *teams: str) -> TeamFigures:
@@ -60,23 +49,15 @@ class TeamFigures:
 
 @dataclass(frozen=True)
 class Omission:
-    """A patient who is left out of a comparison.
+    """A patient who is left out of a comparison."""
 
-    Parameters
-    ----------
-    patient
-        Name of the patient.
-    teams
-        The compared teams without a figure for this patient.
-    of
-        Number of compared teams.
-    unit
-        The word for a patient.
-    """
-
+    #: Name of the patient.
     patient: str
+    #: The compared teams without a figure for this patient.
     teams: tuple[str, ...]
+    #: Number of compared teams.
     of: int
+    #: The word for a patient.
     unit: str = "patient"
 
     @property
@@ -90,67 +71,42 @@ class Omission:
 
 @dataclass(frozen=True, eq=False)
 class PairedFigures:
-    """Figures of teams over the same patients, each of them defined.
+    """Figures of teams over the same patients, each of them defined."""
 
-    Parameters
-    ----------
-    teams, patients
-        T names, and n names of the patients that compare.
-    values
-        float64 (T, n).
-    missing
-        How gaps were treated.
-    omitted
-        The patients that were left out.
-    counted_as_worst
-        ``(team, patient)`` of each missing figure that counts as the worst.
-    unit
-        The word for a patient.
-    """
-
+    #: T names, and n names of the patients that compare.
     teams: tuple[str, ...]
     patients: tuple[str, ...]
+    #: float64 (T, n).
     values: NDArray[np.float64]
+    #: How gaps were treated.
     missing: MissingRule
+    #: The patients that were left out.
     omitted: tuple[Omission, ...]
+    #: ``(team, patient)`` of each missing figure that counts as the worst.
     counted_as_worst: tuple[tuple[str, str], ...]
+    #: The word for a patient.
     unit: str = "patient"
 
 
 @dataclass(frozen=True, eq=False)
 class TeamComparison:
-    """Teams compared over the same patients by one metric.
+    """Teams compared over the same patients by one metric."""
 
-    Parameters
-    ----------
-    figures
-        The compared figures, and the patients that were left out.
-    mean_ranks
-        float64 (T,): mean over patients of the team's rank, 1 for the best;
-        NaN without patients.
-    friedman_chi2, friedman_p
-        Statistic, corrected for ties, and p-value of the Friedman test; NaN
-        if it is undefined.
-    kendall_w
-        Kendall's W, the effect size of the Friedman test: 0 if patients rank
-        the teams without any agreement, 1 if all rank them alike. NaN if the test is
-        undefined.
-    nemenyi_p
-        float64 (T, T) of pairwise p-values, or None if the Friedman test finds no
-        difference.
-    ranks
-        Final ranks: 1 + the number of teams that are significantly better.
-    why_undefined
-        Why there is no Friedman test, in words; empty if there is one.
-    """
-
+    #: The compared figures, and the patients that were left out.
     figures: PairedFigures
+    #: float64 (T,): mean over patients of the team's rank, 1 for the best; NaN without patients.
     mean_ranks: NDArray[np.float64]
+    #: Statistic, corrected for ties, and p-value of the Friedman test; NaN if it is undefined.
     friedman_chi2: float
     friedman_p: float
+    #: Kendall's W, the effect size of the Friedman test: 0 if patients rank the teams without any
+    #: agreement, 1 if all rank them alike. NaN if the test is undefined.
     kendall_w: float
+    #: float64 (T, T) of pairwise p-values, or None if the Friedman test finds no difference.
     nemenyi_p: NDArray[np.float64] | None
+    #: Final ranks: 1 + the number of teams that are significantly better.
     ranks: tuple[int, ...]
+    #: Why there is no Friedman test, in words; empty if there is one.
     why_undefined: str
 
     @property
@@ -166,35 +122,24 @@ class TeamComparison:
 
 @dataclass(frozen=True, eq=False)
 class CriticalDifference:
-    """The content of a critical-difference diagram (Demsar, JMLR 2006, figure 1).
+    """The content of a critical-difference diagram (Demsar, JMLR 2006, figure 1)."""
 
-    Parameters
-    ----------
-    teams
-        T names, the best mean rank first.
-    mean_ranks
-        float64 (T,), in this order.
-    n_patients
-        Patients that the ranks are means over.
-    alpha
-        Significance level.
-    difference
-        Mean ranks further apart than this differ significantly; NaN where the
-        Friedman test is undefined.
-    groups
-        Maximal runs of two or more teams among which no two differ
-        significantly, the best first. All teams are one group where the
-        Friedman test finds no difference; there is none if it is undefined.
-    why_undefined
-        Why, in words; empty if it is defined.
-    """
-
+    #: T names, the best mean rank first.
     teams: tuple[str, ...]
+    #: float64 (T,), in this order.
     mean_ranks: NDArray[np.float64]
+    #: Patients that the ranks are means over.
     n_patients: int
+    #: Significance level.
     alpha: float
+    #: Mean ranks further apart than this differ significantly; NaN where the Friedman test is
+    #: undefined.
     difference: float
+    #: Maximal runs of two or more teams among which no two differ significantly, the best first.
+    #: All teams are one group where the Friedman test finds no difference; there is none if it is
+    #: undefined.
     groups: tuple[tuple[str, ...], ...]
+    #: Why, in words; empty if it is defined.
     why_undefined: str
 
 

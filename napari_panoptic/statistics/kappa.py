@@ -15,34 +15,22 @@ Z_95 = 1.959963984540054
 
 @dataclass(frozen=True, eq=False)
 class Kappa:
-    """Two reviewers compared over the objects that both have judged.
+    """Two reviewers compared over the objects that both have judged."""
 
-    Parameters
-    ----------
-    categories
-        The verdicts that occur, in the requested order.
-    table
-        int64 (c, c): objects by verdict of the first (rows) and of the second
-        reviewer (columns).
-    observed
-        Share of objects with the same verdict; NaN without objects.
-    expected
-        Share expected by chance, from the frequencies of each reviewer's verdicts;
-        NaN without objects.
-    kappa
-        (observed - expected) / (1 - expected); NaN if that is 0 / 0: without
-        objects, or if both always gave the same verdict.
-    low, high
-        95 % interval of kappa, within -1 and 1; NaN if kappa is. It is an
-        approximation for large numbers, which shrinks to a point for perfect
-        agreement however few objects there are.
-    """
-
+    #: The verdicts that occur, in the requested order.
     categories: tuple[str, ...]
+    #: int64 (c, c): objects by verdict of the first (rows) and of the second reviewer (columns).
     table: NDArray[np.int64]
+    #: Share of objects with the same verdict; NaN without objects.
     observed: float
+    #: Share expected by chance, from the frequencies of each reviewer's verdicts; NaN without
+    #: objects.
     expected: float
+    #: (observed - expected) / (1 - expected); NaN if that is 0 / 0: without objects, or if both
+    #: always gave the same verdict.
     kappa: float
+    #: 95 % interval of kappa, within -1 and 1; NaN if kappa is. It is an approximation for large
+    #: numbers, which shrinks to a point for perfect agreement however few objects there are.
     low: float
     high: float
 

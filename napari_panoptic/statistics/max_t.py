@@ -27,18 +27,12 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class SetFamily:
-    """Sets of objects, each a union of cells that the objects are counted in.
+    """Sets of objects, each a union of cells that the objects are counted in."""
 
-    Parameters
-    ----------
-    cells
-        int32 (n, k): the k cells in which each object lies, one of each of k partitions. Those
-        of a partition are numbered one after the other.
-    members
-        (m, cells) of 0 and 1: the cells of each set, all of the same partition.
-    """
-
+    #: int32 (n, k): the k cells in which each object lies, one of each of k partitions. Those of a
+    #: partition are numbered one after the other.
     cells: NDArray[np.int32]
+    #: (m, cells) of 0 and 1: the cells of each set, all of the same partition.
     members: csr_array
 
     def __len__(self) -> int:
@@ -70,17 +64,11 @@ class SetFamily:
 
 @dataclass(frozen=True, eq=False)
 class MaxT:
-    """Sets tested together.
+    """Sets tested together."""
 
-    Parameters
-    ----------
-    z
-        float64 (m,): the statistic of each set; NaN where no set of its sizes could differ.
-    p
-        float64 (m,): family-wise p-value, one-sided; 1 where z is NaN.
-    """
-
+    #: float64 (m,): the statistic of each set; NaN where no set of its sizes could differ.
     z: FloatArray
+    #: float64 (m,): family-wise p-value, one-sided; 1 where z is NaN.
     p: FloatArray
 
 

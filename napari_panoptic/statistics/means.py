@@ -14,18 +14,12 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Spread:
-    """A figure over several units.
+    """A figure over several units."""
 
-    Parameters
-    ----------
-    n
-        Number of units in which the figure is defined.
-    mean, sd, median
-        Over these units; sd is the sample standard deviation (n - 1). NaN
-        without units, and for sd with fewer than two.
-    """
-
+    #: Number of units in which the figure is defined.
     n: int
+    #: Over these units; sd is the sample standard deviation (n - 1). NaN without units, and for sd
+    #: with fewer than two.
     mean: float
     sd: float
     median: float

@@ -22,37 +22,24 @@ _MOST_EXACT = 200
 
 @dataclass(frozen=True, eq=False)
 class PairComparison:
-    """Two teams compared by one metric over the patients that have figures of both.
+    """Two teams compared by one metric over the patients that have figures of both."""
 
-    Parameters
-    ----------
-    first, second
-        The teams.
-    figures
-        The compared figures, and the patients that were left out.
-    difference
-        Mean over patients of the first team's figure minus the second's, with
-        its bootstrap interval, paired by patient.
-    rank_biserial
-        Matched-pairs rank-biserial correlation: 1 where the first team has the
-        higher figure for every patient, -1 where the second has; NaN where
-        undefined.
-    wilcoxon_p
-        Two-sided p-value of the Wilcoxon signed-rank test; NaN where undefined.
-    holm_p
-        The same after Holm's correction over all pairs with a p-value.
-    why_undefined
-        Why there is neither correlation nor test, in words; empty where there
-        are.
-    """
-
+    #: The teams.
     first: str
     second: str
+    #: The compared figures, and the patients that were left out.
     figures: PairedFigures
+    #: Mean over patients of the first team's figure minus the second's, with its bootstrap
+    #: interval, paired by patient.
     difference: Interval
+    #: Matched-pairs rank-biserial correlation: 1 where the first team has the higher figure for
+    #: every patient, -1 where the second has; NaN where undefined.
     rank_biserial: float
+    #: Two-sided p-value of the Wilcoxon signed-rank test; NaN where undefined.
     wilcoxon_p: float
+    #: The same after Holm's correction over all pairs with a p-value.
     holm_p: float
+    #: Why there is neither correlation nor test, in words; empty where there are.
     why_undefined: str
 
     @property

@@ -35,26 +35,17 @@ _DRAWN_AT_ONCE = 2**24
 
 @dataclass(frozen=True, eq=False)
 class SignFlips:
-    """The sign-flip distribution of some differences.
+    """The sign-flip distribution of some differences."""
 
-    Parameters
-    ----------
-    n
-        Number of patients.
-    set_means
-        float64 (k,): means of the differences of sets of patients, ascending.
-    n_signs
-        Number of signs that count, the observed ones included.
-    is_exact
-        Whether these are all signs there are.
-    tolerance
-        Means that differ by no more are equal.
-    """
-
+    #: Number of patients.
     n: int
+    #: float64 (k,): means of the differences of sets of patients, ascending.
     set_means: NDArray[np.float64]
+    #: Number of signs that count, the observed ones included.
     n_signs: int
+    #: Whether these are all signs there are.
     is_exact: bool
+    #: Means that differ by no more are equal.
     tolerance: float
 
     def p_above(self, boundary: float) -> float:

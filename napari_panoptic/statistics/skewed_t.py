@@ -22,19 +22,13 @@ LEAST = 3
 
 @dataclass(frozen=True)
 class SkewedT:
-    """The mean of some figures, and what the distribution of its t statistic depends on.
+    """The mean of some figures, and what the distribution of its t statistic depends on."""
 
-    Parameters
-    ----------
-    n, mean, sd
-        Number, mean and sample standard deviation of the figures.
-    skewness
-        Their skewness; 0 if the figures are equal.
-    """
-
+    #: Number, mean and sample standard deviation of the figures.
     n: int
     mean: float
     sd: float
+    #: Their skewness; 0 if the figures are equal.
     skewness: float
 
     def p_above(self, boundary: float) -> float:

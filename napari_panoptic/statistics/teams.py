@@ -26,22 +26,15 @@ from napari_panoptic.statistics.pairwise import PairComparison, compare_pairs
 
 @dataclass(frozen=True, eq=False)
 class TeamStatistics:
-    """The statistics of teams by one metric.
+    """The statistics of teams by one metric."""
 
-    Parameters
-    ----------
-    comparison, critical
-        All teams over the patients with a figure of each.
-    means
-        Team -> mean over all patients with a figure of it, with its interval.
-        No figure counts as 0 here, whatever the rule: it is the team's own mean.
-    pairs
-        Every two teams over the patients with figures of both.
-    """
-
+    #: All teams over the patients with a figure of each.
     comparison: TeamComparison
     critical: CriticalDifference
+    #: Team -> mean over all patients with a figure of it, with its interval. No figure counts as 0
+    #: here, whatever the rule: it is the team's own mean.
     means: Mapping[str, Interval]
+    #: Every two teams over the patients with figures of both.
     pairs: tuple[PairComparison, ...]
 
 

@@ -110,39 +110,26 @@ MOST_CLASSES = 256
 
 @dataclass(frozen=True)
 class ClassScheme:
-    """The classes of a challenge, in the order in which they are flattened and reported.
+    """The classes of a challenge, in the order in which they are flattened and reported."""
 
-    Parameters
-    ----------
-    names
-        The scored classes, in order. Class index 0 means "none"; the class
-        ``names[k]`` has index ``k + 1`` wherever classes are numbers.
-    colours
-        One RGB colour (0-255) per scored class, as used in colour-coded masks
-        and for colouring by class.
-    ambiguous
-        Name of the class whose areas are excluded from scoring, if any.
-    border
-        Colours that colour-coded masks draw over object borders.
-    background
-        Colours that stand for "no object" in colour-coded masks.
-    aliases
-        Other spellings found in files, mapped to the names above. Spelling is
-        compared without regard to case.
-    default
-        The class of objects whose class has another name; None if such
-        objects are left out.
-    ignored
-        Other names of classes, whose objects are left out on purpose.
-    """
-
+    #: The scored classes, in order. Class index 0 means "none"; the class ``names[k]`` has index
+    #: ``k + 1`` wherever classes are numbers.
     names: tuple[str, ...]
+    #: One RGB colour (0-255) per scored class, as used in colour-coded masks and for colouring by
+    #: class.
     colours: tuple[Rgb, ...]
+    #: Name of the class whose areas are excluded from scoring, if any.
     ambiguous: str | None = "Ambiguous"
+    #: Colours that colour-coded masks draw over object borders.
     border: tuple[Rgb, ...] = ((139, 69, 19),)
+    #: Colours that stand for "no object" in colour-coded masks.
     background: tuple[Rgb, ...] = ((0, 0, 0),)
+    #: Other spellings found in files, mapped to the names above. Spelling is compared without
+    #: regard to case.
     aliases: Mapping[str, str] = field(default_factory=dict)
+    #: The class of objects whose class has another name; None if such objects are left out.
     default: str | None = None
+    #: Other names of classes, whose objects are left out on purpose.
     ignored: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -295,45 +282,31 @@ class Crowds(StrEnum):
 
 @dataclass(frozen=True)
 class OutlineRules:
-    """How the objects and scores of one side are read, where programs differ.
+    """How the objects and scores of one side are read, where programs differ."""
 
-    Parameters
-    ----------
-    vertices
-        None if the cohort does not say: read as pixel edges, and reported
-        where they look like pixel centres.
-    multipolygons
-        None if the cohort does not say: read as one object each, and
-        reported where their parts lie far apart.
-    axes
-        None for `Axes.AS_STATED`.
-    scale
-        Pixels of the image per pixel of the files, such as 2 for objects found
-        at half the resolution; None for 1.
-    offset_xy
-        Where pixel 0, 0 of outlines lies in the image, in px along x and y; None
-        for its corner. Axes are swapped and outlines scaled before.
-    from_bounds
-        Whether outlines count from the bounds of their slide, as QuPath does: that is
-        then their offset in each region.
-    objects
-        None for `MaskObjects.NUMBERS`.
-    score
-        The name of the measurement, property or column that is the score of
-        an object; None if the cohort does not say: well-known names are used,
-        see `napari_panoptic.io.formats.scores`.
-    crowds
-        None if the cohort does not say: excluded, and reported.
-    """
-
+    #: None if the cohort does not say: read as pixel edges, and reported where they look like pixel
+    #: centres.
     vertices: Vertices | None = None
+    #: None if the cohort does not say: read as one object each, and reported where their parts lie
+    #: far apart.
     multipolygons: Multipolygons | None = None
+    #: None for `Axes.AS_STATED`.
     axes: Axes | None = None
+    #: Pixels of the image per pixel of the files, such as 2 for objects found at half the
+    #: resolution; None for 1.
     scale: float | None = None
+    #: Where pixel 0, 0 of outlines lies in the image, in px along x and y; None for its corner.
+    #: Axes are swapped and outlines scaled before.
     offset_xy: tuple[float, float] | None = None
+    #: None for `MaskObjects.NUMBERS`.
     objects: MaskObjects | None = None
+    #: The name of the measurement, property or column that is the score of an object; None if the
+    #: cohort does not say: well-known names are used, see `napari_panoptic.io.formats.scores`.
     score: str | None = None
+    #: None if the cohort does not say: excluded, and reported.
     crowds: Crowds | None = None
+    #: Whether outlines count from the bounds of their slide, as QuPath does: that is then their
+    #: offset in each region.
     from_bounds: bool | None = None
 
     @property
@@ -365,55 +338,36 @@ UNSTATED = OutlineRules()
 
 @dataclass(frozen=True)
 class SlidePatch:
-    """Where a region lies in a slide, whose outlines apply to it.
+    """Where a region lies in a slide, whose outlines apply to it."""
 
-    Parameters
-    ----------
-    x_px, y_px
-        Left and upper edge of the region, in px of the slide at full resolution.
-    scale
-        Width of a pixel of the region, in px of the slide at full resolution.
-    """
-
+    #: Left and upper edge of the region, in px of the slide at full resolution.
     x_px: float
     y_px: float
+    #: Width of a pixel of the region, in px of the slide at full resolution.
     scale: float = 1.0
 
 
 @dataclass(frozen=True)
 class MaskFiles:
-    """The file or files that hold the objects of one region in one format.
+    """The file or files that hold the objects of one region in one format."""
 
-    Parameters
-    ----------
-    source
-        The form.
-    paths
-        The files: under the key ``""`` a single file for all classes, or under
-        each class name the files of that class (several are kept, so that the
-        reader can say which it took).
-    item
-        Which region of a file that holds many, as its format counts them; None
-        where a file holds one.
-    within
-        A folder that links may not lead out of; None if they may lead
-        anywhere.
-    rules
-        How outlines are read.
-    patch
-        Where the region lies, if outlines are those of a whole slide; None if they
-        are in px of the region.
-    probability
-        A probability map of the region, whose mean in each object is its score; None if there is
-        none.
-    """
-
+    #: The form.
     source: Source
+    #: The files: under the key ``""`` a single file for all classes, or under each class name the
+    #: files of that class (several are kept, so that the reader can say which it took).
     paths: Mapping[str, tuple[Path, ...]]
+    #: Which region of a file that holds many, as its format counts them; None where a file holds
+    #: one.
     item: str | None = None
+    #: A folder that links may not lead out of; None if they may lead anywhere.
     within: Path | None = None
+    #: How outlines are read.
     rules: OutlineRules = UNSTATED
+    #: Where the region lies, if outlines are those of a whole slide; None if they are in px of the
+    #: region.
     patch: SlidePatch | None = None
+    #: A probability map of the region, whose mean in each object is its score; None if there is
+    #: none.
     probability: Path | None = None
 
     @property
@@ -429,68 +383,43 @@ class MaskFiles:
 
 @dataclass(frozen=True)
 class Region:
-    """One image of a patient with its annotation.
+    """One image of a patient with its annotation."""
 
-    Parameters
-    ----------
-    name
-        Unique in the cohort.
-    patient
-        Which patient it belongs to.
-    image
-        The image file, or None if there is none.
-    reference
-        The annotation, or None if there is none: such a region can be
-        viewed but not evaluated.
-    image_item
-        Which image of a file that holds many; None if it holds one.
-    mpp
-        Micrometres per pixel, if the cohort states them; None for those in the
-        image file.
-    """
-
+    #: Unique in the cohort.
     name: str
+    #: Which patient it belongs to.
     patient: str
+    #: The image file, or None if there is none.
     image: Path | None
+    #: The annotation, or None if there is none: such a region can be viewed but not evaluated.
     reference: MaskFiles | None
+    #: Which image of a file that holds many; None if it holds one.
     image_item: str | None = None
+    #: Micrometres per pixel, if the cohort states them; None for those in the image file.
     mpp: float | None = None
 
 
 @dataclass(frozen=True)
 class Team:
-    """A team and its predictions.
+    """A team and its predictions."""
 
-    Parameters
-    ----------
-    name
-        Unique in the cohort.
-    is_annotation
-        True for the annotation's own colour-coded version, which can be scored
-        like a team (to see what restoration costs) but is none: it stays out
-        of the default selection and of the ranking.
-    """
-
+    #: Unique in the cohort.
     name: str
+    #: True for the annotation's own colour-coded version, which can be scored like a team (to see
+    #: what restoration costs) but is none: it stays out of the default selection and of the
+    #: ranking.
     is_annotation: bool = False
 
 
 @dataclass(frozen=True)
 class Placement:
-    """Where the pixels of a region lie in a viewer, where layers of the user's say so.
+    """Where the pixels of a region lie in a viewer, where layers of the user's say so."""
 
-    Parameters
-    ----------
-    scale_yx
-        World units per pixel.
-    translate_yx
-        World position of the middle of the first pixel.
-    units
-        Names of the world units, (y, x).
-    """
-
+    #: World units per pixel.
     scale_yx: tuple[float, float] = (1.0, 1.0)
+    #: World position of the middle of the first pixel.
     translate_yx: tuple[float, float] = (0.0, 0.0)
+    #: Names of the world units, (y, x).
     units: tuple[str, str] = ("pixel", "pixel")
 
 

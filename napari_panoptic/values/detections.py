@@ -17,20 +17,13 @@ from napari_panoptic.values.cohort import PatientCohort, Placement, Team
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """Places in an image, such as the centroids of mitoses.
+    """Places in an image, such as the centroids of mitoses."""
 
-    Parameters
-    ----------
-    xy_px
-        float64 (n, 2): x, y in px; 0, 0 is the centre of the first pixel.
-    confidence
-        float64 (n,); NaN if not given.
-    ids
-        int64 (n,): ids of the points, their lines in a file.
-    """
-
+    #: float64 (n, 2): x, y in px; 0, 0 is the centre of the first pixel.
     xy_px: NDArray[np.float64]
+    #: float64 (n,); NaN if not given.
     confidence: NDArray[np.float64]
+    #: int64 (n,): ids of the points, their lines in a file.
     ids: NDArray[np.int64]
 
     def __post_init__(self) -> None:
@@ -58,104 +51,68 @@ class Points:
 
 @dataclass(frozen=True)
 class InFile:
-    """Which points of a file that holds many images are those of a frame.
+    """Which points of a file that holds many images are those of a frame."""
 
-    Parameters
-    ----------
-    name
-        The name of the image in such files, without its ending.
-    category
-        The category that is read; None for the usual one.
-    """
-
+    #: The name of the image in such files, without its ending.
     name: str
+    #: The category that is read; None for the usual one.
     category: str | None = None
 
 
 @dataclass(frozen=True)
 class Frame:
-    """An image of a patient, with the file of its annotated points.
+    """An image of a patient, with the file of its annotated points."""
 
-    Parameters
-    ----------
-    name
-        Unique in the cohort.
-    patient
-        Which patient it belongs to.
-    image
-        The image file, or None.
-    reference
-        The annotation, or None; such a frame can be viewed, not evaluated.
-    mpp_xy
-        Micrometres per pixel along x and y from the cohort's description; None if
-        the image states them.
-    in_file
-        How it is found in files that hold the points of many images; None for its name.
-    """
-
+    #: Unique in the cohort.
     name: str
+    #: Which patient it belongs to.
     patient: str
+    #: The image file, or None.
     image: Path | None
+    #: The annotation, or None; such a frame can be viewed, not evaluated.
     reference: Path | None
+    #: Micrometres per pixel along x and y from the cohort's description; None if the image states
+    #: them.
     mpp_xy: tuple[float, float] | None = None
+    #: How it is found in files that hold the points of many images; None for its name.
     in_file: InFile | None = None
 
 
 @dataclass(frozen=True)
 class ScoredFrame:
-    """A frame whose nuclear atypia is scored 1, 2 or 3.
+    """A frame whose nuclear atypia is scored 1, 2 or 3."""
 
-    Parameters
-    ----------
-    name, patient
-        As in `Frame`; at another magnification, so with another name.
-    reference
-        The file with its true score, or None.
-    predictions
-        Team -> its file.
-    """
-
+    #: As in `Frame`; at another magnification, so with another name.
     name: str
     patient: str
+    #: The file with its true score, or None.
     reference: Path | None
+    #: Team -> its file.
     predictions: Mapping[str, Path] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class DetectionCohort(PatientCohort[Frame]):
-    """Frames, teams, and which files hold which team's points.
+    """Frames, teams, and which files hold which team's points."""
 
-    Parameters
-    ----------
-    name
-        A name for people, usually the folder's.
-    root
-        The folder it was found in.
-    frames
-        Sorted by patient and name.
-    teams
-        Sorted by name.
-    predictions
-        ``(team name, frame name)`` -> file. Missing pairs are absent.
-    atypia
-        The frames whose atypia is scored.
-    findings
-        What was missing, extra or odd in the folder.
-    prediction_places
-        Where detections are expected in a folder of this layout, for messages:
-        ``Teams/TEAM/REGION.csv``.
-    placement
-        Position of its frames in a viewer, if the user's layers define one.
-    """
-
+    #: A name for people, usually the folder's.
     name: str
+    #: The folder it was found in.
     root: Path
+    #: Sorted by patient and name.
     frames: tuple[Frame, ...]
+    #: Sorted by name.
     teams: tuple[Team, ...]
+    #: ``(team name, frame name)`` -> file. Missing pairs are absent.
     predictions: Mapping[tuple[str, str], Path]
+    #: The frames whose atypia is scored.
     atypia: tuple[ScoredFrame, ...] = ()
+    #: What was missing, extra or odd in the folder.
     findings: tuple[Finding, ...] = ()
+    #: Where detections are expected in a folder of this layout, for messages:
+    #: ``Teams/TEAM/REGION.csv``.
     prediction_places: tuple[str, ...] = ()
+    #: Position of its frames in a viewer, if the user's layers define one.
     placement: Placement | None = None
 
     region_word = "frame"

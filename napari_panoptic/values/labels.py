@@ -25,36 +25,23 @@ _LISTED_IDS_PER_PX = 4
 
 @dataclass(frozen=True)
 class Vanished:
-    """An object of a file that has no pixel in the label image.
+    """An object of a file that has no pixel in the label image."""
 
-    Parameters
-    ----------
-    id
-        The id that the object would have.
-    class_name
-        Its class.
-    reason
-        Why it has no pixel, for the user.
-    """
-
+    #: The id that the object would have.
     id: int
+    #: Its class.
     class_name: str
+    #: Why it has no pixel, for the user.
     reason: str
 
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """The confidence scores of a model, from its file.
+    """The confidence scores of a model, from its file."""
 
-    Parameters
-    ----------
-    ids
-        int64 (n,): of the objects, ascending, unique.
-    values
-        float64 (n,); NaN if the file has none.
-    """
-
+    #: int64 (n,): of the objects, ascending, unique.
     ids: NDArray[np.int64]
+    #: float64 (n,); NaN if the file has none.
     values: NDArray[np.float64]
 
     def of(self, ids: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -98,57 +85,36 @@ class LazyMasks(Mapping[str, NDArray[np.int32]]):
 
 @dataclass(frozen=True, eq=False)
 class LabelImage:
-    """The objects of one side of one region.
+    """The objects of one side of one region."""
 
-    Parameters
-    ----------
-    index
-        int32 image (y, x): 0 is background, ``k`` is the object of row
-        ``k - 1`` of the arrays below. Every row has at least one pixel.
-    ids
-        int64 (n,): the objects' ids for people and files, ascending, unique,
-        positive.
-    class_index
-        int16 (n,): 1-based index into ``class_names``.
-    original_ids
-        int64 (n,): the id in the file that the object came from; may repeat
-        between classes.
-    class_names
-        The scored classes, in order.
-    class_masks
-        Class name -> int32 image (y, x) of that class alone, before classes
-        were flattened over each other, with ids as in the file. Empty if
-        there were no such masks.
-    vanished
-        Objects of the file that have no pixel here.
-    overlapping_px
-        Number of pixels that more than one object of the file claimed.
-    planes
-        If objects keep the pixels that they share: int32 images (y, x) numbered as
-        ``index``, each object whole in exactly one of them. ``index``
-        then shows the uppermost object of each pixel, so that completely covered objects
-        have no pixel in it. Empty if every pixel has one object.
-    whole
-        Returns the same objects with ``planes``. None if there are planes, if no objects share
-        pixels, or if this is unknown.
-    flat
-        The same objects without planes; None if there are none here, or if this is unknown.
-    known_scores
-        The scores in the file, perhaps of more objects than are here; None if
-        it has none.
-    """
-
+    #: int32 image (y, x): 0 is background, ``k`` is the object of row ``k - 1`` of the arrays
+    #: below. Every row has at least one pixel.
     index: NDArray[np.int32]
+    #: int64 (n,): the objects' ids for people and files, ascending, unique, positive.
     ids: NDArray[np.int64]
+    #: int16 (n,): 1-based index into ``class_names``.
     class_index: NDArray[np.int16]
+    #: int64 (n,): the id in the file that the object came from; may repeat between classes.
     original_ids: NDArray[np.int64]
+    #: The scored classes, in order.
     class_names: tuple[str, ...]
+    #: Class name -> int32 image (y, x) of that class alone, before classes were flattened over each
+    #: other, with ids as in the file. Empty if there were no such masks.
     class_masks: Mapping[str, NDArray[np.int32]] = field(default_factory=dict)
+    #: Objects of the file that have no pixel here.
     vanished: tuple[Vanished, ...] = ()
+    #: Number of pixels that more than one object of the file claimed.
     overlapping_px: int = 0
+    #: If objects keep the pixels that they share: int32 images (y, x) numbered as ``index``, each
+    #: object whole in exactly one of them. ``index`` then shows the uppermost object of each pixel,
+    #: so that completely covered objects have no pixel in it. Empty if every pixel has one object.
     planes: tuple[NDArray[np.int32], ...] = ()
+    #: Returns the same objects with ``planes``. None if there are planes, if no objects share
+    #: pixels, or if this is unknown.
     whole: Callable[[], LabelImage] | None = None
+    #: The same objects without planes; None if there are none here, or if this is unknown.
     flat: LabelImage | None = None
+    #: The scores in the file, perhaps of more objects than are here; None if it has none.
     known_scores: Scores | None = None
 
     @property
@@ -462,25 +428,18 @@ class LabelImage:
 class LabelPair:
     """Reference and prediction of one region, with the ambiguous area.
 
-    Parameters
-    ----------
-    reference, prediction
-        The two sides, of one shape and one class list.
-    ambiguous
-        bool image (y, x), True where the annotation excludes the area; None
-        if nothing is excluded.
-    mpp
-        Micrometres per pixel, or None if unknown.
-
     Raises
     ------
     LabelError
         If shapes or class lists differ, or the micrometres per pixel are not a positive number.
     """
 
+    #: The two sides, of one shape and one class list.
     reference: LabelImage
     prediction: LabelImage
+    #: bool image (y, x), True where the annotation excludes the area; None if nothing is excluded.
     ambiguous: NDArray[np.bool_] | None = None
+    #: Micrometres per pixel, or None if unknown.
     mpp: float | None = None
 
     def __post_init__(self) -> None:

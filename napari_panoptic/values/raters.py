@@ -34,23 +34,17 @@ class BothEmpty(StrEnum):
 class RatersSettings:
     """How a probability map is compared with several raters.
 
-    Parameters
-    ----------
-    levels
-        Ascending, each above 0 and at most 1.
-    at_level
-        Whether a probability that equals a level reaches it.
-    both_empty
-        The Dice if both sides are empty.
-
     Raises
     ------
     SettingsError
         For invalid values.
     """
 
+    #: Ascending, each above 0 and at most 1.
     levels: tuple[float, ...] = QUBIQ_LEVELS
+    #: Whether a probability that equals a level reaches it.
     at_level: AtLevel = AtLevel.AT_LEAST
+    #: The Dice if both sides are empty.
     both_empty: BothEmpty = BothEmpty.ONE
 
     def __post_init__(self) -> None:
@@ -73,39 +67,25 @@ class RatersSettings:
 
 @dataclass(frozen=True)
 class RaterFile:
-    """A file with a rater's mask, or a team's prediction.
+    """A file with a rater's mask, or a team's prediction."""
 
-    Parameters
-    ----------
-    path
-        The file.
-    objects
-        How it is read if it contains objects (label image, polygons), whose classes
-        are the structures; None if it contains the mask or probability map of one
-        structure.
-    """
-
+    #: The file.
     path: Path
+    #: How it is read if it contains objects (label image, polygons), whose classes are the
+    #: structures; None if it contains the mask or probability map of one structure.
     objects: MaskFiles | None = None
 
 
 @dataclass(frozen=True)
 class RatedCase:
-    """One image annotated by several people.
+    """One image annotated by several people."""
 
-    Parameters
-    ----------
-    name
-        Unique in the cohort.
-    images
-        Modality -> its file; the modality is empty if there is one image.
-    masks
-        Structure -> rater -> the file with the rater's mask of it. A file of
-        objects is listed under each class that it may contain.
-    """
-
+    #: Unique in the cohort.
     name: str
+    #: Modality -> its file; the modality is empty if there is one image.
     images: Mapping[str, Path]
+    #: Structure -> rater -> the file with the rater's mask of it. A file of objects is listed under
+    #: each class that it may contain.
     masks: Mapping[str, Mapping[str, RaterFile]]
 
     @property
@@ -116,38 +96,26 @@ class RatedCase:
 
 @dataclass(frozen=True)
 class RatedCohort(FoundByName[RatedCase]):
-    """Cases with several raters, and the teams' predictions.
+    """Cases with several raters, and the teams' predictions."""
 
-    Parameters
-    ----------
-    name
-        A name for people, usually the folder's.
-    root
-        The folder it was found in.
-    structures, raters, teams
-        Names, in order.
-    cases
-        Sorted by name.
-    predictions
-        ``(team, case, structure)`` -> the file with the probability map, or
-        with objects, whose union is a map of 0 and 1. Missing pairs are absent.
-    scheme
-        The classes of files of objects; None if there are only masks.
-    settings
-        How predictions are compared.
-    findings
-        What was missing, extra or odd in the folder.
-    """
-
+    #: A name for people, usually the folder's.
     name: str
+    #: The folder it was found in.
     root: Path
+    #: Names, in order.
     structures: tuple[str, ...]
     raters: tuple[str, ...]
     teams: tuple[str, ...]
+    #: Sorted by name.
     cases: tuple[RatedCase, ...]
+    #: ``(team, case, structure)`` -> the file with the probability map, or with objects, whose
+    #: union is a map of 0 and 1. Missing pairs are absent.
     predictions: Mapping[tuple[str, str, str], RaterFile]
+    #: The classes of files of objects; None if there are only masks.
     scheme: ClassScheme | None = None
+    #: How predictions are compared.
     settings: RatersSettings = field(default_factory=RatersSettings)
+    #: What was missing, extra or odd in the folder.
     findings: tuple[Finding, ...] = ()
 
     region_word = "case"

@@ -37,42 +37,29 @@ class UnknownIds:
 
 @dataclass(frozen=True, eq=False)
 class TiledLabels:
-    """The objects of one side of a slide.
+    """The objects of one side of a slide."""
 
-    Parameters
-    ----------
-    shape
-        Height and width in px.
-    ids
-        int64 (n,): the objects' ids for people and files, ascending, unique,
-        positive. Unlike in a `LabelImage`, a row may have no pixel.
-    class_index
-        int16 (n,): 1-based index into ``class_names``.
-    original_ids
-        int64 (n,): the id in the file that the object came from.
-    class_names
-        The scored classes, in order.
-    read
-        Returns a window as a new int32 image (y, x): 0 is background, ``k`` the
-        object of row ``k - 1``. Thread-safe, and releases the GIL if possible.
-    tile_px
-        Edge of the tiles in which the pixels are stored, or 0 if any window
-        costs the same. Windows are best aligned with such tiles.
-    unknown_ids
-        Collects ids that belong to no row; their pixels are returned as
-        background. None if there cannot be any.
-    known_scores
-        As in `LabelImage`.
-    """
-
+    #: Height and width in px.
     shape: tuple[int, int]
+    #: int64 (n,): the objects' ids for people and files, ascending, unique, positive. Unlike in a
+    #: `LabelImage`, a row may have no pixel.
     ids: NDArray[np.int64]
+    #: int16 (n,): 1-based index into ``class_names``.
     class_index: NDArray[np.int16]
+    #: int64 (n,): the id in the file that the object came from.
     original_ids: NDArray[np.int64]
+    #: The scored classes, in order.
     class_names: tuple[str, ...]
+    #: Returns a window as a new int32 image (y, x): 0 is background, ``k`` the object of row ``k -
+    #: 1``. Thread-safe, and releases the GIL if possible.
     read: Callable[[Box], NDArray[np.int32]]
+    #: Edge of the tiles in which the pixels are stored, or 0 if any window costs the same. Windows
+    #: are best aligned with such tiles.
     tile_px: int = 0
+    #: Collects ids that belong to no row; their pixels are returned as background. None if there
+    #: cannot be any.
     unknown_ids: UnknownIds | None = None
+    #: As in `LabelImage`.
     known_scores: Scores | None = None
 
     @property
@@ -107,18 +94,12 @@ class TiledLabels:
 
 @dataclass(frozen=True, eq=False)
 class TiledArea:
-    """An excluded area of a slide.
+    """An excluded area of a slide."""
 
-    Parameters
-    ----------
-    shape
-        Height and width in px.
-    read
-        Returns a window as a bool image (y, x), or None if nothing of the area
-        lies in it. Thread-safe.
-    """
-
+    #: Height and width in px.
     shape: tuple[int, int]
+    #: Returns a window as a bool image (y, x), or None if nothing of the area lies in it.
+    #: Thread-safe.
     read: Callable[[Box], NDArray[np.bool_] | None]
 
 
@@ -126,24 +107,18 @@ class TiledArea:
 class TiledPair:
     """Reference and prediction of one slide, with the ambiguous area.
 
-    Parameters
-    ----------
-    reference, prediction
-        The two sides, of one shape and one class list.
-    ambiguous
-        The excluded area; None if nothing is excluded.
-    mpp
-        Micrometres per pixel, or None if unknown.
-
     Raises
     ------
     LabelError
         If shapes or class lists differ.
     """
 
+    #: The two sides, of one shape and one class list.
     reference: TiledLabels
     prediction: TiledLabels
+    #: The excluded area; None if nothing is excluded.
     ambiguous: TiledArea | None = None
+    #: Micrometres per pixel, or None if unknown.
     mpp: float | None = None
 
     def __post_init__(self) -> None:

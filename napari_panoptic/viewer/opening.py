@@ -81,22 +81,15 @@ class AnyDesk(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class DeskKind:
-    """A kind of desk.
+    """A kind of desk."""
 
-    Parameters
-    ----------
-    read
-        Finds out what a folder holds, in any thread; receives as ``allow_outside``
-        whether links out of it are followed.
-    show
-        Shows that on the desk of a viewer, which is opened if necessary; from the
-        region of a name, or the first where None.
-    present
-        Gives the desk of this kind that is open in a viewer, or None.
-    """
-
+    #: Finds out what a folder holds, in any thread; receives as ``allow_outside`` whether links out
+    #: of it are followed.
     read: Callable[..., Any]
+    #: Shows that on the desk of a viewer, which is opened if necessary; from the region of a name,
+    #: or the first where None.
     show: Callable[[Any, Any, str | None], AnyDesk]
+    #: Gives the desk of this kind that is open in a viewer, or None.
     present: Callable[[Any], AnyDesk | None]
 
 

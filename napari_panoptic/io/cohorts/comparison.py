@@ -34,51 +34,34 @@ _UNSAFE = re.compile(r'[\\/:*?"<>|{}\x00-\x1f]+')
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """The objects of one side.
+    """The objects of one side."""
 
-    Parameters
-    ----------
-    array
-        Whole numbers (y, x), 0 for background: NumPy, or any lazy array (Dask,
-        Zarr) with a shape and slices, which is written block by block.
-    classes
-        The classes of its objects.
-    scores
-        The scores of those objects that have one.
-    """
-
+    #: Whole numbers (y, x), 0 for background: NumPy, or any lazy array (Dask, Zarr) with a shape
+    #: and slices, which is written block by block.
     array: Any
+    #: The classes of its objects.
     classes: Classes = ONLY_CLASS
+    #: The scores of those objects that have one.
     scores: Mapping[int, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
 class LabelsComparison:
-    """An annotation and predictions of one image, as arrays.
+    """An annotation and predictions of one image, as arrays."""
 
-    Parameters
-    ----------
-    reference
-        The annotation.
-    predictions
-        Team -> its objects.
-    image
-        uint8 (y, x, 3) or any grey or RGB array, or None; a lazy one is written
-        block by block.
-    ambiguous
-        Boolean array (y, x), True where nothing is scored, or None.
-    mpp
-        Micrometres per pixel, or None.
-    image_limits
-        Values that are shown black and white; None for the range of the image.
-    """
-
+    #: The annotation.
     reference: Labels
+    #: Team -> its objects.
     predictions: Mapping[str, Labels]
+    #: uint8 (y, x, 3) or any grey or RGB array, or None; a lazy one is written block by block.
     image: Any = None
+    #: Boolean array (y, x), True where nothing is scored, or None.
     ambiguous: Any = None
+    #: Micrometres per pixel, or None.
     mpp: float | None = None
+    #: Values that are shown black and white; None for the range of the image.
     image_limits: tuple[float, float] | None = None
+
     name: str = "comparison"
     region: str = field(default=PAIR)
 
@@ -318,26 +301,17 @@ def _rows_of_blocks(array: Any) -> int:
 
 @dataclass(frozen=True, eq=False)
 class PointsComparison:
-    """Annotated points and detections of one image, as arrays.
+    """Annotated points and detections of one image, as arrays."""
 
-    Parameters
-    ----------
-    reference
-        float (n, 2): x and y of the annotated points, in px.
-    predictions
-        Team -> float (n, 2) or (n, 3): x, y and perhaps confidence.
-    mpp_xy
-        Micrometres per pixel.
-    image, image_limits, name, region
-        As in `LabelsComparison`; without an image a black one is written.
-    shape
-        Height and width in px, where there is no image.
-    """
-
+    #: float (n, 2): x and y of the annotated points, in px.
     reference: np.ndarray[Any, np.dtype[np.float64]]
+    #: Team -> float (n, 2) or (n, 3): x, y and perhaps confidence.
     predictions: Mapping[str, np.ndarray[Any, np.dtype[np.float64]]]
+    #: Micrometres per pixel.
     mpp_xy: tuple[float, float]
+    #: Height and width in px, where there is no image.
     shape: tuple[int, int]
+    #: As in `LabelsComparison`; without an image a black one is written.
     image: Any = None
     image_limits: tuple[float, float] | None = None
     name: str = "comparison"

@@ -66,37 +66,26 @@ MppXy = tuple[float, float]
 
 @dataclass(frozen=True)
 class DetectionLayout:
-    """Where the files of a cohort of detections lie.
+    """Where the files of a cohort of detections lie."""
 
-    Parameters
-    ----------
-    image, reference, predictions
-        Of frames; the preferred patterns first.
-    ignore
-        Files that fit these are not used, whatever else they fit.
-    atypia_reference, atypia_predictions
-        Scores of nuclear atypia.
-    patient
-        How to read the patient from the frame's name if no folder names it;
-        None for: up to the last ``_``.
-    mpp
-        Name patterns of frames, such as ``A*``, and micrometres per pixel along
-        x and y; the first that fits counts.
-    name
-        Name of the cohort, or None for the folder's.
-    category
-        Which category of boxes in JSON files is read; None for the usual one.
-    """
-
+    #: Of frames; the preferred patterns first.
     image: Patterns = ()
     reference: Patterns = ()
     predictions: Patterns = ()
+    #: Files that fit these are not used, whatever else they fit.
     ignore: Patterns = ()
+    #: Scores of nuclear atypia.
     atypia_reference: Patterns = ()
     atypia_predictions: Patterns = ()
+    #: How to read the patient from the frame's name if no folder names it; None for: up to the last
+    #: ``_``.
     patient: PatientExpression | None = None
+    #: Name patterns of frames, such as ``A*``, and micrometres per pixel along x and y; the first
+    #: that fits counts.
     mpp: tuple[tuple[str, MppXy], ...] = ()
+    #: Name of the cohort, or None for the folder's.
     name: str | None = None
+    #: Which category of boxes in JSON files is read; None for the usual one.
     category: str | None = None
 
     def patient_of(self, frame: str) -> str:

@@ -132,31 +132,22 @@ Key = tuple[str, str | None]
 
 @dataclass
 class FoundFiles:
-    """The files of one region, of one team or of the annotation.
+    """The files of one region, of one team or of the annotation."""
 
-    Parameters
-    ----------
-    region, patient
-        Of the files; the patient is None if no folder names one.
-    paths
-        By class; under ``""`` files of all classes.
-    item
-        The region's key in a file that holds many.
-    is_of_slide
-        Whether the files have outlines of a whole slide.
-    spare
-        Files of patterns that come later, which are not used.
-    probability
-        A probability map, or None.
-    """
-
+    #: Of the files; the patient is None if no folder names one.
     region: str
     patient: str | None
+    #: By class; under ``""`` files of all classes.
     paths: dict[str, list[Path]] = field(default_factory=lambda: defaultdict(list))
+    #: The region's key in a file that holds many.
     item: str | None = None
+    #: Whether the files have outlines of a whole slide.
     is_of_slide: bool = False
+    #: Files of patterns that come later, which are not used.
     spare: list[Path] = field(default_factory=list)
+    #: A probability map, or None.
     probability: Path | None = None
+
     _rank: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -308,20 +299,13 @@ class Search:
 
 @dataclass(frozen=True)
 class FoundRegion:
-    """A region of a cohort.
+    """A region of a cohort."""
 
-    Parameters
-    ----------
-    name
-        Unique in the cohort: if folders repeat a name, the patient precedes it.
-    patient
-        Its patient.
-    key
-        By which its files are found on shelves.
-    """
-
+    #: Unique in the cohort: if folders repeat a name, the patient precedes it.
     name: str
+    #: Its patient.
     patient: str
+    #: By which its files are found on shelves.
     key: Key
 
 

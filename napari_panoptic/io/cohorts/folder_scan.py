@@ -49,28 +49,19 @@ _Leaves = dict[_Leaf, dict[str, Path]]
 
 @dataclass(frozen=True)
 class Group:
-    """Files of one kind whose places follow one pattern.
+    """Files of one kind whose places follow one pattern."""
 
-    Parameters
-    ----------
-    kind
-        `IMAGE`, or the format of the objects.
-    folder
-        Names of folders below the cohort's; one may be ``{team}``, one ``{patient}``, and those
-        whose names do not matter are ``*``.
-    ending
-        How their names end.
-    files
-        Path of each file by the names of those of its folders that vary, the innermost
-        first, and its own.
-    affixes
-        What stands before and behind the region in the files' names.
-    """
-
+    #: `IMAGE`, or the format of the objects.
     kind: str
+    #: Names of folders below the cohort's; one may be ``{team}``, one ``{patient}``, and those
+    #: whose names do not matter are ``*``.
     folder: tuple[str, ...]
+    #: How their names end.
     ending: str
+    #: Path of each file by the names of those of its folders that vary, the innermost first, and
+    #: its own.
     files: dict[tuple[str, str], Path]
+    #: What stands before and behind the region in the files' names.
     affixes: tuple[str, str] = ("", "")
 
     @property
@@ -102,33 +93,22 @@ class Group:
 
 @dataclass(frozen=True)
 class Scan:
-    """The result of scanning a folder.
+    """The result of scanning a folder."""
 
-    Parameters
-    ----------
-    root
-        The folder.
-    images, reference
-        Where images and annotations were found; None if they were not.
-    predictions
-        Where predictions were found.
-    scheme
-        The classes.
-    unknown
-        Files of no known kind.
-    missing
-        Sentences on what could not be found.
-    pictures
-        Pictures of results, such as overlays, which are not used.
-    """
-
+    #: The folder.
     root: Path
+    #: Where images and annotations were found; None if they were not.
     images: Group | None
     reference: Group | None
+    #: Where predictions were found.
     predictions: tuple[Group, ...]
+    #: The classes.
     scheme: ClassScheme
+    #: Files of no known kind.
     unknown: tuple[Path, ...]
+    #: Sentences on what could not be found.
     missing: tuple[str, ...]
+    #: Pictures of results, such as overlays, which are not used.
     pictures: tuple[Path, ...] = ()
 
     @property

@@ -33,24 +33,16 @@ Patterns = tuple[Pattern, ...]
 
 @dataclass(frozen=True)
 class MaskPatterns:
-    """Where masks of one kind lie.
+    """Where masks of one kind lie."""
 
-    Parameters
-    ----------
-    forms
-        Per form the patterns, the preferred first.
-    sidecars
-        Where the tables of classes of label images lie, if not beside them.
-    rules
-        How outlines are read: by team (casefolded), and under ``""`` those of
-        all other teams, or of the annotation.
-    probabilities
-        Where probability maps lie.
-    """
-
+    #: Per form the patterns, the preferred first.
     forms: Mapping[Source, Patterns] = field(default_factory=dict)
+    #: Where the tables of classes of label images lie, if not beside them.
     sidecars: Patterns = ()
+    #: How outlines are read: by team (casefolded), and under ``""`` those of all other teams, or of
+    #: the annotation.
     rules: Mapping[str, OutlineRules] = field(default_factory=dict)
+    #: Where probability maps lie.
     probabilities: Patterns = ()
 
     @property
@@ -62,36 +54,25 @@ class MaskPatterns:
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the files of a cohort lie.
+    """Where the files of a cohort lie."""
 
-    Parameters
-    ----------
-    scheme
-        The classes.
-    image
-        Where images lie, the preferred first.
-    reference, predictions, annotation
-        Where the annotation lies, the teams' predictions, and the annotation's
-        own version in another form, which is scored like a team.
-    patient
-        How to read the patient from the region's name if no folder names
-        it; None for: up to the last ``_``.
-    name
-        Name of the cohort, or None for the folder's.
-    mpp
-        Micrometres per pixel of all images; None for those that they state.
-    patches, patch_tables
-        Where regions lie in slides, and the tables that say so.
-    """
-
+    #: The classes.
     scheme: ClassScheme
+    #: Where images lie, the preferred first.
     image: Patterns = ()
+    #: Where the annotation lies, the teams' predictions, and the annotation's own version in
+    #: another form, which is scored like a team.
     reference: MaskPatterns = MaskPatterns()
     predictions: MaskPatterns = MaskPatterns()
     annotation: MaskPatterns = MaskPatterns()
+    #: How to read the patient from the region's name if no folder names it; None for: up to the
+    #: last ``_``.
     patient: PatientExpression | None = None
+    #: Name of the cohort, or None for the folder's.
     name: str | None = None
+    #: Micrometres per pixel of all images; None for those that they state.
     mpp: float | None = None
+    #: Where regions lie in slides, and the tables that say so.
     patches: tuple[PlacedRegion, ...] = ()
     patch_tables: Patterns = ()
 

@@ -19,20 +19,13 @@ _COLUMNS = ("region", "x", "y", "scale", "slide")
 
 @dataclass(frozen=True)
 class PlacedRegion:
-    """A region and its place in a slide.
+    """A region and its place in a slide."""
 
-    Parameters
-    ----------
-    region
-        Its name.
-    slide
-        What ``{slide}`` stands for in the paths of files with outlines of the slide.
-    patch
-        Its place.
-    """
-
+    #: Its name.
     region: str
+    #: What ``{slide}`` stands for in the paths of files with outlines of the slide.
     slide: str
+    #: Its place.
     patch: SlidePatch
 
 

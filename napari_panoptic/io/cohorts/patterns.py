@@ -32,17 +32,11 @@ def natural_key(text: str) -> list[tuple[int, int, str]]:
 
 @dataclass(frozen=True)
 class Match:
-    """A file or folder that fits a pattern.
+    """A file or folder that fits a pattern."""
 
-    Parameters
-    ----------
-    path
-        Where it is.
-    fields
-        What the placeholders stand for, with letters as `composed` returns them.
-    """
-
+    #: Where it is.
     path: Path
+    #: What the placeholders stand for, with letters as `composed` returns them.
     fields: Mapping[str, str]
 
 
@@ -56,11 +50,6 @@ class Pattern:
     never reaches over a ``/``; the same placeholder stands for the same text
     everywhere in a path.
 
-    Parameters
-    ----------
-    text
-        Such as ``Teams/{team}/{region}_mask.png``.
-
     Raises
     ------
     CohortError
@@ -68,7 +57,9 @@ class Pattern:
         leave the folder.
     """
 
+    #: Such as ``Teams/{team}/{region}_mask.png``.
     text: str
+
     known: ClassVar[tuple[str, ...]] = FIELDS
 
     @property
@@ -157,25 +148,18 @@ class Entry:
 
 @dataclass
 class Listing:
-    """The contents of a cohort's folders, each read once.
+    """The contents of a cohort's folders, each read once."""
 
-    Parameters
-    ----------
-    root
-        The cohort's folder.
-    allow_outside
-        Whether links that lead out of the folder are followed: a cohort from
-        another person could name any file of this machine.
-    findings
-        What could not be read, or was left out.
-    outside
-        The links that were not followed.
-    """
-
+    #: The cohort's folder.
     root: Path
+    #: Whether links that lead out of the folder are followed: a cohort from another person could
+    #: name any file of this machine.
     allow_outside: bool = False
+    #: What could not be read, or was left out.
     findings: list[Finding] = field(default_factory=list)
+    #: The links that were not followed.
     outside: list[Path] = field(default_factory=list)
+
     _known: dict[Path, tuple[Entry, ...]] = field(default_factory=dict)
 
     @property

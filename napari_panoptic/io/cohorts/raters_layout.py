@@ -46,28 +46,19 @@ RatersPatterns = tuple[RatersPattern, ...]
 
 @dataclass(frozen=True)
 class RatersLayout:
-    """Where the files of a cohort lie, as its ``cohort.toml`` says.
+    """Where the files of a cohort lie, as its ``cohort.toml`` says."""
 
-    Parameters
-    ----------
-    image
-        Where images lie, the preferred first.
-    raters, predictions
-        Where masks and probability maps lie: under None files of one structure
-        each, under a form files of objects of all classes.
-    scheme
-        The classes of files of objects.
-    settings
-        How predictions are compared.
-    name
-        Name of the cohort, or None for the folder's.
-    """
-
+    #: Where images lie, the preferred first.
     image: RatersPatterns = ()
+    #: Where masks and probability maps lie: under None files of one structure each, under a form
+    #: files of objects of all classes.
     raters: Mapping[Source | None, RatersPatterns] = field(default_factory=dict)
     predictions: Mapping[Source | None, RatersPatterns] = field(default_factory=dict)
+    #: The classes of files of objects.
     scheme: ClassScheme | None = None
+    #: How predictions are compared.
     settings: RatersSettings = field(default_factory=RatersSettings)
+    #: Name of the cohort, or None for the folder's.
     name: str | None = None
 
     @property
@@ -149,40 +140,26 @@ _DESCRIPTION = schema.table(
 
 @dataclass(frozen=True)
 class QubiqFile:
-    """A file in the folders of QUBIQ.
+    """A file in the folders of QUBIQ."""
 
-    Parameters
-    ----------
-    path
-        Where.
-    folders
-        Names of the folders between the cohort's and the case's, without those
-        that name neither data set nor team.
-    case
-        Name of its folder.
-    """
-
+    #: Where.
     path: Path
+    #: Names of the folders between the cohort's and the case's, without those that name neither
+    #: data set nor team.
     folders: tuple[str, ...]
+    #: Name of its folder.
     case: str
 
 
 @dataclass(frozen=True)
 class QubiqFiles:
-    """The files of a cohort in the folders of QUBIQ, sorted by the form of their names.
+    """The files of a cohort in the folders of QUBIQ, sorted by the form of their names."""
 
-    Parameters
-    ----------
-    masks
-        With structure and rater.
-    images
-        With the modality, which is empty for a plain ``image.nii.gz``.
-    maps
-        With the structure; what else lies there is among them.
-    """
-
+    #: With structure and rater.
     masks: tuple[tuple[QubiqFile, str, str], ...]
+    #: With the modality, which is empty for a plain ``image.nii.gz``.
     images: tuple[tuple[QubiqFile, str], ...]
+    #: With the structure; what else lies there is among them.
     maps: tuple[tuple[QubiqFile, str], ...]
 
 

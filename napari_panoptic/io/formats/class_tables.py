@@ -26,26 +26,17 @@ WHAT_TABLE = "a table of classes (id,class)"
 
 @dataclass(frozen=True, eq=False)
 class ClassTable:
-    """The class of each id.
+    """The class of each id."""
 
-    Parameters
-    ----------
-    ids
-        int64 (n,): positive, ascending, unique.
-    code
-        int64 (n,): position in ``names``.
-    names
-        The names of classes as spelt in the table; numbers of classes are replaced by names.
-    findings
-        Reports the ids that occur twice.
-    score
-        float64 (n,): the score of each id, NaN if there is none.
-    """
-
+    #: int64 (n,): positive, ascending, unique.
     ids: NDArray[np.int64]
+    #: int64 (n,): position in ``names``.
     code: NDArray[np.int64]
+    #: The names of classes as spelt in the table; numbers of classes are replaced by names.
     names: tuple[str, ...]
+    #: Reports the ids that occur twice.
     findings: tuple[Finding, ...]
+    #: float64 (n,): the score of each id, NaN if there is none.
     score: NDArray[np.float64]
 
     @classmethod

@@ -17,23 +17,15 @@ from napari_panoptic.io.files.json_files import parsed_json, parsing
 
 @dataclass(frozen=True)
 class CocoContent:
-    """The parsed JSON.
+    """The parsed JSON."""
 
-    Parameters
-    ----------
-    images
-        Id of each image -> its file name; in results, which have no names, the id.
-    objects
-        Id of an image -> its annotations, as in the file.
-    categories
-        Id of a category -> its name.
-    sizes
-        Id of an image -> its height and width in px, where the file states both.
-    """
-
+    #: Id of each image -> its file name; in results, which have no names, the id.
     images: Mapping[str, str]
+    #: Id of an image -> its annotations, as in the file.
     objects: Mapping[str, Sequence[Mapping[str, Any]]]
+    #: Id of a category -> its name.
     categories: Mapping[int, str]
+    #: Id of an image -> its height and width in px, where the file states both.
     sizes: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     def stems(self, path: Path, what: str) -> dict[str, str]:

@@ -26,79 +26,50 @@ from napari_panoptic.values.windowed_labels import TiledArea, TiledLabels
 
 @dataclass(frozen=True, eq=False)
 class LoadedMasks:
-    """The objects of one side of one region, as read from disk.
+    """The objects of one side of one region, as read from disk."""
 
-    Parameters
-    ----------
-    labels
-        The scored objects.
-    ambiguous
-        bool (y, x), True where the file marks an excluded area; None if it
-        marks none.
-    findings
-        Problems found while reading.
-    mpp
-        Micrometres per pixel, if the file states it.
-    restored
-        Restores the objects again with another restoration and radius, from
-        the pixels that were read; None if the format needs no restoration.
-    magnification
-        Magnification of the image in whose px the objects are, if the file
-        states it.
-    """
-
+    #: The scored objects.
     labels: LabelImage
+    #: bool (y, x), True where the file marks an excluded area; None if it marks none.
     ambiguous: NDArray[np.bool_] | None
+    #: Problems found while reading.
     findings: tuple[Finding, ...] = ()
+    #: Micrometres per pixel, if the file states it.
     mpp: float | None = None
+    #: Restores the objects again with another restoration and radius, from the pixels that were
+    #: read; None if the format needs no restoration.
     restored: Callable[[Restoration, int], LoadedMasks] | None = None
+    #: Magnification of the image in whose px the objects are, if the file states it.
     magnification: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class TiledMasks:
-    """The objects of one side of a slide that is too large to hold, as opened from disk.
+    """The objects of one side of a slide that is too large to hold, as opened from disk."""
 
-    Parameters
-    ----------
-    labels
-        The scored objects; windows of their pixels are read from the files on
-        request.
-    ambiguous
-        Where the file marks an excluded area; None where it marks none.
-    findings
-        Problems found while reading.
-    findings_after
-        Returns the findings that need every window to have been read, given
-        bool (n,): which objects have a pixel. None if there are none.
-    magnification
-        Magnification of the image in whose px the objects are, if the file states it.
-    """
-
+    #: The scored objects; windows of their pixels are read from the files on request.
     labels: TiledLabels
+    #: Where the file marks an excluded area; None where it marks none.
     ambiguous: TiledArea | None
+    #: Problems found while reading.
     findings: tuple[Finding, ...] = ()
+    #: Returns the findings that need every window to have been read, given bool (n,): which objects
+    #: have a pixel. None if there are none.
     findings_after: Callable[[NDArray[np.bool_]], tuple[Finding, ...]] | None = None
+    #: Magnification of the image in whose px the objects are, if the file states it.
     magnification: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class LoadRequest:
-    """Options of loading masks.
+    """Options of loading masks."""
 
-    Parameters
-    ----------
-    shape
-        Height and width of the region in px, or None if unknown.
-    restoration, radius
-        How objects are recovered from colour-coded masks.
-    region, team
-        Names, for findings and errors.
-    """
-
+    #: Height and width of the region in px, or None if unknown.
     shape: tuple[int, int] | None = None
+    #: How objects are recovered from colour-coded masks.
     restoration: Restoration = Restoration.BORDER_REMOVED
     radius: int = 1
+    #: Names, for findings and errors.
     region: str | None = None
     team: str | None = None
 
@@ -109,37 +80,24 @@ NOTHING_STATED = LoadRequest()
 
 @dataclass(frozen=True, eq=False)
 class Objects:
-    """The objects of one side of a region, ready to be written.
+    """The objects of one side of a region, ready to be written."""
 
-    Parameters
-    ----------
-    labels
-        The objects.
-    side
-        Which side they are on.
-    region, team
-        Region and team; the team is empty for the annotation.
-    ambiguous
-        bool image (y, x) of the excluded area to write, or None.
-    scheme
-        The classes.
-    mpp
-        Micrometres per pixel, or None.
-    patient
-        The patient, if it is written.
-    original
-        The files from which edited objects were read: a format may copy their
-        other content.
-    """
-
+    #: The objects.
     labels: LabelImage
+    #: Which side they are on.
     side: Side
+    #: Region and team; the team is empty for the annotation.
     region: str
     team: str
+    #: bool image (y, x) of the excluded area to write, or None.
     ambiguous: NDArray[np.bool_] | None
+    #: The classes.
     scheme: ClassScheme
+    #: Micrometres per pixel, or None.
     mpp: float | None
+    #: The patient, if it is written.
     patient: str = ""
+    #: The files from which edited objects were read: a format may copy their other content.
     original: MaskFiles | None = None
 
     @property
@@ -210,26 +168,17 @@ Write = Callable[[Path, Objects], tuple[Path, ...]]
 
 @dataclass(frozen=True)
 class FileItem:
-    """One region of a file that holds many.
+    """One region of a file that holds many."""
 
-    Parameters
-    ----------
-    name
-        The name of the region.
-    key
-        The reader finds the region by it; see `napari_panoptic.values.cohort.MaskFiles`.
-    patient
-        The patient, if the file states it.
-    paths
-        Further files of this region alone.
-    is_only
-        Whether the file holds no other region; ``{region}`` in its path then names it.
-    """
-
+    #: The name of the region.
     name: str
+    #: The reader finds the region by it; see `napari_panoptic.values.cohort.MaskFiles`.
     key: str
+    #: The patient, if the file states it.
     patient: str | None = None
+    #: Further files of this region alone.
     paths: tuple[Path, ...] = ()
+    #: Whether the file holds no other region; ``{region}`` in its path then names it.
     is_only: bool = False
 
 
@@ -250,78 +199,54 @@ class Format:
     """A file format of objects, and the functions that handle its files.
 
     Only a name, a title and one of ``load``, ``write`` and ``write_all`` are needed.
-
-    Parameters
-    ----------
-    name
-        Its name in ``cohort.toml``, ``--source`` and ``--to``: lower-case
-        letters, digits and hyphens.
-    title
-        Its name in menus and messages.
-    load
-        Reads the objects of one side of one region. Raises
-        `napari_panoptic.common.errors.UnreadableFileError` for files that cannot
-        be read, and reports problems that it handled as findings. None for a
-        format that is only written.
-    shape
-        Returns height and width in px without reading all, or None if the files
-        do not state them. May raise as ``load`` does.
-    open_tiles
-        Opens the files of a slide too large for memory; None if they can only
-        be read whole.
-    outlines
-        Reads outlines without drawing them; None for a format of pixels, whose
-        files tell the size of the region. See
-        `napari_panoptic.io.formats.polygons.polygon_format`, which makes formats
-        of outlines.
-    in_shares
-        Whether outlines have shares of the image's width and height instead of px.
-    companions
-        Lists the files beside one that decide how it is read, such as a table
-        that names classes.
-    per_class
-        Whether patterns in a ``cohort.toml`` have the placeholder ``{class}``.
-    items
-        Lists the regions of a file that holds many; patterns in a
-        ``cohort.toml`` then need no ``{region}``. None if a file holds one.
-    endings
-        Endings of the names of such files, such as ``.geojson`` or ``_outlines.txt``; files are
-        written with the first. Among the folders of MoNuSAC, files ``REGION`` +
-        ending are found without a ``cohort.toml``: any ending of a format of a
-        plugin, the first one of a built-in format.
-    write
-        Writes the objects of one region to a path that ends in the first
-        ending, and returns every file that was written, the requested one first.
-        Changes no other files; an `OSError` may pass.
-    beside
-        Lists the files beside the requested one that ``write`` may replace or
-        remove; files of a cohort are never among them.
-    losses
-        Returns findings about what files of this format cannot hold of the
-        objects that are written.
-    write_all
-        Writes ``count`` regions into an existing, empty folder, in files that
-        hold them all. Returns findings about what could not be written as it was.
-    has_conventions
-        Whether programs write outlines of this format along the edges of pixels or
-        through their centres, which a ``cohort.toml`` can state.
     """
 
+    #: Its name in ``cohort.toml``, ``--source`` and ``--to``: lower-case letters, digits and
+    #: hyphens.
     name: str
+    #: Its name in menus and messages.
     title: str
+    #: Reads the objects of one side of one region. Raises
+    #: `napari_panoptic.common.errors.UnreadableFileError` for files that cannot be read, and
+    #: reports problems that it handled as findings. None for a format that is only written.
     load: Load | None = None
+    #: Returns height and width in px without reading all, or None if the files do not state them.
+    #: May raise as ``load`` does.
     shape: MeasureShape = lambda files: None  # noqa: ARG005
+    #: Opens the files of a slide too large for memory; None if they can only be read whole.
     open_tiles: OpenTiles | None = None
+    #: Reads outlines without drawing them; None for a format of pixels, whose files tell the size
+    #: of the region. See `napari_panoptic.io.formats.polygons.polygon_format`, which makes formats
+    #: of outlines.
     outlines: ReadOutlines | None = None
+    #: Whether outlines have shares of the image's width and height instead of px.
     in_shares: bool = False
+    #: Lists the files beside one that decide how it is read, such as a table that names classes.
     companions: Callable[[Path], tuple[Path, ...]] = lambda path: ()  # noqa: ARG005
+    #: Whether patterns in a ``cohort.toml`` have the placeholder ``{class}``.
     per_class: PerClass = PerClass.NEVER
+    #: Lists the regions of a file that holds many; patterns in a ``cohort.toml`` then need no
+    #: ``{region}``. None if a file holds one.
     items: ListItems | None = None
+    #: Endings of the names of such files, such as ``.geojson`` or ``_outlines.txt``; files are
+    #: written with the first. Among the folders of MoNuSAC, files ``REGION`` + ending are found
+    #: without a ``cohort.toml``: any ending of a format of a plugin, the first one of a built-in
+    #: format.
     endings: tuple[str, ...] = ()
+    #: Writes the objects of one region to a path that ends in the first ending, and returns every
+    #: file that was written, the requested one first. Changes no other files; an `OSError` may
+    #: pass.
     write: Write | None = None
+    #: Lists the files beside the requested one that ``write`` may replace or remove; files of a
+    #: cohort are never among them.
     beside: Callable[[Path], tuple[Path, ...]] = lambda path: ()  # noqa: ARG005
+    #: Returns findings about what files of this format cannot hold of the objects that are written.
     losses: Callable[[Objects], tuple[Finding, ...]] = lambda objects: ()  # noqa: ARG005
+    #: Writes ``count`` regions into an existing, empty folder, in files that hold them all. Returns
+    #: findings about what could not be written as it was.
     write_all: WriteAll | None = None
+    #: Whether programs write outlines of this format along the edges of pixels or through their
+    #: centres, which a ``cohort.toml`` can state.
     has_conventions: bool = False
 
     def __post_init__(self) -> None:

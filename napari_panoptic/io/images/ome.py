@@ -59,42 +59,27 @@ _CHECKED_BY_TILE = (7, 33003, 33005, 34712)
 
 @dataclass(frozen=True)
 class Channel:
-    """One channel, as the metadata describe it.
+    """One channel, as the metadata describe it."""
 
-    Parameters
-    ----------
-    name
-        May be empty.
-    colour
-        Colour of its highest value; None if it is not declared.
-    window
-        Values that are shown black and in full colour; None for the range of the type.
-    is_active
-        Whether it is to be shown.
-    """
-
+    #: May be empty.
     name: str = ""
+    #: Colour of its highest value; None if it is not declared.
     colour: Rgb | None = None
+    #: Values that are shown black and in full colour; None for the range of the type.
     window: tuple[float, float] | None = None
+    #: Whether it is to be shown.
     is_active: bool = True
 
 
 @dataclass(frozen=True, eq=False)
 class OmeImage:
-    """An image with OME metadata, opened without its pixels.
+    """An image with OME metadata, opened without its pixels."""
 
-    Parameters
-    ----------
-    levels
-        The first at full resolution, each next one smaller.
-    mpp_yx
-        Micrometres per pixel down and across; None if they are not stated.
-    findings
-        Problems found, and what is shown if the channels are not declared.
-    """
-
+    #: The first at full resolution, each next one smaller.
     levels: tuple[LazyLevel, ...]
+    #: Micrometres per pixel down and across; None if they are not stated.
     mpp_yx: tuple[float | None, float | None]
+    #: Problems found, and what is shown if the channels are not declared.
     findings: tuple[Finding, ...]
 
     @property

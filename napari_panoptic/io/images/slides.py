@@ -58,23 +58,15 @@ RESOLUTION_UNITS = {2: "inch", 3: "centimeter"}
 
 @dataclass(frozen=True)
 class ImageInfo:
-    """What an image file says about itself.
+    """What an image file says about itself."""
 
-    Parameters
-    ----------
-    shape
-        Height and width in px.
-    mpp
-        Micrometres per pixel, or None if unknown.
-    findings
-        Problems found.
-    bounds_xy
-        Where the scanned area of a slide begins by OpenSlide, in px: QuPath counts from there.
-    """
-
+    #: Height and width in px.
     shape: tuple[int, int]
+    #: Micrometres per pixel, or None if unknown.
     mpp: float | None
+    #: Problems found.
     findings: tuple[Finding, ...] = ()
+    #: Where the scanned area of a slide begins by OpenSlide, in px: QuPath counts from there.
     bounds_xy: tuple[int, int] = (0, 0)
 
 
@@ -84,23 +76,16 @@ class SlideImage:
 
     Holds an open file where levels are lazy: close it (or use it in a ``with``
     statement) when it is no longer shown. Closing twice does no harm.
-
-    Parameters
-    ----------
-    levels
-        uint8 (y, x, 3), the first at full resolution, each next one smaller:
-        NumPy arrays, or `LazyLevel` where the image is large.
-    mpp
-        Micrometres per pixel at full resolution, or None if unknown.
-    findings
-        Problems found.
-    shape
-        Height and width in px at full resolution.
     """
 
+    #: uint8 (y, x, 3), the first at full resolution, each next one smaller: NumPy arrays, or
+    #: `LazyLevel` where the image is large.
     levels: tuple[NDArray[np.uint8] | LazyLevel, ...]
+    #: Micrometres per pixel at full resolution, or None if unknown.
     mpp: float | None
+    #: Problems found.
     findings: tuple[Finding, ...]
+    #: Height and width in px at full resolution.
     shape: tuple[int, int]
 
     @property

@@ -51,33 +51,22 @@ NIFTI_ENDINGS = (".nii", ".nii.gz")
 
 @dataclass(frozen=True, eq=False)
 class Volume:
-    """An image as read.
+    """An image as read."""
 
-    Parameters
-    ----------
-    values
-        As stored, axes of length one dropped; colours, if any, last.
-    path
-        Where it was read.
-    is_colour
-        Whether the last axis is colour.
-    spacing_mm
-        Distance of voxels along the axes of `values` that are space, in mm;
-        None if the file does not say.
-    affine
-        float64 (4, 4): from NIfTI voxel indices to mm; None for other files.
-    is_nifti
-        Whether integers are values rather than shares of the largest integer.
-    findings
-        Problems found.
-    """
-
+    #: As stored, axes of length one dropped; colours, if any, last.
     values: NDArray[Any]
+    #: Where it was read.
     path: Path
+    #: Whether the last axis is colour.
     is_colour: bool = False
+    #: Distance of voxels along the axes of `values` that are space, in mm; None if the file does
+    #: not say.
     spacing_mm: tuple[float, ...] | None = None
+    #: float64 (4, 4): from NIfTI voxel indices to mm; None for other files.
     affine: NDArray[np.float64] | None = None
+    #: Whether integers are values rather than shares of the largest integer.
     is_nifti: bool = False
+    #: Problems found.
     findings: tuple[Finding, ...] = ()
 
 

@@ -37,25 +37,16 @@ Read = Callable[[Box], NDArray[Any]]
 
 @dataclass(frozen=True, eq=False)
 class TiledPixels:
-    """An image (y, x) that can be read in windows.
+    """An image (y, x) that can be read in windows."""
 
-    Parameters
-    ----------
-    path
-        The file, or folder.
-    shape
-        Height and width in px.
-    tile_px
-        Edge of the tiles that it is stored in, or 0 where any window costs
-        the same.
-    read
-        Returns a window, in this machine's byte order. May be called from several
-        threads. Raises `UnreadableFileError`.
-    """
-
+    #: The file, or folder.
     path: Path
+    #: Height and width in px.
     shape: tuple[int, int]
+    #: Edge of the tiles that it is stored in, or 0 where any window costs the same.
     tile_px: int
+    #: Returns a window, in this machine's byte order. May be called from several threads. Raises
+    #: `UnreadableFileError`.
     read: Read
 
 

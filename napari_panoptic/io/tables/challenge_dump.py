@@ -46,26 +46,18 @@ _SHOWN = 60
 
 @dataclass(frozen=True)
 class DumpFigure:
-    """One team's PQ of one class in one region.
+    """One team's PQ of one class in one region."""
 
-    Parameters
-    ----------
-    team, patient, region, class_name
-        What it is about.
-    pq
-        Between 0 and 1, as the organisers computed it.
-    submitted
-        False where the team had handed in no mask, which scored 0.
-    line
-        Of the file, from 1, on which the PQ stands.
-    """
-
+    #: What it is about.
     team: str
     patient: str
     region: str
     class_name: str
+    #: Between 0 and 1, as the organisers computed it.
     pq: float
+    #: False where the team had handed in no mask, which scored 0.
     submitted: bool
+    #: Of the file, from 1, on which the PQ stands.
     line: int
 
 

@@ -30,32 +30,21 @@ _AGAIN = "run 'napari-panoptic evaluate' again"
 
 @dataclass(frozen=True, eq=False)
 class EvaluationTables:
-    """An evaluation of a cohort of nuclei, as it was written.
+    """An evaluation of a cohort of nuclei, as it was written."""
 
-    Parameters
-    ----------
-    folder
-        Where it is.
-    objects
-        The rows of ``objects.csv``; empty texts instead of missing ones.
-    places
-        Columns team, patient and region: every region in which a team was evaluated.
-    class_names
-        The scored classes, in order.
-    settings
-        The settings by name.
-    versions
-        The versions of the packages that it was made with.
-    findings
-        What was missing or unreadable then, and files that were changed since.
-    """
-
+    #: Where it is.
     folder: Path
+    #: The rows of ``objects.csv``; empty texts instead of missing ones.
     objects: pd.DataFrame
+    #: Columns team, patient and region: every region in which a team was evaluated.
     places: pd.DataFrame
+    #: The scored classes, in order.
     class_names: tuple[str, ...]
+    #: The settings by name.
     settings: Mapping[str, Any]
+    #: The versions of the packages that it was made with.
     versions: Mapping[str, str]
+    #: What was missing or unreadable then, and files that were changed since.
     findings: tuple[Finding, ...]
 
     @property

@@ -17,17 +17,11 @@ METADATA_FILE = "metadata.csv"
 
 @dataclass(frozen=True, eq=False)
 class Metadata:
-    """Columns of a table with one row per patient.
+    """Columns of a table with one row per patient."""
 
-    Parameters
-    ----------
-    columns
-        Column -> patient -> what it says; patients with an empty cell are absent.
-    findings
-        Unknown and missing patients.
-    """
-
+    #: Column -> patient -> what it says; patients with an empty cell are absent.
     columns: Mapping[str, Mapping[str, str]]
+    #: Unknown and missing patients.
     findings: tuple[Finding, ...] = ()
 
     def group_of(self, column: str, patient: str) -> str:

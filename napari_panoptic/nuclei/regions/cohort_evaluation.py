@@ -24,25 +24,16 @@ LOWER_IS_BETTER = ("mean_hausdorff_px",)
 
 @dataclass(frozen=True, eq=False)
 class CohortEvaluation:
-    """The results of a cohort under one choice of settings.
+    """The results of a cohort under one choice of settings."""
 
-    Parameters
-    ----------
-    cohort, settings
-        What was evaluated, and how.
-    protocol
-        The name of the protocol that the settings are based on.
-    results
-        Every team in every region, also those that could not be evaluated.
-    flattened
-        The results with each pixel in one object, for comparison, if these
-        results keep overlaps.
-    """
-
+    #: What was evaluated, and how.
     cohort: Cohort
     settings: EvaluationSettings
+    #: The name of the protocol that the settings are based on.
     protocol: str
+    #: Every team in every region, also those that could not be evaluated.
     results: Sequence[RegionResult]
+    #: The results with each pixel in one object, for comparison, if these results keep overlaps.
     flattened: Sequence[RegionResult] = ()
 
     @cached_property

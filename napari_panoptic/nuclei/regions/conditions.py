@@ -42,25 +42,17 @@ LESSONS_NEIGHBOURS = ((0, 1), (2, 3), (0, 2), (1, 3))
 
 @dataclass(frozen=True)
 class Condition:
-    """One way to evaluate.
+    """One way to evaluate."""
 
-    Parameters
-    ----------
-    name
-        Unique among the conditions of an experiment.
-    settings
-        How to restore, match and score.
-    source
-        Which format of the predictions; None for the usual one.
-    shift
-        By how many whole px the predictions are moved, (dy, dx): down and to
-        the right where positive. What leaves the image is lost, and a
-        prediction that leaves it wholly is no prediction any more.
-    """
-
+    #: Unique among the conditions of an experiment.
     name: str
+    #: How to restore, match and score.
     settings: EvaluationSettings
+    #: Which format of the predictions; None for the usual one.
     source: Source | None = None
+    #: By how many whole px the predictions are moved, (dy, dx): down and to the right where
+    #: positive. What leaves the image is lost, and a prediction that leaves it wholly is no
+    #: prediction any more.
     shift: Shift = NO_SHIFT
 
     def as_record(self) -> dict[str, Any]:
@@ -162,51 +154,35 @@ def protocol_conditions(*, source: Source | None = None) -> tuple[Condition, ...
 
 @dataclass(frozen=True)
 class RankChange:
-    """A team whose rank differs between two neighbouring conditions.
+    """A team whose rank differs between two neighbouring conditions."""
 
-    Parameters
-    ----------
-    team
-        The team.
-    conditions
-        The names of the two.
-    ranks
-        Its rank by PQ under each; 1 for the best.
-    """
-
+    #: The team.
     team: str
+    #: The names of the two.
     conditions: tuple[str, str]
+    #: Its rank by PQ under each; 1 for the best.
     ranks: tuple[int, int]
 
 
 @dataclass(frozen=True, eq=False)
 class Robustness:
-    """Teams in rows, conditions in columns.
+    """Teams in rows, conditions in columns."""
 
-    Parameters
-    ----------
-    teams, conditions
-        T names and K names.
-    pq, sq, dq
-        float64 (T, K): the mean over the patients for which the figure is
-        defined; NaN if it is undefined for all.
-    n_patients
-        int64 (T, K): patients with a PQ.
-    ranks
-        int64 (T, K): by PQ, 1 for the best; equal ones share a rank, and the
-        ranks after it are left out. 0 without a PQ.
-    changes
-        Changes of a team's rank between neighbours; teams without a PQ under one of
-        the two are left out.
-    """
-
+    #: T names and K names.
     teams: tuple[str, ...]
     conditions: tuple[str, ...]
+    #: float64 (T, K): the mean over the patients for which the figure is defined; NaN if it is
+    #: undefined for all.
     pq: NDArray[np.float64]
     sq: NDArray[np.float64]
     dq: NDArray[np.float64]
+    #: int64 (T, K): patients with a PQ.
     n_patients: NDArray[np.int64]
+    #: int64 (T, K): by PQ, 1 for the best; equal ones share a rank, and the ranks after it are left
+    #: out. 0 without a PQ.
     ranks: NDArray[np.int64]
+    #: Changes of a team's rank between neighbours; teams without a PQ under one of the two are left
+    #: out.
     changes: tuple[RankChange, ...]
 
 

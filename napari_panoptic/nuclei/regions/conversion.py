@@ -30,30 +30,19 @@ from napari_panoptic.values.vocabulary import Side
 
 @dataclass(frozen=True)
 class Conversion:
-    """What to convert.
+    """What to convert."""
 
-    Parameters
-    ----------
-    cohort
-        The cohort.
-    team
-        Whose predictions; None for the annotation.
-    form
-        The format to write.
-    settings
-        How objects are recovered from colour-coded masks.
-    source
-        Which format of the predictions to read; None for the usual one.
-    replace_files
-        Whether the folder may contain files; those with the names of new ones
-        are replaced.
-    """
-
+    #: The cohort.
     cohort: Cohort
+    #: Whose predictions; None for the annotation.
     team: str | None
+    #: The format to write.
     form: Format
+    #: How objects are recovered from colour-coded masks.
     settings: EvaluationSettings
+    #: Which format of the predictions to read; None for the usual one.
     source: Source | None = None
+    #: Whether the folder may contain files; those with the names of new ones are replaced.
     replace_files: bool = False
 
 

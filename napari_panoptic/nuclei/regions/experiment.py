@@ -39,27 +39,17 @@ _ONE_SLIDE = threading.Lock()
 
 @dataclass(frozen=True)
 class Experiment:
-    """Which teams are evaluated under which conditions.
+    """Which teams are evaluated under which conditions."""
 
-    Parameters
-    ----------
-    team_names
-        The teams.
-    conditions
-        The conditions.
-    with_objects
-        Whether to include the rows of the objects, or the sums only.
-    sums_of
-        Further conditions, of which only the sums are included. Their results follow the others.
-    held_up_to_px
-        Larger regions are read in windows: see :func:`evaluate_slide`. Without
-        effect on figures.
-    """
-
+    #: The teams.
     team_names: tuple[str, ...]
+    #: The conditions.
     conditions: tuple[Condition, ...]
+    #: Whether to include the rows of the objects, or the sums only.
     with_objects: bool = True
+    #: Further conditions, of which only the sums are included. Their results follow the others.
     sums_of: tuple[Condition, ...] = ()
+    #: Larger regions are read in windows: see :func:`evaluate_slide`. Without effect on figures.
     held_up_to_px: int = HELD_UP_TO_PX
 
     @property

@@ -71,18 +71,12 @@ class TooLargeError(PanopticError):
 
 @dataclass(frozen=True)
 class ImageSize:
-    """What is known of a region's image without its pixels.
+    """What is known of a region's image without its pixels."""
 
-    Parameters
-    ----------
-    shape, mpp
-        Size in px, and micrometres per pixel or None.
-    findings
-        What was odd.
-    """
-
+    #: Size in px, and micrometres per pixel or None.
     shape: tuple[int, int]
     mpp: float | None
+    #: What was odd.
     findings: tuple[Finding, ...]
 
 
@@ -144,21 +138,14 @@ def at_bounds(files: MaskFiles, region: Region) -> MaskFiles:
 
 @dataclass(frozen=True, eq=False)
 class ReferenceMasks:
-    """The annotation of a region, and what is known of its image.
+    """The annotation of a region, and what is known of its image."""
 
-    Parameters
-    ----------
-    shape, mpp
-        Size in px, and micrometres per pixel or None.
-    masks
-        The annotated objects, or None if they cannot be read.
-    findings
-        What was odd.
-    """
-
+    #: Size in px, and micrometres per pixel or None.
     shape: tuple[int, int]
     mpp: float | None
+    #: The annotated objects, or None if they cannot be read.
     masks: LoadedMasks | None
+    #: What was odd.
     findings: tuple[Finding, ...]
 
     @property
@@ -411,17 +398,11 @@ def _probe(region: Region) -> tuple[ImageInfo | None, tuple[Finding, ...]]:
 
 @dataclass(frozen=True, eq=False)
 class OpenedMasks:
-    """The objects of one side of a slide as they were opened.
+    """The objects of one side of a slide as they were opened."""
 
-    Parameters
-    ----------
-    masks
-        Its objects, or None if they cannot be read.
-    findings
-        What was odd.
-    """
-
+    #: Its objects, or None if they cannot be read.
     masks: TiledMasks | None
+    #: What was odd.
     findings: tuple[Finding, ...] = ()
 
 

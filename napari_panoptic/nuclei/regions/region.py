@@ -55,22 +55,15 @@ E_co = TypeVar("E_co", covariant=True)
 
 @dataclass(frozen=True, eq=False)
 class Evaluated(Generic[E_co]):
-    """One team in one region under one choice of settings.
+    """One team in one region under one choice of settings."""
 
-    Parameters
-    ----------
-    evaluation
-        The evaluation; None if there is none, for a reason among the findings.
-    of_annotation, of_team
-        What was odd in the annotation, and in the team's prediction.
-    labels
-        The team's objects, as they were evaluated or else as they were read;
-        None if they cannot be read, or are read in windows.
-    """
-
+    #: The evaluation; None if there is none, for a reason among the findings.
     evaluation: E_co | None
+    #: What was odd in the annotation, and in the team's prediction.
     of_annotation: tuple[Finding, ...] = ()
     of_team: tuple[Finding, ...] = ()
+    #: The team's objects, as they were evaluated or else as they were read; None if they cannot be
+    #: read, or are read in windows.
     labels: LabelImage | None = None
 
     @property
@@ -84,31 +77,22 @@ class Evaluated(Generic[E_co]):
 
 @dataclass(frozen=True, eq=False)
 class _KnownTeam:
-    """What was read of a team, and evaluated last.
+    """What was read of a team, and evaluated last."""
 
-    Parameters
-    ----------
-    source, way
-        The format that was read, and the way in which it was restored last.
-    masks, others
-        Its objects, or None if they cannot be read; and the findings that are
-        not those of the masks.
-    shift, moved
-        The last shift, and the objects moved by it.
-    pair, overlaps
-        The label pair that was evaluated last, and whether it shares pixels.
-    evaluation, by_class
-        Its evaluations, disentangled and by the challenge's scoring.
-    """
-
+    #: The format that was read, and the way in which it was restored last.
     source: Source
     way: Way
+    #: Its objects, or None if they cannot be read; and the findings that are not those of the
+    #: masks.
     masks: LoadedMasks | None
     others: tuple[Finding, ...]
+    #: The last shift, and the objects moved by it.
     shift: Shift = NO_SHIFT
     moved: LabelImage | None = None
+    #: The label pair that was evaluated last, and whether it shares pixels.
     pair: LabelPair | None = None
     overlaps: Overlaps | None = None
+    #: Its evaluations, disentangled and by the challenge's scoring.
     evaluation: Evaluation | None = None
     by_class: ChallengeEvaluation | None = None
 

@@ -42,14 +42,9 @@ class DamagedPartError(PanopticError):
 
 @dataclass(frozen=True)
 class PartStore:
-    """A folder with a file for each finished region.
+    """A folder with a file for each finished region."""
 
-    Parameters
-    ----------
-    folder
-        Made when the first region is written.
-    """
-
+    #: Made when the first region is written.
     folder: Path
 
     def write(self, region: str, fingerprint: str, results: RegionResults) -> None:

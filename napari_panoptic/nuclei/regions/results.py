@@ -37,33 +37,21 @@ _ROWS_AT_A_TIME = 50_000
 
 @dataclass(frozen=True, eq=False)
 class RegionResult:
-    """One team's outcomes in one region, without the pixels behind them.
+    """One team's outcomes in one region, without the pixels behind them."""
 
-    Parameters
-    ----------
-    team, patient, region
-        Names.
-    objects
-        One row per object, columns ``OBJECT_COLUMNS``; None if the region
-        could not be evaluated.
-    counts
-        Their sums, as the scoring counts them; None likewise.
-    scores
-        Class -> the challenge's view of it; only under challenge scoring.
-    findings
-        What was odd or stood in the way.
-    rows
-        The objects' rows in a file, if they are too many to hold; ``objects``
-        is None then.
-    """
-
+    #: Names.
     team: str
     patient: str
     region: str
+    #: One row per object, columns ``OBJECT_COLUMNS``; None if the region could not be evaluated.
     objects: pd.DataFrame | None
+    #: Their sums, as the scoring counts them; None likewise.
     counts: Counts | None
+    #: Class -> the challenge's view of it; only under challenge scoring.
     scores: Mapping[str, ClassScore] | None = None
+    #: What was odd or stood in the way.
     findings: tuple[Finding, ...] = ()
+    #: The objects' rows in a file, if they are too many to hold; ``objects`` is None then.
     rows: RowsFile | None = None
 
     def without_objects(self) -> RegionResult:
@@ -76,17 +64,11 @@ class RegionResult:
 
 @dataclass(frozen=True)
 class RowsFile:
-    """Rows of objects as they stand in ``objects.csv``, without its header.
+    """Rows of objects as they stand in ``objects.csv``, without its header."""
 
-    Parameters
-    ----------
-    path
-        The file.
-    sha256
-        Of its content, by which these rows are known.
-    """
-
+    #: The file.
     path: Path
+    #: Of its content, by which these rows are known.
     sha256: str
 
     @classmethod

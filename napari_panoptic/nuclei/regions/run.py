@@ -60,25 +60,16 @@ _MOST_REGIONS = 8
 
 @dataclass(frozen=True)
 class RegionDone:
-    """A finished region; reported once per region, twice if stored results had to be redone.
+    """A finished region; reported once per region, twice if stored results had to be redone."""
 
-    Parameters
-    ----------
-    region
-        Its name.
-    is_taken_over
-        Whether its results are those of an earlier run.
-    remark
-        What was wrong with the stored results of an earlier run; empty if
-        nothing was.
-    is_again
-        Whether the region was reported before, and had to be evaluated again
-        for the reason in the remark.
-    """
-
+    #: Its name.
     region: str
+    #: Whether its results are those of an earlier run.
     is_taken_over: bool
+    #: What was wrong with the stored results of an earlier run; empty if nothing was.
     remark: str = ""
+    #: Whether the region was reported before, and had to be evaluated again for the reason in the
+    #: remark.
     is_again: bool = False
 
 

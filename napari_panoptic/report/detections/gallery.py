@@ -27,21 +27,14 @@ _DRAWN_PX = 2 * PICTURE_PX  # pictures are drawn at twice the size and reduced: 
 
 @dataclass(frozen=True, eq=False)
 class PointPicture:
-    """A failure and its surroundings.
+    """A failure and its surroundings."""
 
-    Parameters
-    ----------
-    result
-        The team's result in the frame.
-    side, row
-        The side of the point, and its row there.
-    jpeg
-        The picture, `PICTURE_PX` wide and high.
-    """
-
+    #: The team's result in the frame.
     result: FrameResult
+    #: The side of the point, and its row there.
     side: Side
     row: int
+    #: The picture, `PICTURE_PX` wide and high.
     jpeg: bytes
 
     @property

@@ -131,22 +131,15 @@ class DumpEvaluation:
     them (a gap) has no figure for the region, nor for the patient, because a mean over the
     remaining ones could not be compared with other teams. If gaps count as 0, this applies to
     scores and tests, but not to a team's own mean over patients.
-
-    Parameters
-    ----------
-    dump
-        The output, as read.
-    organs
-        Patient, or TCGA case -> organ.
-    missing
-        Whether gaps are left out or count as 0.
-    resamples, seed
-        Parameters of the bootstrap intervals.
     """
 
+    #: The output, as read.
     dump: Dump
+    #: Patient, or TCGA case -> organ.
     organs: Mapping[str, str]
+    #: Whether gaps are left out or count as 0.
     missing: MissingRule = MissingRule.COMPLETE_CASES
+    #: Parameters of the bootstrap intervals.
     resamples: int = RESAMPLES
     seed: int = SEED
 

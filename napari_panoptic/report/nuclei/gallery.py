@@ -30,56 +30,38 @@ _FAILED = {Side.REFERENCE: str(Status.FN), Side.PREDICTION: str(Status.FP)}
 
 @dataclass(frozen=True)
 class Failure:
-    """One failed object.
+    """One failed object."""
 
-    Parameters
-    ----------
-    team, patient, region
-        Its place.
-    side, id
-        Its side and its id in the region.
-    class_name, partner_class
-        Its class, and that of its partner; the latter is empty without one.
-    status, cause
-        Its outcome and the cause; a misclassified object has no cause.
-    iou
-        IoU with the partner, or the largest one with any object.
-    area_px
-        Its area.
-    """
-
+    #: Its place.
     team: str
     patient: str
     region: str
+    #: Its side and its id in the region.
     side: Side
     id: int
+    #: Its class, and that of its partner; the latter is empty without one.
     class_name: str
     partner_class: str
+    #: Its outcome and the cause; a misclassified object has no cause.
     status: Status
     cause: Cause
+    #: IoU with the partner, or the largest one with any object.
     iou: float
+    #: Its area.
     area_px: int
 
 
 @dataclass(frozen=True, eq=False)
 class Picture:
-    """A failure and its surroundings.
+    """A failure and its surroundings."""
 
-    Parameters
-    ----------
-    failure
-        The failure.
-    jpeg
-        The picture, `SIZE_PX` wide and high.
-    field_px
-        Width of the field of view, in pixels of the region.
-    mpp
-        Micrometres per pixel, or None.
-    """
-
+    #: The failure.
     failure: Failure
+    #: The picture, `SIZE_PX` wide and high.
     jpeg: bytes
+    #: Width of the field of view, in pixels of the region.
     field_px: int
+    #: Micrometres per pixel, or None.
     mpp: float | None
 
 

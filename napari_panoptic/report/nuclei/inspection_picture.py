@@ -36,17 +36,11 @@ Box = tuple[int, int, int, int]
 
 @dataclass(frozen=True, eq=False)
 class InspectionPicture:
-    """Outlines of both sides over the image.
+    """Outlines of both sides over the image."""
 
-    Parameters
-    ----------
-    pixels
-        The picture, uint8 (y, x, 3).
-    region, team
-        The region and the team of the outlines.
-    """
-
+    #: The picture, uint8 (y, x, 3).
     pixels: NDArray[np.uint8]
+    #: The region and the team of the outlines.
     region: str
     team: str
 

@@ -41,20 +41,13 @@ ESTIMATES_TABLE, ESTIMATES_RECORD = "estimates.csv", "estimates.json"
 
 @dataclass(frozen=True, eq=False)
 class ReviewedPlan:
-    """A plan that was reviewed.
+    """A plan that was reviewed."""
 
-    Parameters
-    ----------
-    plan
-        The plan.
-    units
-        The population that it was drawn from.
-    estimates
-        Estimates from its verdicts.
-    """
-
+    #: The plan.
     plan: Plan
+    #: The population that it was drawn from.
     units: Units
+    #: Estimates from its verdicts.
     estimates: Estimates
 
 

@@ -49,51 +49,33 @@ _MARGIN_PX = 2
 
 @dataclass(frozen=True)
 class Outlined:
-    """The outlines of one side as paths of SVG, in pixels of the image from the picture's corner.
+    """The outlines of one side as SVG paths, in pixels of the image from the picture's corner."""
 
-    Parameters
-    ----------
-    concerned
-        The object or objects to judge.
-    beside
-        Unrelated objects around them.
-    """
-
+    #: The object or objects to judge.
     concerned: str
+    #: Unrelated objects around them.
     beside: str
 
 
 @dataclass(frozen=True, eq=False)
 class DrawnItem:
-    """An item and its picture.
+    """An item and its picture."""
 
-    Parameters
-    ----------
-    item
-        The item.
-    jpeg
-        The tissue.
-    field_px
-        Width of the picture, in pixels of the image.
-    close_up
-        x, y and width of the part that is shown first, or of the tile to count in.
-    outlines
-        Side -> outlines.
-    mpp
-        Micrometres per pixel of the image, or None.
-    classes
-        Side -> classes of the objects to judge; empty if the side has none here.
-    status, cause, iou
-        The outcome; None, no cause and NaN for background tiles.
-    """
-
+    #: The item.
     item: PackageItem
+    #: The tissue.
     jpeg: bytes
+    #: Width of the picture, in pixels of the image.
     field_px: int
+    #: x, y and width of the part that is shown first, or of the tile to count in.
     close_up: tuple[int, int, int]
+    #: Side -> outlines.
     outlines: Mapping[Side, Outlined]
+    #: Micrometres per pixel of the image, or None.
     mpp: float | None
+    #: Side -> classes of the objects to judge; empty if the side has none here.
     classes: Mapping[Side, tuple[str, ...]]
+    #: The outcome; None, no cause and NaN for background tiles.
     status: Status | None = None
     cause: Cause = Cause.NONE
     iou: float = float("nan")

@@ -50,25 +50,17 @@ LEVELS = (0.2, 0.4, 0.6, 0.8)
 
 @dataclass(frozen=True)
 class Point:
-    """A mark that belongs to a team.
+    """A mark that belongs to a team."""
 
-    Parameters
-    ----------
-    x, y
-        Its place, in data coordinates of its axes.
-    team
-        The team.
-    patient, region
-        The patient and the region; empty for summaries of many.
-    text
-        The figures it shows, in words.
-    """
-
+    #: Its place, in data coordinates of its axes.
     x: float
     y: float
+    #: The team.
     team: str
+    #: The patient and the region; empty for summaries of many.
     patient: str = ""
     region: str = ""
+    #: The figures it shows, in words.
     text: str = ""
 
     @property
@@ -80,18 +72,12 @@ class Point:
 
 @dataclass(frozen=True, eq=False)
 class Plot:
-    """A figure and the points it shows.
+    """A figure and the points it shows."""
 
-    Parameters
-    ----------
-    figure
-        The figure, not yet shown.
-    points
-        Artist -> its points in matplotlib's order: a pick event's ``artist`` and
-        each of its ``ind`` lead to one.
-    """
-
+    #: The figure, not yet shown.
     figure: Figure
+    #: Artist -> its points in matplotlib's order: a pick event's ``artist`` and each of its ``ind``
+    #: lead to one.
     points: Mapping[Artist, tuple[Point, ...]]
 
 

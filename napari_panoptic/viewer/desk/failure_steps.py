@@ -43,23 +43,15 @@ IsWanted = Callable[[FailureName], bool]
 
 @dataclass(frozen=True)
 class _Asked:
-    """A step that may go on in regions whose failures are not known before they are shown.
+    """A step that may go on in regions whose failures are not known before they are shown."""
 
-    Parameters
-    ----------
-    step
-        1 or -1.
-    is_wanted
-        Which failures to consider; None for all.
-    wraps
-        Whether the first failure follows the last one.
-    looked_at
-        Positions of the regions that were shown to know their failures: none is shown twice.
-    """
-
+    #: 1 or -1.
     step: int
+    #: Which failures to consider; None for all.
     is_wanted: IsWanted | None = None
+    #: Whether the first failure follows the last one.
     wraps: bool = False
+    #: Positions of the regions that were shown to know their failures: none is shown twice.
     looked_at: frozenset[int] = frozenset()
 
 

@@ -38,51 +38,33 @@ _HORIZONTAL, _VERTICAL = Qt.Orientation.Horizontal, Qt.Orientation.Vertical
 
 @dataclass(frozen=True)
 class Stack:
-    """Docks in one place, in tabs; the first is in front.
+    """Docks in one place, in tabs; the first is in front."""
 
-    Parameters
-    ----------
-    docks
-        Their titles.
-    share
-        Their share of the side's height (of its width at the bottom).
-    """
-
+    #: Their titles.
     docks: tuple[str, ...]
+    #: Their share of the side's height (of its width at the bottom).
     share: float = 1.0
 
 
 @dataclass(frozen=True)
 class DockArea:
-    """The docks of one side of the window.
+    """The docks of one side of the window."""
 
-    Parameters
-    ----------
-    share
-        Share of the window's width (of its height at the bottom).
-    stacks
-        From the top (from the left at the bottom).
-    """
-
+    #: Share of the window's width (of its height at the bottom).
     share: float
+    #: From the top (from the left at the bottom).
     stacks: tuple[Stack, ...]
 
 
 @dataclass(frozen=True)
 class Arrangement:
-    """Where docks stand; docks that are not named are hidden.
+    """Where docks stand; docks that are not named are hidden."""
 
-    Parameters
-    ----------
-    left, right, bottom
-        The sides; None for an empty one.
-    has_image
-        Whether the canvas is shown.
-    """
-
+    #: The sides; None for an empty one.
     left: DockArea | None = None
     right: DockArea | None = None
     bottom: DockArea | None = None
+    #: Whether the canvas is shown.
     has_image: bool = True
 
     @property
@@ -139,23 +121,15 @@ class Arrangement:
 
 @dataclass(frozen=True)
 class Workspace:
-    """An arrangement of the window for one task.
+    """An arrangement of the window for one task."""
 
-    Parameters
-    ----------
-    name
-        One word, shown on its button.
-    meaning
-        One sentence for the tooltip.
-    arrangement
-        Where the docks stand until the user moves them.
-    main
-        The dock that the workspace is for.
-    """
-
+    #: One word, shown on its button.
     name: str
+    #: One sentence for the tooltip.
     meaning: str
+    #: Where the docks stand until the user moves them.
     arrangement: Arrangement
+    #: The dock that the workspace is for.
     main: str
 
 

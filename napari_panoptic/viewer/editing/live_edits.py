@@ -51,23 +51,15 @@ Copied = EditedPart
 
 @dataclass(frozen=True, eq=False)
 class EditablePart:
-    """What a part of a region is at present: views that the next edit may change.
+    """What a part of a region is at present: views that the next edit may change."""
 
-    Parameters
-    ----------
-    labels
-        The objects; for an ambiguous area, those of the annotation.
-    ambiguous
-        The ambiguous area of the region.
-    mpp
-        Micrometres per pixel, or None.
-    original
-        The files that an annotation was read from.
-    """
-
+    #: The objects; for an ambiguous area, those of the annotation.
     labels: LabelImage
+    #: The ambiguous area of the region.
     ambiguous: NDArray[np.bool_] | None
+    #: Micrometres per pixel, or None.
     mpp: float | None
+    #: The files that an annotation was read from.
     original: MaskFiles | None
 
     def content(self, copied: Copied) -> LabelImage | NDArray[np.bool_]:

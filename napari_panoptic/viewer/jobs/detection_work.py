@@ -34,23 +34,15 @@ TOLD_EVERY_S = 0.05
 
 @dataclass(frozen=True, eq=False)
 class ReadFrame:
-    """A frame that was read, or why it cannot be.
+    """A frame that was read, or why it cannot be."""
 
-    Parameters
-    ----------
-    name
-        Which.
-    loaded
-        Its points, or None.
-    image
-        Its pixels, if they were asked for and exist.
-    error
-        In words; empty if all went well.
-    """
-
+    #: Which.
     name: str
+    #: Its points, or None.
     loaded: LoadedFrame | None = None
+    #: Its pixels, if they were asked for and exist.
     image: SlideImage | None = None
+    #: In words; empty if all went well.
     error: str = ""
 
 

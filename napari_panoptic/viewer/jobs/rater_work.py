@@ -43,37 +43,24 @@ class WantedCase:
 
 @dataclass(frozen=True, eq=False)
 class CaseView:
-    """A case as read and evaluated for the window.
+    """A case as read and evaluated for the window."""
 
-    Parameters
-    ----------
-    wanted
-        What was asked for.
-    loaded
-        The raters' masks.
-    prediction
-        The team's map; None without a team.
-    comparison
-        Its figures; None without a team, and as long as they are being computed.
-    raters, objects
-        How far the raters agree; None as long as that is being computed, and
-        without objects.
-    images
-        What is looked at.
-    picture
-        What layers show.
-    findings
-        What was odd.
-    """
-
+    #: What was asked for.
     wanted: WantedCase
+    #: The raters' masks.
     loaded: LoadedReference
+    #: The team's map; None without a team.
     prediction: LoadedMap | None
+    #: Its figures; None without a team, and as long as they are being computed.
     comparison: MapComparison | None
+    #: How far the raters agree; None as long as that is being computed, and without objects.
     raters: RaterAgreement | None
     objects: ObjectAgreement | None
+    #: What is looked at.
     images: CaseImages
+    #: What layers show.
     picture: CasePicture
+    #: What was odd.
     findings: tuple[Finding, ...]
 
 

@@ -32,50 +32,34 @@ _LEAST_PX = 40
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """One column: values, and how to show them.
+    """One column: values, and how to show them."""
 
-    Parameters
-    ----------
-    title, meaning
-        Its heading, and one sentence about it.
-    values
-        (n,): what it is sorted by. NaN comes last.
-    text
-        Writes one value.
-    tooltip
-        Says more about a row; None for nothing.
-    colour
-        Colour of a row's outline icon; None for no icon.
-    width
-        In px.
-    is_text
-        Whether it is aligned left, as words are.
-    key
-        What the column is about, however its title is written; None for most.
-    instead
-        Row -> its text, for rows in which it does not follow from the value.
-    stretch
-        Whether the column shares the room that the others leave; then all columns are as wide
-        as the table.
-    is_whole
-        Whether a column that shares the room is never narrower than its texts; the table scrolls
-        instead.
-    is_cut_at_end
-        Whether a text that is too long loses its end; else its middle.
-    """
-
+    #: Its heading, and one sentence about it.
     title: str
     meaning: str
+    #: (n,): what it is sorted by. NaN comes last.
     values: NDArray[Any]
+    #: Writes one value.
     text: Callable[[Any], str] = str
+    #: Says more about a row; None for nothing.
     tooltip: Callable[[int], str | None] | None = None
+    #: Colour of a row's outline icon; None for no icon.
     colour: Callable[[int], Rgb | None] | None = None
+    #: In px.
     width: int = 60
+    #: Whether it is aligned left, as words are.
     is_text: bool = False
+    #: What the column is about, however its title is written; None for most.
     key: str | None = None
+    #: Row -> its text, for rows in which it does not follow from the value.
     instead: Mapping[int, str] = field(default_factory=dict)
+    #: Whether the column shares the room that the others leave; then all columns are as wide as the
+    #: table.
     stretch: bool = False
+    #: Whether a column that shares the room is never narrower than its texts; the table scrolls
+    #: instead.
     is_whole: bool = False
+    #: Whether a text that is too long loses its end; else its middle.
     is_cut_at_end: bool = False
 
     def cell(self, row: int) -> str:

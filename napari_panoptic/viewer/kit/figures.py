@@ -171,29 +171,19 @@ def draw_frame(painter: QPainter, around: QRectF, widget: QWidget, *, is_chosen:
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of a table of figures.
+    """A cell of a table of figures."""
 
-    Parameters
-    ----------
-    text
-        What it says.
-    tooltip
-        One sentence about it.
-    colour
-        Colour of a swatch before the text.
-    shade
-        0 (none) to 1 (full): how strongly it is tinted.
-    bold
-        Whether it stands out.
-    target
-        What a click on it asks for; None if there is nothing to click.
-    """
-
+    #: What it says.
     text: str
+    #: One sentence about it.
     tooltip: str = ""
+    #: Colour of a swatch before the text.
     colour: Rgb | None = None
+    #: 0 (none) to 1 (full): how strongly it is tinted.
     shade: float = 0.0
+    #: Whether it stands out.
     bold: bool = False
+    #: What a click on it asks for; None if there is nothing to click.
     target: object = None
 
 

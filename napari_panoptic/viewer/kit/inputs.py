@@ -18,20 +18,13 @@ _COMPACT_COMBO = "QComboBox { padding: 1px 0px 1px 4px } QComboBox::drop-down { 
 
 
 class Choice(NamedTuple):
-    """An entry of a list.
+    """An entry of a list."""
 
-    Parameters
-    ----------
-    value
-        What is chosen, such as a member of an enumeration.
-    words
-        How it is shown.
-    meaning
-        The tooltip of the entry.
-    """
-
+    #: What is chosen, such as a member of an enumeration.
     value: Any
+    #: How it is shown.
     words: str
+    #: The tooltip of the entry.
     meaning: str = ""
 
 

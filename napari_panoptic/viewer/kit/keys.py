@@ -9,20 +9,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Shortcut:
-    """A key and what it does.
+    """A key and what it does."""
 
-    Parameters
-    ----------
-    key
-        As napari writes it: ``n``, ``Shift-n``, ``Alt-1``.
-    meaning
-        What it does, in a few words.
-    action
-        Id of the command in napari's palette; empty if it is only a key.
-    """
-
+    #: As napari writes it: ``n``, ``Shift-n``, ``Alt-1``.
     key: str
+    #: What it does, in a few words.
     meaning: str
+    #: Id of the command in napari's palette; empty if it is only a key.
     action: str = ""
 
     @property

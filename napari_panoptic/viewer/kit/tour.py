@@ -22,20 +22,13 @@ _FRAME = QColor(255, 170, 0)
 
 @dataclass(frozen=True, eq=False)
 class TourStop:
-    """A stop of a tour.
+    """A stop of a tour."""
 
-    Parameters
-    ----------
-    title
-        What is explained, in a few words.
-    text
-        Two sentences.
-    widget
-        The panel.
-    """
-
+    #: What is explained, in a few words.
     title: str
+    #: Two sentences.
     text: str
+    #: The panel.
     widget: QWidget
 
 

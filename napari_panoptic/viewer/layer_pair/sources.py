@@ -32,30 +32,19 @@ _CONFIDENCE = ("confidence", "score")
 
 @dataclass(frozen=True, eq=False)
 class ChosenLayers:
-    """The layers to compare.
+    """The layers to compare."""
 
-    Parameters
-    ----------
-    reference
-        The annotation: Labels, Shapes or Points.
-    predictions
-        The predictions; Points where the annotation has points, else Labels or Shapes.
-    image
-        The image, or None.
-    ambiguous
-        Labels or Shapes of the area where nothing is scored, or None.
-    class_column
-        Column of the layers' features with the class of each object; None for
-        one class.
-    class_table
-        A CSV or JSON table of id and class in place of the column.
-    """
-
+    #: The annotation: Labels, Shapes or Points.
     reference: Layer
+    #: The predictions; Points where the annotation has points, else Labels or Shapes.
     predictions: tuple[Layer, ...]
+    #: The image, or None.
     image: Layer | None = None
+    #: Labels or Shapes of the area where nothing is scored, or None.
     ambiguous: Layer | None = None
+    #: Column of the layers' features with the class of each object; None for one class.
     class_column: str | None = None
+    #: A CSV or JSON table of id and class in place of the column.
     class_table: Path | None = None
 
     @property

@@ -13,20 +13,13 @@ from napari_panoptic.values.vocabulary import Side
 
 @dataclass(frozen=True)
 class Pointed:
-    """An object that lies under a point.
+    """An object that lies under a point."""
 
-    Parameters
-    ----------
-    team
-        The team whose layer it is on; None on the reference layer.
-    side
-        Reference or prediction.
-    row
-        Its 0-based row.
-    """
-
+    #: The team whose layer it is on; None on the reference layer.
     team: str | None
+    #: Reference or prediction.
     side: Side
+    #: Its 0-based row.
     row: int
 
 

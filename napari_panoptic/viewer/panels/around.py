@@ -123,18 +123,11 @@ class DeskLink(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Surroundings:
-    """What a part may use while a cohort is shown.
+    """What a part may use while a cohort is shown."""
 
-    Parameters
-    ----------
-    viewer
-        The napari viewer.
-    session
-        The live state.
-    link
-        Session and viewer joined: has the scene and the other panels.
-    """
-
+    #: The napari viewer.
     viewer: Any
+    #: The live state.
     session: Session
+    #: Session and viewer joined: has the scene and the other panels.
     link: DeskLink

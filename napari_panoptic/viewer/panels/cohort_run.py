@@ -17,24 +17,16 @@ ResultT = TypeVar("ResultT")
 
 @dataclass(frozen=True)
 class RunTexts:
-    """What stands in place of a result.
+    """What stands in place of a result."""
 
-    Parameters
-    ----------
-    hint
-        How to ask for it.
-    impossible
-        Why the user cannot ask for it.
-    running, stopped
-        While it is computed, and after the user stopped that.
-    stale
-        After it was taken away because something else is asked about now.
-    """
-
+    #: How to ask for it.
     hint: str
+    #: Why the user cannot ask for it.
     impossible: str
+    #: While it is computed, and after the user stopped that.
     running: str
     stopped: str
+    #: After it was taken away because something else is asked about now.
     stale: str
 
 

@@ -48,26 +48,17 @@ _VERDICT = next(column for column in COLUMNS if column.name == "verdict")
 
 @dataclass(frozen=True, eq=False)
 class Card:
-    """What is shown of an object.
+    """What is shown of an object."""
 
-    Parameters
-    ----------
-    facts
-        Its figures.
-    sentence
-        Why it has its status.
-    partner
-        The matched object, or None.
-    verdict
-        The reviewer's verdict; empty if there is none.
-    draw
-        Draws its picture, given a width in px and a factor for outlines; None without one.
-    """
-
+    #: Its figures.
     facts: ObjectFacts
+    #: Why it has its status.
     sentence: Sentence
+    #: The matched object, or None.
     partner: Named | None = None
+    #: The reviewer's verdict; empty if there is none.
     verdict: str = ""
+    #: Draws its picture, given a width in px and a factor for outlines; None without one.
     draw: Callable[[int, float], QImage] | None = None
 
     @property

@@ -49,23 +49,15 @@ T = TypeVar("T", bound=_OfRegion)
 
 @dataclass(frozen=True, eq=False)
 class Material:
-    """What a worker needs to know of a region; nothing in it changes any more.
+    """What a worker needs to know of a region; nothing in it changes any more."""
 
-    Parameters
-    ----------
-    snapshot
-        The region. Its label images may be under edit: not for workers.
-    evaluations
-        Team -> its evaluation, if that can be used as it is.
-    pairs
-        Team -> its label pair, if it has to be evaluated first.
-    settings
-        How to evaluate them.
-    """
-
+    #: The region. Its label images may be under edit: not for workers.
     snapshot: RegionSnapshot
+    #: Team -> its evaluation, if that can be used as it is.
     evaluations: Mapping[str, Evaluation]
+    #: Team -> its label pair, if it has to be evaluated first.
     pairs: Mapping[str, LabelPair]
+    #: How to evaluate them.
     settings: EvaluationSettings
 
     @property

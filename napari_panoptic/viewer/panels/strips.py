@@ -135,23 +135,15 @@ KEYS = " · ".join(f"{shortcut.text}: {shortcut.meaning}" for shortcut in (*DESK
 
 @dataclass(frozen=True)
 class Chip:
-    """One entry of the legend.
+    """One entry of the legend."""
 
-    Parameters
-    ----------
-    word
-        A status or class.
-    colour
-        Its colour.
-    count
-        How many objects, or None if that is unknown.
-    meaning
-        One sentence.
-    """
-
+    #: A status or class.
     word: str
+    #: Its colour.
     colour: Rgb
+    #: How many objects, or None if that is unknown.
     count: int | None
+    #: One sentence.
     meaning: str
 
 

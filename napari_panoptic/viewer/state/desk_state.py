@@ -23,58 +23,39 @@ from napari_panoptic.viewer.state.preferences import Preferences, Queue
 
 @dataclass(eq=False)
 class DeskState:
-    """What the user chose to see; each field has an event of the same name.
-
-    Parameters
-    ----------
-    workspace
-        Name of the workspace; empty before one is shown.
-    look
-        How objects are drawn.
-    object_filter
-        Which objects the table lists.
-    order
-        What makes one failure worse than another.
-    team_view
-        What the canvas shows in the workspace for teams.
-    versions
-        Which teams are compared as versions, and where.
-    tool
-        What the mouse does on points.
-    mode
-        What the canvas shows now; follows the workspace, and is not restored.
-    is_blind
-        Whether teams and statuses are hidden from a reviewer; not restored.
-    reviewer
-        Who reviews in this window; asked for at each start.
-    window
-        Id of the window, by which it knows its verdicts in a shared file.
-    others
-        How the image shows objects that are not listed.
-    queue
-        How the next failure is found.
-    follow
-        Whether the next failure is brought into view.
-    hidden_columns
-        Names of the columns that the object table does not show.
-    """
+    """What the user chose to see; each field has an event of the same name."""
 
     events: ClassVar[SignalGroupDescriptor] = SignalGroupDescriptor()
 
+    #: Name of the workspace; empty before one is shown.
     workspace: str = ""
+    #: How objects are drawn.
     look: Look = field(default_factory=Look)
+    #: Which objects the table lists.
     object_filter: ObjectFilter = field(default_factory=ObjectFilter)
+    #: What makes one failure worse than another.
     order: WorstFirst = WorstFirst.IOU
+    #: How the image shows objects that are not listed.
     others: Others = Others.SHOWN
+    #: How the next failure is found.
     queue: Queue = Queue.REGION
+    #: Whether the next failure is brought into view.
     follow: bool = True
+    #: Names of the columns that the object table does not show.
     hidden_columns: frozenset[str] = frozenset()
+    #: What the canvas shows in the workspace for teams.
     team_view: ViewMode = ViewMode.GRID
+    #: Which teams are compared as versions, and where.
     versions: VersionChoice = field(default_factory=VersionChoice)
+    #: What the mouse does on points.
     tool: ToolInHand = field(default_factory=ToolInHand)
+    #: What the canvas shows now; follows the workspace, and is not restored.
     mode: ViewMode = field(default=ViewMode.ONE, metadata={"is_kept": False})
+    #: Whether teams and statuses are hidden from a reviewer; not restored.
     is_blind: bool = field(default=False, metadata={"is_kept": False})
+    #: Who reviews in this window; asked for at each start.
     reviewer: str = field(default="", metadata={"is_kept": False})
+    #: Id of the window, by which it knows its verdicts in a shared file.
     window: str = field(default_factory=lambda: uuid4().hex, metadata={"is_kept": False})
 
     @classmethod

@@ -38,22 +38,15 @@ COLOURS_SHOWN = 3
 
 @dataclass(frozen=True, eq=False)
 class ColourCodedMask:
-    """A colour-coded mask, colours turned into classes.
+    """A colour-coded mask, colours turned into classes."""
 
-    Parameters
-    ----------
-    class_image
-        uint8 (y, x): 0 for background and borders, k for the k-th class of the
-        scheme.
-    path
-        The file.
-    findings
-        Problems found.
-    """
-
+    #: uint8 (y, x): 0 for background and borders, k for the k-th class of the scheme.
     class_image: NDArray[np.uint8]
+    #: The file.
     path: Path
+    #: Problems found.
     findings: tuple[Finding, ...] = ()
+
     _kept: list[tuple[NDArray[np.int32], NDArray[np.int32]]] = field(
         default_factory=list, init=False, repr=False
     )

@@ -529,18 +529,11 @@ def _distinct(window: NDArray[np.unsignedinteger[Any]]) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, eq=False)
 class _Lookup:
-    """Lookup of numbers by id: a table with a place for each id, or a search if that is too large.
+    """Numbers by id: a table with a place for each id, or a search if that is too large."""
 
-    Parameters
-    ----------
-    ids
-        int64 (n,), ascending; empty where there is a place for each.
-    numbers
-        int32: the number of each id, or of each place with one more at the
-        end; -1 for none.
-    """
-
+    #: int64 (n,), ascending; empty where there is a place for each.
     ids: NDArray[np.int64]
+    #: int32: the number of each id, or of each place with one more at the end; -1 for none.
     numbers: NDArray[np.int32]
 
     @classmethod

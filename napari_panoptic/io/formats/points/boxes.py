@@ -37,26 +37,17 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class BoxFile:
-    """The points of a file.
+    """The points of a file."""
 
-    Parameters
-    ----------
-    names
-        The images: their file names without folder and ending.
-    points
-        Points by the name of their image, casefolded; images without any are absent.
-    empty
-        Images without an annotation of any category.
-    findings
-        What was not used, and doubts.
-    sizes
-        Height and width of images in px, as far as stated, by name, casefolded.
-    """
-
+    #: The images: their file names without folder and ending.
     names: tuple[str, ...]
+    #: Points by the name of their image, casefolded; images without any are absent.
     points: Mapping[str, Points]
+    #: Images without an annotation of any category.
     empty: tuple[str, ...] = ()
+    #: What was not used, and doubts.
     findings: tuple[Finding, ...] = ()
+    #: Height and width of images in px, as far as stated, by name, casefolded.
     sizes: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     def of(self, name: str, path: Path) -> tuple[Points, tuple[int, int] | None]:

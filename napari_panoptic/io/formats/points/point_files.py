@@ -27,33 +27,21 @@ _LONGEST_SHOWN = 40
 
 @dataclass(frozen=True, eq=False)
 class ReadPoints:
-    """The points of a file.
+    """The points of a file."""
 
-    Parameters
-    ----------
-    points
-        Their ids are the numbers of their lines, from 1.
-    findings
-        Lines that could not be used, and points beyond the image.
-    """
-
+    #: Their ids are the numbers of their lines, from 1.
     points: Points
+    #: Lines that could not be used, and points beyond the image.
     findings: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True)
 class AtypiaScore:
-    """What a file says about the atypia of a frame.
+    """What a file says about the atypia of a frame."""
 
-    Parameters
-    ----------
-    score
-        1, 2 or 3; None if the file is empty: the frame was not evaluated.
-    confidence
-        NaN where none is given.
-    """
-
+    #: 1, 2 or 3; None if the file is empty: the frame was not evaluated.
     score: int | None
+    #: NaN where none is given.
     confidence: float = math.nan
 
 

@@ -39,36 +39,25 @@ class ObjectType(StrEnum):
 class GeoObject:
     """One object of a GeoJSON file.
 
-    Parameters
-    ----------
-    parts
-        Its outlines, in px of the image at full resolution; at least one.
-    class_name
-        Becomes QuPath's classification.
-    name
-        Shown in QuPath's list.
-    key
-        Unique in the file; the same key becomes the same QuPath id in every
-        file.
-    object_type
-        Its kind in QuPath.
-    measurements
-        Numbers shown in QuPath's measurement table; NaN and infinity are left out.
-    metadata
-        Texts kept with the object; empty ones are left out.
-
     Raises
     ------
     LabelError
         For an object without a part: GeoJSON has no place for it.
     """
 
+    #: Its outlines, in px of the image at full resolution; at least one.
     parts: tuple[Part, ...]
+    #: Becomes QuPath's classification.
     class_name: str
+    #: Shown in QuPath's list.
     name: str
+    #: Unique in the file; the same key becomes the same QuPath id in every file.
     key: str
+    #: Its kind in QuPath.
     object_type: ObjectType = ObjectType.ANNOTATION
+    #: Numbers shown in QuPath's measurement table; NaN and infinity are left out.
     measurements: Mapping[str, float] = field(default_factory=dict)
+    #: Texts kept with the object; empty ones are left out.
     metadata: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

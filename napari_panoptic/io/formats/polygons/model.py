@@ -36,33 +36,23 @@ class Polygons:
 
     An object is made of parts, a part of an outline and the holes in it: one
     ring of vertices each, not closed.
-
-    Parameters
-    ----------
-    vertices_xy
-        float64 (v, 2): x and y in px of the image at full resolution, of at
-        most `LARGEST_COORDINATE`.
-    ring_starts
-        int64 (r + 1,): where each ring starts among the vertices.
-    is_hole
-        bool (r,): whether the ring is a hole in the last one that is none.
-    object_starts
-        int64 (n + 1,): where each object starts among the rings.
-    ids
-        int64 (n,): the objects' running numbers in their file, ascending.
-    class_index
-        int16 (n,): 1-based index into the scheme's names, or `AMBIGUOUS`.
-    rule
-        Which pixels objects have. By vertices, as in ImageScope files, each
-        object has one ring, and vertices are truncated to whole numbers.
     """
 
+    #: float64 (v, 2): x and y in px of the image at full resolution, of at most
+    #: `LARGEST_COORDINATE`.
     vertices_xy: NDArray[np.float64]
+    #: int64 (r + 1,): where each ring starts among the vertices.
     ring_starts: NDArray[np.int64]
+    #: bool (r,): whether the ring is a hole in the last one that is none.
     is_hole: NDArray[np.bool_]
+    #: int64 (n + 1,): where each object starts among the rings.
     object_starts: NDArray[np.int64]
+    #: int64 (n,): the objects' running numbers in their file, ascending.
     ids: NDArray[np.int64]
+    #: int16 (n,): 1-based index into the scheme's names, or `AMBIGUOUS`.
     class_index: NDArray[np.int16]
+    #: Which pixels objects have. By vertices, as in ImageScope files, each object has one ring, and
+    #: vertices are truncated to whole numbers.
     rule: PixelRule
 
     @classmethod
@@ -112,34 +102,23 @@ class Polygons:
 
 @dataclass(frozen=True, eq=False)
 class PolygonFile:
-    """The polygons of one file.
+    """The polygons of one file."""
 
-    Parameters
-    ----------
-    polygons
-        In document order, without those of unknown classes (whose ids are skipped).
-    mpp
-        Micrometres per pixel, or None if the file does not state it.
-    findings
-        Problems found while reading.
-    magnification
-        Magnification of the image in whose px the vertices are, or None if the
-        file does not state it.
-    scores
-        Probabilities of the objects, or None if the file has none.
-    shape
-        Height and width in px of the image in whose px the vertices are, or None
-        if the file does not state them.
-    crowds
-        The number of areas that are excluded since the file calls them crowds.
-    """
-
+    #: In document order, without those of unknown classes (whose ids are skipped).
     polygons: Polygons
+    #: Micrometres per pixel, or None if the file does not state it.
     mpp: float | None = None
+    #: Problems found while reading.
     findings: tuple[Finding, ...] = ()
+    #: Magnification of the image in whose px the vertices are, or None if the file does not state
+    #: it.
     magnification: float | None = None
+    #: Probabilities of the objects, or None if the file has none.
     scores: Scores | None = None
+    #: Height and width in px of the image in whose px the vertices are, or None if the file does
+    #: not state them.
     shape: tuple[int, int] | None = None
+    #: The number of areas that are excluded since the file calls them crowds.
     crowds: int = 0
 
 

@@ -69,14 +69,9 @@ EXCLUDED = object()
 
 @dataclass(frozen=True)
 class LeftOut:
-    """In place of a class: something that outlines no object, and is listed.
+    """In place of a class: something that outlines no object, and is listed."""
 
-    Parameters
-    ----------
-    what
-        What it is, after a number: ``line(s)``.
-    """
-
+    #: What it is, after a number: ``line(s)``.
     what: str
 
 

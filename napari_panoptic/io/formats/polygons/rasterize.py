@@ -44,21 +44,14 @@ MOST_PER_OBJECT = 16
 
 @dataclass(frozen=True, eq=False)
 class RasterizedAnnotation:
-    """An annotation in pixels.
+    """An annotation in pixels."""
 
-    Parameters
-    ----------
-    labels
-        The scored objects; ids are those of the polygons.
-    ambiguous
-        bool (y, x), True where a polygon of the ambiguous class lies; None if
-        there is no such pixel. The labels below it are kept.
-    findings
-        Objects that vanished, overlap, or lie partly outside the image.
-    """
-
+    #: The scored objects; ids are those of the polygons.
     labels: LabelImage
+    #: bool (y, x), True where a polygon of the ambiguous class lies; None if there is no such
+    #: pixel. The labels below it are kept.
     ambiguous: NDArray[np.bool_] | None
+    #: Objects that vanished, overlap, or lie partly outside the image.
     findings: tuple[Finding, ...] = ()
 
 
@@ -144,32 +137,21 @@ def polygon_tiles(polygons: Polygons, scheme: ClassScheme, shape: tuple[int, int
 
 @dataclass(frozen=True, eq=False)
 class SquareIndex:
-    """Objects in drawing order, found by squares of the image.
+    """Objects in drawing order, found by squares of the image."""
 
-    Parameters
-    ----------
-    flat
-        All objects.
-    order
-        int64 (m,): rows of those to draw, in drawing order.
-    labels
-        int32 (n,): the label of each object.
-    shape
-        Height and width of the image.
-    square_px
-        Edge of the squares.
-    starts
-        int64 (squares + 1,): where each square starts in ``places``.
-    places
-        int64: the objects in each square, as places in ``order``, ascending.
-    """
-
+    #: All objects.
     flat: Flat
+    #: int64 (m,): rows of those to draw, in drawing order.
     order: NDArray[np.int64]
+    #: int32 (n,): the label of each object.
     labels: NDArray[np.int32]
+    #: Height and width of the image.
     shape: tuple[int, int]
+    #: Edge of the squares.
     square_px: int
+    #: int64 (squares + 1,): where each square starts in ``places``.
     starts: NDArray[np.int64]
+    #: int64: the objects in each square, as places in ``order``, ascending.
     places: NDArray[np.int64]
 
     @classmethod

@@ -26,16 +26,11 @@ class Part:
 
     Pixel (y, x) is the square from (x, y) to (x + 1, y + 1), as in QuPath.
     Rings are not closed: the last vertex is joined to the first.
-
-    Parameters
-    ----------
-    exterior
-        int32 (m, 2): corners x, y in px, clockwise on the screen.
-    holes
-        The same for each hole, anticlockwise on the screen.
     """
 
+    #: int32 (m, 2): corners x, y in px, clockwise on the screen.
     exterior: NDArray[np.int32]
+    #: The same for each hole, anticlockwise on the screen.
     holes: tuple[NDArray[np.int32], ...] = ()
 
 
@@ -45,23 +40,16 @@ class TracedOutlines:
 
     Every ring is simple: it neither crosses nor touches itself. Pixels that
     touch only by a corner belong to different parts.
-
-    Parameters
-    ----------
-    vertices_xy
-        int32 (m, 2): corners of all rings, ring after ring.
-    ring_start
-        int64 (r + 1,): ring ``i`` is ``vertices_xy[ring_start[i]:ring_start[i + 1]]``.
-    is_hole
-        bool (r,).
-    first_ring
-        int64 (n + 1,): the rings of the object of row ``k`` (0-based) are
-        ``first_ring[k]`` to ``first_ring[k + 1]``, exteriors before holes.
     """
 
+    #: int32 (m, 2): corners of all rings, ring after ring.
     vertices_xy: NDArray[np.int32]
+    #: int64 (r + 1,): ring ``i`` is ``vertices_xy[ring_start[i]:ring_start[i + 1]]``.
     ring_start: NDArray[np.int64]
+    #: bool (r,).
     is_hole: NDArray[np.bool_]
+    #: int64 (n + 1,): the rings of the object of row ``k`` (0-based) are ``first_ring[k]`` to
+    #: ``first_ring[k + 1]``, exteriors before holes.
     first_ring: NDArray[np.int64]
 
     def __len__(self) -> int:

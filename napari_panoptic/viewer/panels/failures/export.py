@@ -29,24 +29,16 @@ _LONGEST = 60
 
 @dataclass(frozen=True)
 class Export:
-    """How far an export is.
+    """How far an export is."""
 
-    Parameters
-    ----------
-    folder
-        Where to.
-    done, total
-        Failures that were saved, and all.
-    crops
-        Pictures among them; regions may have become unreadable.
-    problem
-        Why nothing more can be written; usually empty.
-    """
-
+    #: Where to.
     folder: Path
+    #: Failures that were saved, and all.
     done: int
     total: int
+    #: Pictures among them; regions may have become unreadable.
     crops: int
+    #: Why nothing more can be written; usually empty.
     problem: str = ""
 
 

@@ -22,23 +22,15 @@ from napari_panoptic.viewer.kit.shown import shown
 
 @dataclass(frozen=True)
 class Caption:
-    """What stands below a crop.
+    """What stands below a crop."""
 
-    Parameters
-    ----------
-    outcome
-        Status and class; the first line.
-    figure
-        The IoU, which is never cut; begins the second line.
-    region
-        Where it is; ends the second line, empty where that is known.
-    colour
-        Colour of the swatch before the first line.
-    """
-
+    #: Status and class; the first line.
     outcome: str
+    #: The IoU, which is never cut; begins the second line.
     figure: str
+    #: Where it is; ends the second line, empty where that is known.
     region: str
+    #: Colour of the swatch before the first line.
     colour: Rgb
 
     @property

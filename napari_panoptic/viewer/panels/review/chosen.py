@@ -87,24 +87,16 @@ class ChosenObjects:
 
 @dataclass(frozen=True)
 class UnderReview:
-    """A cohort under review: what the helpers of the review share.
+    """A cohort under review: what the helpers of the review share."""
 
-    Parameters
-    ----------
-    around
-        The session and the desk.
-    panel
-        The panel of the review.
-    reviewing, verdicts
-        The review.
-    chosen
-        The objects that a verdict applies to.
-    """
-
+    #: The session and the desk.
     around: Surroundings
+    #: The panel of the review.
     panel: ReviewPanel
+    #: The review.
     reviewing: Reviewing
     verdicts: CohortVerdicts
+    #: The objects that a verdict applies to.
     chosen: ChosenObjects
 
 

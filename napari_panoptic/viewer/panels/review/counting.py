@@ -28,14 +28,9 @@ from napari_panoptic.viewer.panels.seen_part import Sight
 
 @dataclass(frozen=True)
 class CountingTask:
-    """Which regions to go through, and how; equal tasks have equal answers.
+    """Which regions to go through, and how; equal tasks have equal answers."""
 
-    Parameters
-    ----------
-    team, settings, source
-        Whose predictions, and how they are judged.
-    """
-
+    #: Whose predictions, and how they are judged.
     team: str
     settings: EvaluationSettings
     source: Source | None

@@ -46,14 +46,9 @@ _LEAST_LIST_PX, _LEAST_PLOT_PX = 90, 130
 
 @dataclass(frozen=True)
 class SliceLine:
-    """A slice as a line of the list.
+    """A slice as a line of the list."""
 
-    Parameters
-    ----------
-    text, tooltip
-        Its sentence and its figures.
-    """
-
+    #: Its sentence and its figures.
     text: str
     tooltip: str
 

@@ -35,17 +35,11 @@ class PopulationInputs:
 
 @dataclass(frozen=True, eq=False)
 class CurrentPlan:
-    """The plan under review.
+    """The plan under review."""
 
-    Parameters
-    ----------
-    stored
-        The plan in the review file, with team names as this cohort spells them.
-    setup
-        How it was set up.
-    """
-
+    #: The plan in the review file, with team names as this cohort spells them.
     stored: StoredPlan
+    #: How it was set up.
     setup: PlanSetup
 
     @property
@@ -69,17 +63,11 @@ class CurrentPlan:
 
 @dataclass(frozen=True, eq=False)
 class PlanEstimates:
-    """The estimates from the verdicts so far.
+    """The estimates from the verdicts so far."""
 
-    Parameters
-    ----------
-    estimates
-        The figures; None before a verdict that decides an item.
-    at_end
-        Half of the expected width of the interval after the last item.
-    """
-
+    #: The figures; None before a verdict that decides an item.
     estimates: Estimates | None
+    #: Half of the expected width of the interval after the last item.
     at_end: float
 
 
