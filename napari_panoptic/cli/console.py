@@ -179,7 +179,7 @@ def report_date(*, is_wanted: bool) -> str:
 
 @dataclass(frozen=True)
 class TableFolder:
-    """The folder of a command, which is locked, and its files, the record last."""
+    """The locked output folder of a command, and its files, the record last."""
 
     folder: Path
     names: Sequence[str]

@@ -71,7 +71,7 @@ def metadata_from(options: argparse.Namespace, cohort: Cohort) -> Metadata | Non
 
 
 def source_from(options: argparse.Namespace, cohort: Cohort, names: Sequence[str]) -> Source | None:
-    """Return the requested form of predictions.
+    """Return the requested format of predictions.
 
     Raises
     ------
@@ -85,7 +85,7 @@ def source_from(options: argparse.Namespace, cohort: Cohort, names: Sequence[str
     there = sorted({str(form) for forms in given for form in forms})
     if there and source not in there:
         raise SettingsError(
-            f"--source: no prediction of {english_list(names)} has the form '{source}'; there is "
+            f"--source: no prediction of {english_list(names)} has the format '{source}'; there is "
             f"{english_list(there)}"
         )
     return source
@@ -113,7 +113,7 @@ def settings_from(options: argparse.Namespace) -> EvaluationSettings:
 def reading_from(
     options: argparse.Namespace, cohort: Cohort, names: Sequence[str]
 ) -> tuple[EvaluationSettings, Source | None]:
-    """Return the usual settings with the given restoration, and the form of predictions."""
+    """Return the usual settings with the given restoration, and the format of predictions."""
     settings = EvaluationSettings().replaced(**restoration_from(options))
     return settings, source_from(options, cohort, names)
 

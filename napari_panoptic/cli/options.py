@@ -139,7 +139,7 @@ def metric_from(options: argparse.Namespace) -> str:
 
 
 def add_metadata(parser: argparse.ArgumentParser, use: str = "") -> None:
-    """Add the table of patients; see `inputs.metadata_from`."""
+    """Add the option for the table of patients; see `inputs.metadata_from`."""
     from napari_panoptic.io.tables.metadata import METADATA_FILE
 
     parser.add_argument(
@@ -173,7 +173,7 @@ def add_teams_and_protocol(parser: argparse.ArgumentParser) -> None:
 
 
 def add_protocol(parser: argparse.ArgumentParser) -> None:
-    """Add the protocol, and the form of the predictions."""
+    """Add the options for the protocol and the format of the predictions."""
     parser.add_argument(
         "--protocol",
         metavar="NAME",
@@ -192,7 +192,7 @@ def add_protocol(parser: argparse.ArgumentParser) -> None:
 
 
 def add_source(parser: argparse.ArgumentParser) -> None:
-    """Add the form of the predictions."""
+    """Add the option for the format of the predictions."""
     from napari_panoptic.io.formats.registry import known_forms
 
     parser.add_argument(
@@ -203,7 +203,7 @@ def add_source(parser: argparse.ArgumentParser) -> None:
 
 
 def add_reading(parser: argparse.ArgumentParser) -> None:
-    """Add how objects are read, for commands that match them by the usual rules."""
+    """Add the options for reading objects, to commands that match them by the usual rules."""
     add_source(parser)
     add_restoration(parser)
 

@@ -96,7 +96,7 @@ def add_choice(
 def add_seed(
     parser: argparse.ArgumentParser, meaning: str, *, default: int | None, metavar: str = "S"
 ) -> None:
-    """Add the seed of random numbers."""
+    """Add the option for the seed of random numbers."""
     suffix = "" if default is None else " (default: %(default)s)"
     parser.add_argument(
         "--seed", type=seed, default=default, metavar=metavar, help=f"{meaning}{suffix}"

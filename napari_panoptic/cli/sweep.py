@@ -184,4 +184,4 @@ _CAUSES: Mapping[str, Side] = {
     str(Cause.MISSED): Side.REFERENCE,
     str(Cause.SPURIOUS): Side.PREDICTION,
 }
-"""The causes that are printed."""
+"""Printed cause -> the side of its objects."""

@@ -25,7 +25,7 @@ class TaskOptions:
 
     #: Options for this task (and others that list them), which change the result.
     options: tuple[str, ...] = ()
-    #: Options that only say how the work is done and do nothing here -> why.
+    #: Options that change only how the work is done, and have no effect here -> the reason.
     without_effect: Mapping[str, str] = field(default_factory=dict)
 
 

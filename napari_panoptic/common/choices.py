@@ -15,7 +15,7 @@ class MenuChoice(StrEnum):
     short: str
 
     def __new__(cls, value: str, meaning: str = "", short: str = "") -> Self:
-        """Return a member that is equal to its value, by which alone it is also found."""
+        """Return a member that equals its value, and is looked up by the value alone."""
         member = str.__new__(cls, value)
         member._value_ = value
         member.meaning = meaning

@@ -28,7 +28,7 @@ class FindingKind(StrEnum):
     SELF_CROSSING = "self-crossing"  # a polygon whose outline crosses itself
     DEGENERATE = "degenerate"  # a polygon with fewer than three different vertices
     NO_MPP = "no-mpp"  # micrometres per pixel unknown: distances stay in pixels
-    FALLBACK = "fallback"  # read in a different form than requested or usual
+    FALLBACK = "fallback"  # read in a different format than requested or usual
     OUTSIDE_FOLDER = "outside-folder"  # a link out of the cohort's folder, not followed
     MALFORMED = "malformed"  # a line of a table that is not what it should be
     BROKEN_PLUGIN = "broken-plugin"  # an installed package that should bring a format
@@ -49,7 +49,7 @@ FINDING_TITLES: Mapping[FindingKind, str] = {
     FindingKind.SELF_CROSSING: "polygons whose outline crosses itself",
     FindingKind.DEGENERATE: "polygons with fewer than three different vertices",
     FindingKind.NO_MPP: "unknown pixel size",
-    FindingKind.FALLBACK: "read in another form than usual",
+    FindingKind.FALLBACK: "read in another format than usual",
     FindingKind.OUTSIDE_FOLDER: "links that lead out of the cohort's folder",
     FindingKind.MALFORMED: "lines of tables that are not what they should be",
     FindingKind.BROKEN_PLUGIN: "installed packages that do not work",

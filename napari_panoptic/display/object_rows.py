@@ -28,9 +28,9 @@ from napari_panoptic.values.vocabulary import (
 )
 
 SIDE_WORDS = ("ref", "pred")
-"""What a table says for each side."""
+"""Word for each side in a table."""
 NONE_WORD = "none"
-"""What stands for the empty side of a pair of classes, as in the confusion matrix."""
+"""Word for the empty side of a pair of classes, as in the confusion matrix."""
 
 
 class Kind(StrEnum):
@@ -47,9 +47,9 @@ class Kind(StrEnum):
 class ObjectColumn:
     """A column of the object table."""
 
-    #: The contract's name of the column.
+    #: Key of the column in `ObjectRows.values`.
     name: str
-    #: What the header says.
+    #: Text of the header.
     title: str
     #: How values are written.
     kind: Kind
@@ -240,7 +240,7 @@ class ObjectRows:
         return Side.PREDICTION, row - self.n_reference
 
     def text(self, row: int, column: ObjectColumn) -> str:
-        """Write one value for people."""
+        """Return one value as the table shows it."""
         value = self.values[column.name][row]
         if column.kind is Kind.WORD:
             return self.words[column.name][int(value)]

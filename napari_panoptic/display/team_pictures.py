@@ -135,12 +135,13 @@ class ConsensusPicture:
 
     #: The figures.
     consensus: Consensus
-    #: Team -> its evaluation, of which they are.
+    #: Team -> the evaluation from which they were computed.
     evaluations: Mapping[str, Evaluation]
     #: uint16 (y, x): outlines of the reference objects, the heavier the more teams failed on one;
     #: or whole objects.
     objects: NDArray[np.uint16]
-    #: uint16 (y, x): hatched places that several teams invent; label ``k`` is the place ``k - 1``.
+    #: uint16 (y, x): hatched places where several teams have an FP; label ``k`` is the place
+    #: ``k - 1``.
     places: NDArray[np.uint16]
     #: Width of the lightest outline; 0 for filled objects.
     width_px: int

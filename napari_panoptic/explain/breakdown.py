@@ -54,7 +54,7 @@ class AreaUnit(StrEnum):
 class RegionObjects:
     """The outcomes of one team in one region."""
 
-    #: Names.
+    #: Names of the team and the region.
     team: str
     region: str
     #: One row per object, columns ``OBJECT_COLUMNS``.

@@ -57,7 +57,7 @@ class Inspection:
     description: str
     #: Whether the folder is read like this without another ``cohort.toml``.
     is_saved: bool
-    #: Of images, annotation and teams.
+    #: The recognised files of images, annotation and teams.
     counts: tuple[SideCount, ...]
     #: Names of the regions whose objects were read.
     looked_at: tuple[str, ...]

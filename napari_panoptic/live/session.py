@@ -576,7 +576,7 @@ class Session:
 
     @property
     def _settings_of_edits(self) -> EvaluationSettings:
-        """The settings by which objects under edit are judged: a stroke sets one id a pixel."""
+        """The settings by which objects under edit are judged: a stroke sets one id per pixel."""
         return self.settings.replaced(overlaps=Overlaps.FLATTEN)
 
     def _edit(
@@ -631,7 +631,7 @@ class Session:
 
     @property
     def _edited_here(self) -> tuple[frozenset[str | None], bool]:
-        """What differs from the files: sides, and whether the area does."""
+        """The sides that differ from the files, and whether the area does."""
         return self._here.edited, self._here.is_ambiguous_edited
 
     def _with_copies(self, loaded: RegionSnapshot) -> RegionSnapshot:

@@ -40,7 +40,7 @@ AT_A_TIME = 2
 class RegionSnapshot:
     """Everything there is to show of one region under one set of settings."""
 
-    #: Which region.
+    #: The region.
     region: Region
     #: Height and width in px.
     shape: tuple[int, int]

@@ -22,12 +22,12 @@ from napari_panoptic.values.windowed_labels import TiledPair
 class RegionSummary:
     """One team in one region, in a line."""
 
-    #: Names.
+    #: Names of the region and the team.
     region: str
     team: str
     #: Summed outcomes, or None if it could not be evaluated.
     counts: Counts | None
-    #: The figures, or None likewise.
+    #: The figures; None if it could not be evaluated.
     metrics: Metrics | None
     #: What was odd, or prevented the evaluation.
     findings: tuple[Finding, ...] = ()

@@ -23,14 +23,14 @@ from napari_panoptic.values.vocabulary import SIDES, Side
 
 T = TypeVar("T")
 WHOLE: Area = (slice(0), slice(0))
-"""No pixels that are known to be the only ones which an edit may change."""
+"""An empty area, for edits of unknown pixels: afterwards, all pixels are compared."""
 
 
 class RegionCopies:
     """The label images of one region under edit.
 
-    Sides are named by a key: the team of a prediction, None for the reference. What is edited
-    shares no pixels, since a stroke sets one id a pixel.
+    Sides are named by a key: the team of a prediction, None for the reference. Edited objects
+    share no pixels, since a stroke sets one id per pixel.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class RegionCopies:
         #: The ambiguous area now: a bool image (y, x), or None.
         self.ambiguous = loaded.ambiguous
         self.is_ambiguous_edited = False
-        #: Sides, and whether the area, that were edited by hand, not only mirrored.
+        #: The sides that were edited by hand, not only mirrored; and whether the area was.
         self.drawn: set[str | None] = set()
         self.is_area_drawn = False
         self._sides: dict[str | None, EditedSide] = {}
@@ -54,7 +54,7 @@ class RegionCopies:
 
     @property
     def edited(self) -> frozenset[str | None]:
-        """The keys of the sides that differ from the files; not so once all edits are undone."""
+        """The keys of the sides that differ from the files, as undone edits do not."""
         return frozenset(key for key, side in self._sides.items() if side.is_edited)
 
     @property
@@ -125,7 +125,7 @@ class RegionCopies:
         Raises
         ------
         PanopticError
-            For a team without a prediction, or as `do` raises it; nothing is changed then.
+            For a team without a prediction, or raised by `do`; nothing is changed then.
         """
         edit = do(self._live(team))
         key = key_of(side, team)
@@ -152,7 +152,7 @@ class RegionCopies:
         return self._live(team).evaluate(settings)
 
     def evaluate_on_disk(self, team: str, settings: EvaluationSettings) -> Evaluation:
-        """Evaluate a team as its files are."""
+        """Evaluate a team as it is in the files."""
         asked = team, settings
         if asked not in self._on_disk:
             self._on_disk[asked] = evaluate(
@@ -224,7 +224,7 @@ def _sides(snapshot: RegionSnapshot) -> dict[str | None, LabelImage]:
 
 
 def _is_same_area(one: NDArray[np.bool_] | None, other: NDArray[np.bool_] | None) -> bool:
-    """Return whether two ambiguous areas are the same; none is an empty one."""
+    """Return whether two ambiguous areas are the same; None equals an empty area."""
     if one is None or other is None:
         return not any(mask is not None and mask.any() for mask in (one, other))
     return np.array_equal(one, other)

@@ -87,7 +87,7 @@ class EditedSide:
         self.row_of = {int(id_): row for row, id_ in enumerate(base.ids)}
         #: Whether the objects differ from the base; see `note_edit`.
         self.is_edited = False
-        #: A pixel (y, x) that differed from the base when it was looked at last.
+        #: A pixel (y, x) that differed from the base at the last comparison.
         self._difference: tuple[int, int] | None = None
 
     @property
@@ -104,7 +104,7 @@ class EditedSide:
         """Find out whether the objects differ from the base, after an edit of some pixels.
 
         All pixels are compared only if neither the edited pixels nor the last known difference
-        differ: usually after the last stroke was undone.
+        differs from the base: usually after the last stroke was undone.
         """
         now, base = self.labels, self.base
         same_ids = np.array_equal(now.ids, base.ids)
@@ -117,7 +117,7 @@ class EditedSide:
         self.is_edited = self._difference is not None
 
     def _make_own(self) -> None:
-        """Copy the objects, without what belongs to the files only, unless it is done already."""
+        """Copy the objects for the first edit, without what belongs to the files only."""
         base = self.base
         if self.labels is base:
             self.labels = LabelImage(

@@ -34,7 +34,7 @@ from napari_panoptic.values.settings import (
 class ChallengeRegion:
     """One team in one region, scored class by class as the challenge does."""
 
-    #: Names.
+    #: Names of the patient and the region.
     patient: str
     region: str
     #: Class -> its score, from which any version of the scoring is computed.

@@ -112,7 +112,7 @@ def evaluate_tiles_again(
 class WindowRun:
     """How windows are processed, and where progress is reported."""
 
-    #: Reported from the thread that asked for the work; checked for cancellation before each
+    #: Reported from the calling thread; checked for cancellation before each
     #: window.
     progress: Progress = UNWATCHED
     #: Windows at a time, each in a thread.

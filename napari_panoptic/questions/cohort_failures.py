@@ -141,7 +141,7 @@ def _whole_columns(evaluation: Evaluation, rows: Mapping[Side, NDArray[np.intege
 class Block:
     """The failures of one team in one region, with the names of both."""
 
-    #: Names.
+    #: Names of the team, the patient and the region.
     team: str
     patient: str
     region: str

@@ -61,7 +61,7 @@ _TOO_LARGE = (
 class CohortObjects:
     """The objects of one team over a cohort."""
 
-    #: Its name.
+    #: Name of the team.
     team: str
     #: One row per object that is not ignored: `OUTCOME_COLUMNS`, then a column per covariate:
     #: float64, NaN if undefined; or words, empty if undefined.

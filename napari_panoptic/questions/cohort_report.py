@@ -153,7 +153,7 @@ class CohortReport:
     shifts: Varied
     #: Scores and ranks under every version of the challenge's scoring.
     protocols: ProtocolTable
-    #: Team -> its regions, scored class by class: what tells why versions differ.
+    #: Team -> its regions, scored class by class, which explains why versions differ.
     scored: Mapping[str, Sequence[ChallengeRegion]]
     #: With objects that keep the pixels that they share, and flattened; of the regions in which
     #: both is possible.

@@ -39,7 +39,7 @@ _TOO_LARGE = "the region is too large to hold in memory; its scores are left out
 class CohortScores:
     """The scored objects of a team over a cohort; figures are computed on first use."""
 
-    #: Its name.
+    #: Name of the team.
     team: str
     #: The regions that could be evaluated.
     regions: Sequence[ScoredRegion]

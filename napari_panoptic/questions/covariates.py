@@ -42,7 +42,7 @@ Columns = Mapping[str, NDArray[Any]]
 class RegionSide:
     """The objects of one side of one region, as functions that compute covariates receive them."""
 
-    #: Names.
+    #: Names of the patient, the region and the team.
     patient: str
     region: str
     team: str
@@ -150,7 +150,9 @@ def _add_plugin(name: str, function: object) -> None:
 
 
 _PLUGINS = Plugins(ENTRY_POINTS, "covariates", _add_plugin)
-_ONE_CALL = threading.Lock()  # regions are read in several threads; functions need not know
+_ONE_CALL = (
+    threading.Lock()
+)  # regions are read in several threads; functions need not be thread-safe
 
 
 def register(name: str, function: CovariateFunction) -> None:

@@ -37,7 +37,7 @@ class ObjectPairs:
 class ScoredRegion:
     """The objects of one team in one region."""
 
-    #: Names.
+    #: Names of the patient and the region.
     patient: str
     region: str
     #: The outcomes of all objects; the score is in ``outcomes.prediction.score``.

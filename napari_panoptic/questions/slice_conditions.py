@@ -40,7 +40,7 @@ _BINS = 10
 class SliceCondition:
     """A condition on one covariate: a half-open range of numbers, or a value."""
 
-    #: Its name.
+    #: Name of the covariate.
     covariate: str
     #: The lower limit (inclusive) and the upper limit (exclusive); infinite for no limit.
     low: float = -np.inf
@@ -187,7 +187,7 @@ def number_text(value: str | float | None) -> str:
 class Curve:
     """Failure rate by the values of a covariate."""
 
-    #: Its name.
+    #: Name of the covariate.
     covariate: str
     #: One condition per bin: deciles of numbers, or values. They do not overlap.
     bins: tuple[SliceCondition, ...]

@@ -496,9 +496,9 @@ class _RegionSuspects:
     """Finds the suspects of one region."""
 
     own: Agreement
-    #: float64 (g,): reliability of the teams of each proposal, of it as an object
+    #: float64 (g,): reliability of the teams of each proposal, that it is an object
     reliability: FloatArray
-    #: float64 (g,): the same, of it as the outline of an annotated object
+    #: float64 (g,): the same, that it is the outline of an annotated object
     located: FloatArray
     #: float64 (n, C): reliability of each class for each reference object
     classes: FloatArray

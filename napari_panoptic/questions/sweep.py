@@ -67,7 +67,7 @@ class CohortSweep:
     metric: str
     #: How they were evaluated.
     settings: EvaluationSettings
-    #: Names.
+    #: Names of the patients.
     patients: tuple[str, ...]
     #: float64 (patients, settings): the metric; NaN if undefined. Means and differences count such
     #: a patient as `napari_panoptic.statistics.choice.comparable` does.

@@ -209,7 +209,7 @@ class ThresholdCurve:
 
     #: float64 (k,), ascending; the first one is the lowest score and removes nothing.
     thresholds: FloatArray
-    #: Names.
+    #: Names of the patients.
     patients: tuple[str, ...]
     #: Name, of `FIGURES` -> float64 (patients, k); NaN where undefined.
     figures: Mapping[str, FloatArray]
@@ -283,7 +283,7 @@ class BestThreshold:
     optimistic: float
     #: The mean over patients with all predictions.
     baseline: float
-    #: Names.
+    #: Names of the patients.
     patients: tuple[str, ...]
     #: float64 (patients,): the threshold that is best over all other patients.
     chosen: FloatArray

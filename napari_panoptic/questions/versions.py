@@ -76,7 +76,7 @@ class Pairing(StrEnum):
 class Version:
     """The objects and counts of one version."""
 
-    #: Its name.
+    #: Name of the version.
     name: str
     #: One row per object: patient, region and `OBJECT_COLUMNS`.
     objects: pd.DataFrame

@@ -68,7 +68,7 @@ class LoadedReference:
     place: Volume
     #: Their objects, in the order of the raters; None if the files contain masks.
     objects: tuple[LabelImage, ...] | None
-    #: What was odd.
+    #: Problems found.
     findings: tuple[Finding, ...]
 
     @property
@@ -86,7 +86,7 @@ class LoadedMap:
     values: NDArray[np.floating]
     #: `THERE`, `MISSING` or `UNREADABLE`.
     state: str
-    #: What was odd.
+    #: Problems found.
     findings: tuple[Finding, ...] = ()
 
 
@@ -106,7 +106,7 @@ class RatedResult:
     objects: ObjectAgreement | None
     #: Team -> state of its prediction, and the comparison.
     teams: Mapping[str, tuple[str, MapComparison]]
-    #: What was odd.
+    #: Problems found.
     findings: tuple[Finding, ...]
 
 
@@ -458,7 +458,7 @@ def _unreadable(
 def _located(
     volume: Volume, place: Volume, case: str, structure: str, team: str | None = None
 ) -> Iterator[Finding]:
-    """Yield what was odd about a file, with its case, and whether its affine differs."""
+    """Yield the problems found in a file, with its case, and whether its affine differs."""
     for finding in volume.findings:
         yield replace(finding, region=case, class_name=finding.class_name or structure, team=team)
     if not same_place(volume, place):

@@ -1,4 +1,4 @@
-"""Outlines on the slices of a volume, along pixel edges: found once, and in advance."""
+"""Outlines on the slices of a volume, along pixel edges, computed once and in advance."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class CasePicture:
 class OutlineChoice:
     """Which outlines are wanted."""
 
-    #: Whose.
+    #: What is outlined.
     shown: Shown
     #: The chosen level, by its place.
     level: int = 0

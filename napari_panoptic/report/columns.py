@@ -171,7 +171,7 @@ def texts(
 
 
 def aligned(header: Sequence[str], rows: Iterable[Sequence[str]], *, names: int = 1) -> list[str]:
-    """Return the lines of a table: first columns of names to the left, the others to the right."""
+    """Return the lines of a table: the first `names` columns aligned left, the others right."""
     lines = [[visible(text) for text in row] for row in (header, *rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return [

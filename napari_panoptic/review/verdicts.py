@@ -85,7 +85,7 @@ class HistoryEntry:
     """A verdict from the history of an object."""
 
     record: ReviewRecord
-    #: Whether it holds.
+    #: Whether the verdict is still in force.
     standing: bool
     #: When it was undone, in UTC, or None. A verdict that neither stands nor was undone was
     #: replaced by a later one.

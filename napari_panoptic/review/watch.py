@@ -81,7 +81,7 @@ class Watch:
             except ReviewError as error:
                 changes = FileChanges(shown, error=error)
         if self._is_closed:
-            self.close()  # while the check was running, it could not
+            self.close()  # a call of it during the check left the file open
         return changes
 
     def close(self) -> None:

@@ -133,7 +133,7 @@ def mean_intervals(
 
 @dataclass(frozen=True, eq=False)
 class RateBands:
-    """Bands of rates."""
+    """Bands of the rates of b bins, see `rate_bands`."""
 
     #: float64 (b,): NaN without objects.
     low: NDArray[np.float64]
@@ -247,7 +247,7 @@ def _ends(
             paired=True,
             axis=-1,
             n_resamples=resamples,
-            batch=max(1, _DRAWN_AT_ONCE // values.size),  # bounds the memory
+            batch=max(1, _DRAWN_AT_ONCE // values.size),  # limits the memory
             confidence_level=level,
             method="BCa",
             rng=np.random.default_rng(seed),

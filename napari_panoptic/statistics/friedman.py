@@ -36,7 +36,7 @@ class TeamFigures:
     #: The values of gaps in that case, in the form of `by_team`; 0 if None. If a part of a mean is
     #: missing, it is the mean with 0 for that part.
     worst: Mapping[str, Sequence[float]] | None = None
-    #: False for distances.
+    #: Whether higher figures are better; False for distances.
     higher_is_better: bool = True
     #: The word for a patient in reasons, such as ``case``.
     unit: str = "patient"

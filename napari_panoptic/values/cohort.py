@@ -351,10 +351,10 @@ class SlidePatch:
 class MaskFiles:
     """The file or files that hold the objects of one region in one format."""
 
-    #: The form.
+    #: The format.
     source: Source
     #: The files: under the key ``""`` a single file for all classes, or under each class name the
-    #: files of that class (several are kept, so that the reader can say which it took).
+    #: files of that class (several are kept, so that the reader can report which it used).
     paths: Mapping[str, tuple[Path, ...]]
     #: Which region of a file that holds many, as its format counts them; None where a file holds
     #: one.
@@ -413,7 +413,7 @@ class Team:
 
 @dataclass(frozen=True)
 class Placement:
-    """Where the pixels of a region lie in a viewer, where layers of the user's say so."""
+    """Position of a region's pixels in a viewer, if layers of the user define one."""
 
     #: World units per pixel.
     scale_yx: tuple[float, float] = (1.0, 1.0)

@@ -245,7 +245,7 @@ class LabelImage:
             bool (n,): rows to keep; every other row must be empty.
         index
             int32 (y, x): receives the new numbers; may be that of this label image, which
-            becomes invalid. It stays as it is then if only last rows are dropped.
+            becomes invalid. It is unchanged then if only the last rows are dropped.
         """
         rows = np.flatnonzero(present)
         rows = rows[np.argsort(self.ids[rows], kind="stable")]

@@ -81,15 +81,15 @@ class AnyDesk(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class DeskKind:
-    """A kind of desk."""
+    """Functions that open and show one kind of cohort."""
 
-    #: Finds out what a folder holds, in any thread; receives as ``allow_outside`` whether links out
+    #: Reads what a folder holds, in any thread; receives as ``allow_outside`` whether links out
     #: of it are followed.
     read: Callable[..., Any]
-    #: Shows that on the desk of a viewer, which is opened if necessary; from the region of a name,
-    #: or the first where None.
+    #: Shows the result on the desk of a viewer, which is opened if necessary, beginning with a
+    #: region by its name, or with the first if None.
     show: Callable[[Any, Any, str | None], AnyDesk]
-    #: Gives the desk of this kind that is open in a viewer, or None.
+    #: Returns the desk of this kind that is open in a viewer, or None.
     present: Callable[[Any], AnyDesk | None]
 
 

@@ -395,7 +395,7 @@ def test_a_form_that_no_team_has(
     outcome = run(name, intact, *options, "--source", "geojson")
     assert outcome.code == 2
     assert "--source: no prediction of alpha" in outcome.err
-    assert "has the form 'geojson'; there is colour-coded and submission" in outcome.err
+    assert "has the format 'geojson'; there is colour-coded and submission" in outcome.err
     assert not list(tmp_path.iterdir())
 
 
@@ -637,7 +637,7 @@ def test_an_anti_aliased_mask_is_read_and_reported(run: Run, cohort: Path, tmp_p
 
 def test_a_missing_mask(run: Run, cohort: Path, tmp_path: Path) -> None:
     mask_path(cohort, "alpha", FIRST).unlink()
-    said = f"team 'alpha' has no prediction in the form 'colour-coded' for region {FIRST.name}"
+    said = f"team 'alpha' has no prediction in the format 'colour-coded' for region {FIRST.name}"
     survives(run, cohort, tmp_path, kind="missing", said=said, lost=ALPHA_LOST)
 
 

@@ -46,7 +46,7 @@ _FORMS_OF_RULE: Mapping[str, tuple[Source, ...]] = {
     "crowds": (Source.COCO_INSTANCES,),
     "score": (Source.GEOJSON, Source.ANNOTATION_STORE, Source.LABELS),
 }
-"""Keys that matter in some forms alone; see `forms_of_rule`."""
+"""Keys that matter to some formats only; see `forms_of_rule`."""
 SLIDE_BOUNDS = "slide-bounds"
 """The offset of outlines that count from the bounds of their slide."""
 IGNORED = ""
@@ -243,7 +243,7 @@ def _side(optional: set[str]) -> schema.Reader:
     Parameters
     ----------
     optional
-        The placeholders that the patterns of all forms may have.
+        The placeholders that the patterns of all formats may have.
     """
     is_of_teams = "team" in optional
     of_regions = schema.patterns(Pattern, optional, lambda _: {"region"})
@@ -287,7 +287,7 @@ def _rules(values: dict[str, Any], where: str) -> Mapping[str, OutlineRules]:
 
 
 def forms_of_rule(key: str) -> tuple[Source, ...]:
-    """Return the forms that are read as a rule states."""
+    """Return the formats whose reading depends on a rule."""
     if key != "vertices":
         return _FORMS_OF_RULE[key]
     return tuple(form.source for form in known_forms().values() if form.has_conventions)

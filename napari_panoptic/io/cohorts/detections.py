@@ -244,7 +244,7 @@ class _Discovery(Search):
         super().__init__(listing)
         self._layout = layout
         self._ignored = {m.path for p in layout.ignore for m in p.files(listing)}
-        self._in_files: dict[Path, tuple[Finding, ...]] = {}  # of files of many frames
+        self._in_files: dict[Path, tuple[Finding, ...]] = {}  # findings of files of many frames
 
     def cohort(self) -> DetectionCohort:
         layout = self._layout

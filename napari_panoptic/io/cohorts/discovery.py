@@ -134,10 +134,10 @@ Key = tuple[str, str | None]
 class FoundFiles:
     """The files of one region, of one team or of the annotation."""
 
-    #: Of the files; the patient is None if no folder names one.
+    #: Region and patient of the files; the patient is None if no folder names one.
     region: str
     patient: str | None
-    #: By class; under ``""`` files of all classes.
+    #: Class -> its files; under ``""`` files of all classes.
     paths: dict[str, list[Path]] = field(default_factory=lambda: defaultdict(list))
     #: The region's key in a file that holds many.
     item: str | None = None
@@ -161,7 +161,7 @@ class FoundFiles:
         return self.paths[""][0]
 
     def put(self, class_name: str, rank: int, match: Match, item: FileItem) -> bool:
-        """Add a file; return whether it is used: all of the first pattern with files are."""
+        """Add a file; return whether it is used. The first pattern with files is the one used."""
         if self._rank.setdefault(class_name, rank) != rank:
             self.spare.append(match.path)
             return False
@@ -213,7 +213,7 @@ class Shelf:
 
 
 class Search:
-    """One search for the files of a cohort: what is there, in use, and to be reported.
+    """A search for the files of a cohort: the files found, those in use, and findings.
 
     Parameters
     ----------

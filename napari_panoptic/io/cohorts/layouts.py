@@ -35,7 +35,7 @@ Patterns = tuple[Pattern, ...]
 class MaskPatterns:
     """Where masks of one kind lie."""
 
-    #: Per form the patterns, the preferred first.
+    #: The patterns of each format, the preferred first.
     forms: Mapping[Source, Patterns] = field(default_factory=dict)
     #: Where the tables of classes of label images lie, if not beside them.
     sidecars: Patterns = ()

@@ -21,11 +21,11 @@ _COLUMNS = ("region", "x", "y", "scale", "slide")
 class PlacedRegion:
     """A region and its place in a slide."""
 
-    #: Its name.
+    #: Name of the region.
     region: str
     #: What ``{slide}`` stands for in the paths of files with outlines of the slide.
     slide: str
-    #: Its place.
+    #: Its place in the slide.
     patch: SlidePatch
 
 

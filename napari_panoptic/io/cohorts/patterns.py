@@ -34,7 +34,7 @@ def natural_key(text: str) -> list[tuple[int, int, str]]:
 class Match:
     """A file or folder that fits a pattern."""
 
-    #: Where it is.
+    #: Path of the file or folder.
     path: Path
     #: What the placeholders stand for, with letters as `composed` returns them.
     fields: Mapping[str, str]

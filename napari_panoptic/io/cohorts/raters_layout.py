@@ -91,7 +91,7 @@ def _layout(values: dict[str, Any]) -> RatersLayout:
 
 
 def _by_form(required: set[str], optional: set[str]) -> schema.Reader:
-    """Return the reader of patterns of files of one structure each, or of a table of forms."""
+    """Return the reader of patterns of files of one structure each, or of a table of formats."""
     of_form = schema.patterns(RatersPattern, optional, lambda _: required)
     of_structure = schema.patterns(RatersPattern, optional, lambda _: {*required, "structure"})
     known = (Source.LABELS, Source.IMAGESCOPE, Source.GEOJSON)
@@ -142,7 +142,7 @@ _DESCRIPTION = schema.table(
 class QubiqFile:
     """A file in the folders of QUBIQ."""
 
-    #: Where.
+    #: Path of the file.
     path: Path
     #: Names of the folders between the cohort's and the case's, without those that name neither
     #: data set nor team.
@@ -159,7 +159,7 @@ class QubiqFiles:
     masks: tuple[tuple[QubiqFile, str, str], ...]
     #: With the modality, which is empty for a plain ``image.nii.gz``.
     images: tuple[tuple[QubiqFile, str], ...]
-    #: With the structure; what else lies there is among them.
+    #: With the structure; all other files in these folders are among them.
     maps: tuple[tuple[QubiqFile, str], ...]
 
 

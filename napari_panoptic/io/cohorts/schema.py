@@ -1,4 +1,4 @@
-"""What the keys of a ``cohort.toml`` may hold: a reader for each, which the three tasks share."""
+"""Readers of the values in a ``cohort.toml``, which the three tasks share."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from napari_panoptic.common.text import english_list
 from napari_panoptic.io.cohorts.patterns import Pattern
 
 Reader = Callable[[Any, str], Any]
-"""Returns the value of a key, given it and its place, such as ``files.mpp``; or raises a
-CohortError that has the place, what was expected, and what was found."""
+"""Function of a value and its place, such as ``files.mpp``, that returns the value as read.
+
+It raises a `CohortError` that states the place, what was expected, and what was found."""
 
 
 def table(keys: Mapping[str, Reader], needed: Sequence[str] = ()) -> Reader:
-    """Return the reader of a table with some keys, of which those that are needed have a content.
+    """Return the reader of a table with known keys, of which the needed ones must have a content.
 
-    Keys that are left out are left out of its result.
+    Its result lacks the keys that the table lacks.
     """
 
     def read(value: Any, place: str) -> dict[str, Any]:
@@ -62,7 +63,7 @@ def by_team(reader: Reader, *, has_teams: bool = True) -> Reader:
 
 
 def word(words: type[StrEnum]) -> Reader:
-    """Return the reader of one of some words."""
+    """Return the reader of one word of an enum."""
 
     def read(value: Any, place: str) -> StrEnum:
         if value not in [str(known) for known in words]:
@@ -115,7 +116,7 @@ def patterns(
     return read
 
 
-def anything(value: Any, place: str) -> Any:  # noqa: ARG001  it reads what others check
+def anything(value: Any, place: str) -> Any:  # noqa: ARG001  the place is for errors, and there are none
     """Return a value that is read later."""
     return value
 
@@ -162,7 +163,7 @@ def _below(place: str, key: str) -> str:
 
 
 def _unknown(key: str, place: str, known: Sequence[str]) -> CohortError:
-    """Return the error for a key that means nothing; it names similar ones."""
+    """Return the error for an unknown key, with similar keys that are known."""
     close = difflib.get_close_matches(key, known, n=2, cutoff=0.5)
     hint = f"did you mean {' or '.join(close)}?" if close else f"known are {english_list(known)}"
     return CohortError(f"unknown key '{key}' {f'in [{place}]' if place else 'at the top'}; {hint}")

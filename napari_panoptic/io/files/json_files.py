@@ -17,7 +17,7 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _UNEXPECTED: tuple[type[Exception], ...] = (
     *(OSError, ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError),
 )
-"""What values of other types and shapes than expected lead to."""
+"""Errors that values of unexpected types and shapes lead to."""
 
 
 def parsed_json(text: bytes) -> Any:

@@ -106,7 +106,7 @@ class ClassTable:
         return replace(self, ids=self.ids[rows], code=self.code[rows], score=self.score[rows])
 
     def with_unnamed(self, ids: NDArray[np.int64]) -> ClassTable:
-        """Return the table with those of some ids that it lacks, under an empty name."""
+        """Return the table with the ids that it lacks added, under an empty name."""
         more = np.setdiff1d(ids, self.ids)
         every = np.concatenate([self.ids, more])
         order = np.argsort(every)

@@ -1,4 +1,4 @@
-"""What one file with objects is: its format, the classes that it states, and what it is called."""
+"""The format of one file with objects, the classes that it states, and its name."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _refuse_foreign(path: Path) -> None:
 
 
 def _picture_format(path: Path) -> Source:
-    """Return whether a picture is a colour-coded mask rather than a label image."""
+    """Return the format of a picture: a colour-coded mask or a label image."""
     what = "a label image or a colour-coded mask"
     if path.suffix.casefold() in (".tif", ".tiff") and len(pixel_shape(path, what)) == 2:
         return Source.LABELS  # a slide's may be too large to decode
@@ -181,7 +181,7 @@ def stated_classes(
     recording = _RecordingScheme(("\0",), MONUSAC_CLASSES.colours[:1])
     of_item: dict[str, Any] = {} if form.items is None else {"item": item}
     form.outlines(path, recording, **of_item)
-    # QuPath's most precise name comes first; elsewhere numbers come before what they mean.
+    # QuPath's most precise name comes first; elsewhere numbers come before their names.
     preferred = 0 if source == Source.GEOJSON else -1
     chosen = [names[preferred] if names else "" for names in recording.seen]
     if any(not name or name.isdigit() for name in chosen):

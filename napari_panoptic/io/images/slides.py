@@ -201,8 +201,8 @@ def read_image(path: Path, item: str | None = None) -> SlideImage:
 
     OpenSlide goes first, whatever the file's name; what it does not know is
     read by tifffile or Pillow. OME-TIFF and OME-Zarr have a reader of their own, since
-    OpenSlide would show the first channel only, and no smaller levels. Of a lazy pyramid
-    tifffile decodes the tiles that give the same pixels so.
+    OpenSlide would show the first channel only, and no smaller levels. In a lazy
+    pyramid, tifffile decodes the tiles for which it returns the same pixels.
 
     Parameters
     ----------

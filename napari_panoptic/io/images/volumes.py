@@ -92,7 +92,7 @@ def read_volume(path: Path, what: str) -> Volume:
     """
     check_file(path, what)
     read = _read_nifti if is_nifti(path) else _readers()[file_kind(path)]
-    # What libraries warn of is either no fault, or an error below.
+    # What libraries warn about is either harmless, or raises an error below.
     with decoding(path, what, ImageFileError, HeaderDataError), np.errstate(all="ignore"):
         volume = read(path, what)
     # What the header promised, a decoder may still not give.

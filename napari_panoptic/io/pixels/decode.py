@@ -169,7 +169,7 @@ def read_pixels(path: Path, what: str, *, colour: bool) -> NDArray[Any]:
             case "npy":
                 array = _decode_npy(path, what)
             case _ if is_npz(path):
-                with foreign_decoder():  # numpy, of a damaged header
+                with foreign_decoder():  # NumPy warns about damaged headers
                     array = channels_last(npz_labels(path, what))
             case _:
                 array = _decode_other(path, colour)

@@ -48,7 +48,7 @@ _SHOWN = 60
 class DumpFigure:
     """One team's PQ of one class in one region."""
 
-    #: What it is about.
+    #: The team, and the region and class that it was scored on.
     team: str
     patient: str
     region: str
@@ -57,7 +57,7 @@ class DumpFigure:
     pq: float
     #: False where the team had handed in no mask, which scored 0.
     submitted: bool
-    #: Of the file, from 1, on which the PQ stands.
+    #: Number of the line of the file with the PQ, from 1.
     line: int
 
 

@@ -107,8 +107,8 @@ def read_text(path: Path, what: str, most_bytes: int) -> str:
         raise UnreadableFileError(f"cannot be read: {error.strerror}", path=path) from error
     except UnicodeDecodeError as error:
         raise UnreadableFileError(
-            f"expected {what} as text in UTF-8, found byte {error.start} that is none; save it as "
-            "UTF-8",
+            f"expected {what} as text in UTF-8, found an invalid byte at position {error.start}; "
+            "save it as UTF-8",
             path=path,
         ) from error
 
@@ -118,7 +118,7 @@ def csv_lines(
 ) -> Iterator[tuple[int, list[str]]]:
     """Yield the number of the line and the cells of each row that is not empty.
 
-    The separator is the one that the first line has most of.
+    The separator is the one that occurs most often in the first line.
 
     Raises
     ------

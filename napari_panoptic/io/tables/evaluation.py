@@ -32,7 +32,7 @@ _AGAIN = "run 'napari-panoptic evaluate' again"
 class EvaluationTables:
     """An evaluation of a cohort of nuclei, as it was written."""
 
-    #: Where it is.
+    #: The folder that it was read from.
     folder: Path
     #: The rows of ``objects.csv``; empty texts instead of missing ones.
     objects: pd.DataFrame

@@ -19,7 +19,7 @@ METADATA_FILE = "metadata.csv"
 class Metadata:
     """Columns of a table with one row per patient."""
 
-    #: Column -> patient -> what it says; patients with an empty cell are absent.
+    #: Column -> patient -> cell; patients with an empty cell are absent.
     columns: Mapping[str, Mapping[str, str]]
     #: Unknown and missing patients.
     findings: tuple[Finding, ...] = ()

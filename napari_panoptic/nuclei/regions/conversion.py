@@ -30,7 +30,7 @@ from napari_panoptic.values.vocabulary import Side
 
 @dataclass(frozen=True)
 class Conversion:
-    """What to convert."""
+    """The objects to convert, and the format to write."""
 
     #: The cohort.
     cohort: Cohort

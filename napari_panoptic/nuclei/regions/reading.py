@@ -76,7 +76,7 @@ class ImageSize:
     #: Size in px, and micrometres per pixel or None.
     shape: tuple[int, int]
     mpp: float | None
-    #: What was odd.
+    #: Problems found.
     findings: tuple[Finding, ...]
 
 
@@ -145,7 +145,7 @@ class ReferenceMasks:
     mpp: float | None
     #: The annotated objects, or None if they cannot be read.
     masks: LoadedMasks | None
-    #: What was odd.
+    #: Problems found.
     findings: tuple[Finding, ...]
 
     @property
@@ -342,7 +342,7 @@ def check_magnification(
 
 def no_prediction(region: Region, team: str, source: Source | None) -> Finding:
     """Return the finding that a team has no prediction in the requested format."""
-    form = f" in the form '{source}'" if source is not None else ""
+    form = f" in the format '{source}'" if source is not None else ""
     message = f"team '{team}' has no prediction{form} for region {region.name}: not evaluated"
     return Finding(FindingKind.MISSING, message, region=region.name, team=team)
 
@@ -402,7 +402,7 @@ class OpenedMasks:
 
     #: Its objects, or None if they cannot be read.
     masks: TiledMasks | None
-    #: What was odd.
+    #: Problems found.
     findings: tuple[Finding, ...] = ()
 
 

@@ -39,17 +39,17 @@ _ROWS_AT_A_TIME = 50_000
 class RegionResult:
     """One team's outcomes in one region, without the pixels behind them."""
 
-    #: Names.
+    #: Names of the team, the patient and the region.
     team: str
     patient: str
     region: str
     #: One row per object, columns ``OBJECT_COLUMNS``; None if the region could not be evaluated.
     objects: pd.DataFrame | None
-    #: Their sums, as the scoring counts them; None likewise.
+    #: Their sums, as the scoring counts them; None if the region could not be evaluated.
     counts: Counts | None
     #: Class -> the challenge's view of it; only under challenge scoring.
     scores: Mapping[str, ClassScore] | None = None
-    #: What was odd or stood in the way.
+    #: Problems found, also those that prevented the evaluation.
     findings: tuple[Finding, ...] = ()
     #: The objects' rows in a file, if they are too many to hold; ``objects`` is None then.
     rows: RowsFile | None = None

@@ -62,7 +62,7 @@ _MOST_REGIONS = 8
 class RegionDone:
     """A finished region; reported once per region, twice if stored results had to be redone."""
 
-    #: Its name.
+    #: Name of the region.
     region: str
     #: Whether its results are those of an earlier run.
     is_taken_over: bool
@@ -205,7 +205,7 @@ class TeamResult(Generic[T]):
 
     region: Region
     team: str
-    #: What was odd, or why there is no result.
+    #: Problems found, or why there is no result.
     findings: tuple[Finding, ...]
     #: None if the team cannot be evaluated.
     result: T | None
@@ -355,7 +355,8 @@ def _do_region(
         )
     (region,) = part.regions
     if isinstance(work, _ThreadWork):
-        return _Done(_NEVER, [work.evaluate(part, region)])  # None would be: in the store
+        # In a list: None would mean that the results are in the store.
+        return _Done(_NEVER, [work.evaluate(part, region)])
     fingerprint = _NEVER if store is None else region_fingerprint(part, region, work)
     if known is not None and fingerprint == known:
         return _Done(fingerprint, None)
@@ -385,7 +386,7 @@ class _Run:
         self._cohort, self._work, self._pool, self._store = cohort, work, pool, store
         self._regions, self._on_result = cohort.regions, on_result
         usual = [_usual_form(cohort, team) for team in work.team_names]
-        # A team's usual format is a property of the cohort: one example tells the worker.
+        # A team's usual format is a property of the whole cohort; workers see it in one example.
         self._examples = {found[0]: cohort.predictions[found[0]] for found in usual if found}
         self._running: dict[Future[_Done], int] = {}
         # Place -> results, or None if they are in the store only.

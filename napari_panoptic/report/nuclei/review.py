@@ -183,7 +183,7 @@ def _strata(review: ReviewedPlan) -> Child:
 
     strata = stratified(review.units, review.plan.level)
     drawn = review.plan.drawn(strata)
-    # A stratum can be without items: where they were removed from the plan's table.
+    # A stratum has no items if they were removed from the plan's table.
     weight = strata.sizes / np.where(drawn > 0, drawn, np.nan)
     frame = pd.DataFrame(
         {"stratum": strata.names, "all": strata.sizes, "drawn": drawn, "weight": weight}

@@ -63,7 +63,7 @@ class DrawnItem:
 
     #: The item.
     item: PackageItem
-    #: The tissue.
+    #: The picture of the tissue, as JPEG.
     jpeg: bytes
     #: Width of the picture, in pixels of the image.
     field_px: int

@@ -113,7 +113,7 @@ class Drawing:
         return axes[: len(names)]
 
     def mark(self, axes: Axes, points: Sequence[Point], team: str, **look: object) -> None:
-        """Draw any points, to be picked, in a team's colour and shape; ``look`` overrides."""
+        """Draw points that can be picked, in a team's colour and shape; ``look`` overrides."""
         if not points:
             return
         style = self.styles[team]

@@ -51,7 +51,7 @@ class Answers:
     package: str
     #: The reviewer's name as entered in the page; may be empty.
     reviewer: str
-    #: The digest of the file, which tells it from other files.
+    #: The digest of the file, which identifies it.
     digest: str
     #: One per answered item, in the order of the package.
     answers: tuple[AnsweredItem, ...]

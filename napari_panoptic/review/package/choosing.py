@@ -39,7 +39,7 @@ class Question:
 
     #: Number of the item.
     item: str
-    #: Where it is.
+    #: Its team and its region.
     team: str
     region: str
     #: The object; None for a background tile.
@@ -121,7 +121,7 @@ class Reading:
     """How the objects of a cohort are read and matched."""
 
     settings: EvaluationSettings
-    #: The form of the predictions; None for the usual one.
+    #: The format of the predictions; None for the usual one.
     source: Source | None
 
 

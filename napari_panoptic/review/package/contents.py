@@ -34,7 +34,7 @@ class PackageItem:
 
     #: Its number in the plan or, without a plan, in the package.
     item: str
-    #: Where it is.
+    #: Its team and its region.
     team: str
     region: str
     #: The object to judge; None for a background tile, in which the reviewer counts the nuclei
@@ -61,7 +61,7 @@ class Contents:
 
     #: The name of the cohort.
     cohort: str
-    #: The form of the predictions; None for the usual one.
+    #: The format of the predictions; None for the usual one.
     source: str | None
     #: SHA-256 of the plan's file; None without a plan.
     plan: str | None

@@ -57,7 +57,7 @@ LEVELS = tuple(Level)
 class Strata:
     """A population cut into strata."""
 
-    #: How finely.
+    #: How finely the population is stratified.
     level: Level
     #: H names, sorted.
     names: tuple[str, ...]

@@ -52,7 +52,7 @@ class ItemVerdict:
 
     #: Number of the item, from 1.
     item: int
-    #: Who is right; of a tile only whether it can be told.
+    #: Who is right; for a tile, only whether it can be judged.
     verdict: Verdict
     #: For a tile, the nuclei in it that have no outline.
     count: int | None = None
@@ -77,8 +77,8 @@ class Estimate:
     #: The interval for patients like these, of which these are a sample; NaN for fewer than two.
     patients_low: float
     patients_high: float
-    #: Least and largest estimate if all items that could not be told were decided one way; both are
-    #: the estimate if there are none.
+    #: Least and largest estimate if all items that could not be judged were decided one way; both
+    #: are the estimate if there are none.
     if_unclear: tuple[float, float]
     #: The figure of the cohort as it is annotated, on the same scale: without any review.
     as_annotated: float
@@ -97,7 +97,7 @@ class Estimates:
     rows: tuple[Estimate, ...]
     #: Annotation error rate of the FNs of each team and cause.
     by_cause: tuple[CauseEstimate, ...]
-    #: Items with a verdict, and those among them that could not be told.
+    #: Items with a verdict, and those among them that could not be judged.
     given: int
     unclear: int
     #: What the reader of the figures must know.
@@ -275,7 +275,7 @@ def _donors(absent: Units, drawn: Units) -> BoolArray:
 class _Shares:
     """How often each verdict is given, by outcome; apart for suspects, see `_Sample.group`."""
 
-    #: float64 (groups, 3).
+    #: float64 (groups, 3): shares of the verdicts `DECIDED`.
     verdicts: FloatArray
     #: Nuclei without an outline per tile (groups,).
     lacked: FloatArray
@@ -506,7 +506,7 @@ def _all_as(verdict: Verdict, items: Sequence[int], plan: Plan) -> dict[int, Ite
 def _missing(
     plan: Plan, given: Mapping[int, ItemVerdict], decided: Mapping[int, ItemVerdict]
 ) -> list[Finding]:
-    """Report the items without a verdict, and those that could not be told."""
+    """Report the items without a verdict, and those that could not be judged."""
     findings = []
     if n := len(plan) - len(given):
         skipped = sum(item not in given for item in range(1, max(given) + 1))

@@ -15,7 +15,7 @@ class PlanItem:
 
     #: Its number in the plan, from 1.
     number: int
-    #: Where it is.
+    #: Its team and its region.
     team: str
     region: str
     #: Its outcome before the review.

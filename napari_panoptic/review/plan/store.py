@@ -203,7 +203,7 @@ class PlannedReview(ReviewStore):
         item
             Number of the item.
         verdict
-            Who is right; of a tile only whether it can be told.
+            Who is right; for a tile, only whether it can be judged.
         count
             Of a tile, the nuclei in it that have no outline.
         note
@@ -289,8 +289,9 @@ class PlannedReview(ReviewStore):
     def pooled_answers(self) -> list[ItemVerdict]:
         """Return the verdicts of all reviewers who share the plan, by item.
 
-        An object on which they differ cannot be told, until one of them gives another verdict. Of a
-        tile that all have counted, the mean of their counts is used, rounded to a whole number.
+        The verdict on an object on which they differ is `Verdict.CANNOT_TELL`, until one of them
+        changes theirs. A tile that all have counted has the mean of their counts, rounded to a
+        whole number.
 
         Raises
         ------

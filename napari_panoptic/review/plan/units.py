@@ -74,7 +74,7 @@ class Units:
 
     #: The scored classes, in order.
     class_names: tuple[str, ...]
-    #: Names (n,).
+    #: (n,): names of the team, the patient and the region of each item.
     team: StrArray
     patient: StrArray
     region: StrArray

@@ -36,11 +36,11 @@ TOLD_EVERY_S = 0.05
 class ReadFrame:
     """A frame that was read, or why it cannot be."""
 
-    #: Which.
+    #: Name of the frame.
     name: str
     #: Its points, or None.
     loaded: LoadedFrame | None = None
-    #: Its pixels, if they were asked for and exist.
+    #: Its pixels, if they were requested and exist.
     image: SlideImage | None = None
     #: In words; empty if all went well.
     error: str = ""

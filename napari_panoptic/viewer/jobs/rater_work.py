@@ -45,7 +45,7 @@ class WantedCase:
 class CaseView:
     """A case as read and evaluated for the window."""
 
-    #: What was asked for.
+    #: The request.
     wanted: WantedCase
     #: The raters' masks.
     loaded: LoadedReference
@@ -60,7 +60,7 @@ class CaseView:
     images: CaseImages
     #: What layers show.
     picture: CasePicture
-    #: What was odd.
+    #: Problems found.
     findings: tuple[Finding, ...]
 
 

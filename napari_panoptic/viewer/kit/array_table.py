@@ -39,13 +39,13 @@ class Column:
     meaning: str
     #: (n,): what it is sorted by. NaN comes last.
     values: NDArray[Any]
-    #: Writes one value.
+    #: Returns the text of a value.
     text: Callable[[Any], str] = str
-    #: Says more about a row; None for nothing.
+    #: Returns the tooltip of a row; None for no tooltips.
     tooltip: Callable[[int], str | None] | None = None
     #: Colour of a row's outline icon; None for no icon.
     colour: Callable[[int], Rgb | None] | None = None
-    #: In px.
+    #: Width in px.
     width: int = 60
     #: Whether it is aligned left, as words are.
     is_text: bool = False

@@ -173,7 +173,7 @@ def draw_frame(painter: QPainter, around: QRectF, widget: QWidget, *, is_chosen:
 class Cell:
     """A cell of a table of figures."""
 
-    #: What it says.
+    #: Its text.
     text: str
     #: One sentence about it.
     tooltip: str = ""
@@ -183,7 +183,7 @@ class Cell:
     shade: float = 0.0
     #: Whether it stands out.
     bold: bool = False
-    #: What a click on it asks for; None if there is nothing to click.
+    #: What a click on it requests; None if it cannot be clicked.
     target: object = None
 
 

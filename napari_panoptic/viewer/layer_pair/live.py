@@ -490,7 +490,7 @@ class LiveComparison:
         self._features.start()
 
     def _on_discarded(self) -> None:
-        """Mirror the layers again, whose mirror was discarded with the user's edits."""
+        """Mirror the layers again: their mirror was discarded with the user's edits."""
         session = self._session
         if session is None or session.loaded is None or self._is_writing:
             return

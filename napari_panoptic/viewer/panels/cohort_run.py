@@ -19,14 +19,14 @@ ResultT = TypeVar("ResultT")
 class RunTexts:
     """What stands in place of a result."""
 
-    #: How to ask for it.
+    #: How to request it.
     hint: str
-    #: Why the user cannot ask for it.
+    #: Why it cannot be requested.
     impossible: str
     #: While it is computed, and after the user stopped that.
     running: str
     stopped: str
-    #: After it was taken away because something else is asked about now.
+    #: After it was removed because the request would be a different one now.
     stale: str
 
 

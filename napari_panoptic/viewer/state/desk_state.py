@@ -53,7 +53,7 @@ class DeskState:
     mode: ViewMode = field(default=ViewMode.ONE, metadata={"is_kept": False})
     #: Whether teams and statuses are hidden from a reviewer; not restored.
     is_blind: bool = field(default=False, metadata={"is_kept": False})
-    #: Who reviews in this window; asked for at each start.
+    #: Name of the reviewer in this window; requested at each start.
     reviewer: str = field(default="", metadata={"is_kept": False})
     #: Id of the window, by which it knows its verdicts in a shared file.
     window: str = field(default_factory=lambda: uuid4().hex, metadata={"is_kept": False})

@@ -93,7 +93,7 @@ def test_lines_that_do_not_fit(tmp_path: Path, lines: list[str], message: str) -
 def test_what_is_no_text(tmp_path: Path) -> None:
     path = tmp_path / "dump.txt"
     path.write_bytes(b"Team \xff\n")
-    with pytest.raises(UnreadableFileError, match="as text in UTF-8, found byte 5"):
+    with pytest.raises(UnreadableFileError, match="found an invalid byte at position 5"):
         read_dump(path)
     path.write_bytes(b"")
     with pytest.raises(UnreadableFileError, match="found an empty file"):

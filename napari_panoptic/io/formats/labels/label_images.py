@@ -150,7 +150,7 @@ def open_label_tiles(
     Parameters
     ----------
     files
-        Of the form of label images; see
+        Of the format of label images; see
         `napari_panoptic.io.pixels.label_windows.open_pixels`.
     scheme
         The classes.

@@ -46,7 +46,7 @@ _INT8, _MATRIX, _COMPRESSED = 1, 14, 15
 _NUMERIC = range(5, 16)
 _SPARSE, _OPAQUE = 5, 17
 _HEAD_BYTES = 1 << 16
-"""Of a variable, in which its type, its size and its name stand."""
+"""Bytes at the start of a variable that hold its type, its size and its name."""
 _NO_NAME = "__function_workspace__"
 """What SciPy calls the only variable without a name."""
 _COMPLEX = 0x0800

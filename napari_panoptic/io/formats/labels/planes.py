@@ -1,6 +1,7 @@
-"""Planes of ids, whole or read in windows, as objects: by a table of classes, or a plane each.
+"""Objects from planes of ids: one plane with a table of classes, or one plane per class.
 
-A whole label image is one window: what is counted, renumbered or left out is the same.
+Planes are held whole or read in windows. A whole label image is read as one window, so that the
+same objects are counted, renumbered and left out.
 """
 
 from __future__ import annotations
@@ -195,7 +196,7 @@ def objects_of_table(
     if max(plane.highest, table.ids.max(initial=0)) > _HIGHEST_ID:
         plane, table = _renumbered(plane, table, findings, progress)
     known = table.only(table.class_index(scheme) >= 0)
-    # The ambiguous class has number 0: known, and no object.
+    # The ambiguous class has number 0: it is known, but is no object.
     class_index = known.class_index(scheme)
     is_object = class_index > 0
     numbers = np.where(is_object, np.cumsum(is_object), 0).astype(np.int32)
@@ -240,8 +241,8 @@ def labels_with_classes(
 ) -> tuple[LabelImage, NDArray[np.bool_] | None]:
     """Assign classes to the objects of one image; return them and the ambiguous area.
 
-    No two of them share a pixel, so that classes never lie over each other.
-    Those of other classes are left out.
+    Objects share no pixels, so that no class covers another. Objects of unknown classes
+    are left out.
 
     Parameters
     ----------
@@ -333,7 +334,7 @@ def class_objects(
     """Find the objects of a plane.
 
     A mask with the single value 1 or 255 in several pieces is binary: its
-    8-connected components become objects, in raster order, unless the form
+    8-connected components become objects, in raster order, unless the format
     rules that out. Ids too large for int32 are replaced by 1..n in the same order; findings
     report both, with the name of the class.
     """
@@ -429,7 +430,7 @@ def flattened(
 def _pieces(plane: Plane, progress: CountReport) -> tuple[Plane, int]:
     """Label the 8-connected pieces of a binary mask; return them and their number."""
     whole = (0, 0, *plane.shape)
-    # What is in memory needs no smaller copy.
+    # A plane in memory is not cut to the extent of its objects.
     top, left, bottom, right = whole if plane.highest else _extent(plane, progress)
     if (bottom - top) * (right - left) > largest_px():
         raise UnreadableFileError(
@@ -456,7 +457,7 @@ def _pieces(plane: Plane, progress: CountReport) -> tuple[Plane, int]:
 
 
 def _extent(plane: Plane, progress: CountReport) -> Box:
-    """Return the window that holds all pixels with an id, of which there are some."""
+    """Return the smallest window that holds all pixels with an id; there is at least one."""
 
     def extent(box: Box) -> NDArray[np.int64]:
         filled = plane.read(box) > 0
@@ -511,7 +512,7 @@ def _if_any(mask: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
 
 
 def _unsigned(numbers: NDArray[Any]) -> NDArray[np.unsignedinteger[Any]]:
-    """Return whole numbers, none negative, in one of the two types that kernels know."""
+    """Return non-negative integers in one of the two types that kernels accept."""
     if numbers.dtype.itemsize <= 4:
         return np.ascontiguousarray(numbers, np.uint32)
     return np.ascontiguousarray(numbers).view(np.uint64)

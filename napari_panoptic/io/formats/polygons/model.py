@@ -43,7 +43,7 @@ class Polygons:
     vertices_xy: NDArray[np.float64]
     #: int64 (r + 1,): where each ring starts among the vertices.
     ring_starts: NDArray[np.int64]
-    #: bool (r,): whether the ring is a hole in the last one that is none.
+    #: bool (r,): whether the ring is a hole, in the last ring before it that is not.
     is_hole: NDArray[np.bool_]
     #: int64 (n + 1,): where each object starts among the rings.
     object_starts: NDArray[np.int64]

@@ -46,7 +46,7 @@ class TracedOutlines:
     vertices_xy: NDArray[np.int32]
     #: int64 (r + 1,): ring ``i`` is ``vertices_xy[ring_start[i]:ring_start[i + 1]]``.
     ring_start: NDArray[np.int64]
-    #: bool (r,).
+    #: bool (r,): whether the ring is a hole.
     is_hole: NDArray[np.bool_]
     #: int64 (n + 1,): the rings of the object of row ``k`` (0-based) are ``first_ring[k]`` to
     #: ``first_ring[k + 1]``, exteriors before holes.

@@ -29,9 +29,9 @@ _LONGEST = 60
 
 @dataclass(frozen=True)
 class Export:
-    """How far an export is."""
+    """Progress of an export."""
 
-    #: Where to.
+    #: The folder to write into.
     folder: Path
     #: Failures that were saved, and all.
     done: int

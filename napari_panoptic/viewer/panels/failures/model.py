@@ -22,7 +22,7 @@ from napari_panoptic.viewer.kit.shown import shown
 
 @dataclass(frozen=True)
 class Caption:
-    """What stands below a crop."""
+    """The text below a crop."""
 
     #: Status and class; the first line.
     outcome: str
