@@ -11,6 +11,7 @@ from typing import Any
 import orjson
 
 from napari_panoptic.common.errors import UnreadableFileError
+from napari_panoptic.common.text import visible
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 """Of UTF-8, which editors and programs of Windows write first."""
@@ -71,7 +72,7 @@ def parsing(path: Path, what: str, *others: type[Exception]) -> Iterator[None]:
             case RecursionError():  # its message describes the decoder, not the file
                 found = "lists nested too deeply"
             case _:
-                found = str(error)
+                found = visible(str(error))
         raise UnreadableFileError(
             f"expected {what}, found something else ({found}); export it again", path=path
         ) from error
