@@ -132,7 +132,7 @@ def _side_from(side: str | None, cause: str | None) -> Side:
     if Side(side) not in sides:
         raise SettingsError(
             f"--cause: objects of the {side} have no cause '{cause}'; expected one of "
-            f"{english_list(CAUSES_OF[Side(side)], limit=9)}"
+            f"{english_list(CAUSES_OF[Side(side)], limit=99)}"
         )
     return Side(side)
 

@@ -56,8 +56,8 @@ class SideTable:
     #: int64 (n, 2): coordinate sums over these pixels, for centroids.
     sum_yx: NDArray[np.int64]
     void_sum_yx: NDArray[np.int64]
-    #: int32 (n, 4): y0, x0, y1, x1 of the bounding box, half open; undefined for an object without
-    #: pixels.
+    #: int32 (n, 4): y0, x0, y1, x1 of the bounding box, half open; of an object without pixels
+    #: y1 and x1 are 0.
     bbox: NDArray[np.int32]
     #: int64 (n,): raster position of the first pixel. It orders objects independently of their
     #: labels.

@@ -103,7 +103,7 @@ def is_failure(frame: pd.DataFrame, side: Side, cause: str | None = None) -> NDA
         failed = frame["status"].isin([str(status) for status in FAILURES[side]])
     elif cause not in CAUSES_OF[side]:
         raise SettingsError(
-            f"expected a cause of {side} objects ({english_list(CAUSES_OF[side], limit=9)}), "
+            f"expected a cause of {side} objects ({english_list(CAUSES_OF[side], limit=99)}), "
             f"found '{cause}'"
         )
     else:
