@@ -54,7 +54,7 @@ class RegionCopies:
 
     @property
     def edited(self) -> frozenset[str | None]:
-        """The keys of the sides that differ from the files, as undone edits do not."""
+        """The keys of the sides that differ from the files now."""
         return frozenset(key for key, side in self._sides.items() if side.is_edited)
 
     @property
@@ -68,7 +68,7 @@ class RegionCopies:
         return self.is_ambiguous_edited or bool(self._sides)
 
     def is_restored_differently(self, key: str | None) -> bool:
-        """Return whether an edited side was made from objects that are not the current ones."""
+        """Return whether the original of an edited side has been restored differently since."""
         return key in self.edited and self._sides[key].base is not self._flat.get(key)
 
     def concern(self, team: str) -> bool:
@@ -91,7 +91,7 @@ class RegionCopies:
             self._use_area(loaded.ambiguous)
 
     def _drop_outdated(self) -> None:
-        """Drop copies without an edit of objects that are restored differently by now."""
+        """Drop unedited copies whose original has been restored differently since."""
         for key, side in list(self._sides.items()):
             if not side.is_edited and side.base is not self._flat.get(key):
                 del self._sides[key]
@@ -167,15 +167,15 @@ class RegionCopies:
 
     def labels(self, side: Side, team: str) -> LabelImage:
         """Return a side as it is now, which later edits do not change."""
-        labels = self.pair(team).side(side)
-        if key_of(side, team) not in self.edited:
-            return self._flat[key_of(side, team)]
-        return replace(labels, index=labels.index.copy())
+        key, labels = key_of(side, team), self.pair(team).side(side)
+        if key in self.edited:
+            return replace(labels, index=labels.index.copy())
+        return self._flat[key]
 
     def known_ids(self, side: Side, team: str) -> NDArray[np.int64]:
         """Return the ids of a side that have a class, including those without pixels."""
-        key = key_of(side, team)
-        return self._sides[key].known_ids if key in self._sides else self._flat[key].ids
+        key, labels = key_of(side, team), self.pair(team).side(side)
+        return self._sides[key].known_ids if key in self._sides else labels.ids
 
     def _pair_of(
         self,

@@ -117,7 +117,7 @@ class EditedSide:
         self.is_edited = self._difference is not None
 
     def _make_own(self) -> None:
-        """Copy the objects for the first edit, without what belongs to the files only."""
+        """Copy the objects before the first edit, without what only files need."""
         base = self.base
         if self.labels is base:
             self.labels = LabelImage(
@@ -446,7 +446,7 @@ class EditedPair:
         return Edit(side, changed_px, tuple(sorted(ids.tolist())))
 
     def _renumber(self, side: Side, places: NDArray[np.int64]) -> None:
-        """Follow a side whose objects have other rows now: their new places, -1 for none."""
+        """Move the counts of the objects of a side to their new rows; -1 drops an object."""
         both = [
             places if each is side else np.arange(len(self._sides[each].labels)) for each in SIDES
         ]

@@ -279,3 +279,13 @@ def test_rows_are_found_by_pixel_while_editing(session: Session) -> None:
     snapshot = session.snapshot
     assert snapshot is not None
     assert snapshot.row_at(Side.PREDICTION, session.team, 2, 2) is None
+
+
+def test_a_team_without_a_prediction_has_nothing_to_edit() -> None:
+    settings = EvaluationSettings(distances=False)
+    objects = square(5)
+    region = RegionSnapshot(Region("r", "p", None, None), objects.shape, None, settings)
+    copies = RegionCopies(replace(region, reference=objects))
+    for ask in (copies.known_ids, copies.labels):
+        with pytest.raises(PanopticError, match="has no prediction here"):
+            ask(Side.PREDICTION, "nobody")

@@ -58,8 +58,8 @@ def read_rows(
     Raises
     ------
     UnreadableFileError
-        If the file cannot be read, is too large or no CSV table, lacks a column, names one twice,
-        or has a row of another length, or a text twice in the unique column.
+        If the file cannot be read, is too large, or is not a CSV table; if it lacks a column or
+        names one twice; if a row has another length, or a text is in the unique column twice.
     """
     lines = csv_lines(read_text(path, what, most_bytes), path, what)
     header = [cell.strip() for _, cells in itertools.islice(lines, 1) for cell in cells]
@@ -96,7 +96,7 @@ def read_text(path: Path, what: str, most_bytes: int) -> str:
     Raises
     ------
     UnreadableFileError
-        If the file cannot be read, is too large, or is no such text.
+        If the file cannot be read, is too large, or is not UTF-8.
     """
     try:
         check_length(path, what, most_bytes)
@@ -123,7 +123,7 @@ def csv_lines(
     Raises
     ------
     UnreadableFileError
-        If it is no CSV table.
+        If it is not a CSV table.
     """
     first = text.split("\n", 1)[0]
     rows = csv.reader(

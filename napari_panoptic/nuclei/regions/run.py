@@ -149,15 +149,15 @@ def walk(
 ) -> Iterator[tuple[Region, T | Finding]]:
     """Call a function with each region of a cohort, held in memory.
 
-    Regions are read and worked on in threads, in any order, and only while they are worked on in
-    memory.
+    Several threads may read and process regions, in any order. A region is in memory only while it
+    is processed.
 
     Parameters
     ----------
     cohort, team_names
-        What is read; no other team is known to `work`.
+        What is read. `work` sees no other teams.
     settings, held_up_to_px, too_large
-        As of `napari_panoptic.nuclei.regions.region.held_region`.
+        As in `napari_panoptic.nuclei.regions.region.held_region`.
     work
         Called with each region that can be held, in a thread.
     regions
