@@ -20,7 +20,7 @@ from napari_panoptic.live.read_ahead import ReadAhead
 from napari_panoptic.live.session import EditedEvaluation, Selection, Session
 from napari_panoptic.live.snapshots import RegionSnapshot
 from napari_panoptic.live.summary import RegionSummary
-from napari_panoptic.questions.cohort_failures import FailureName, FailureSet
+from napari_panoptic.questions.engines.cohort_failures import FailureName, FailureSet
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.desk.failure_steps import FailureSteps
 from napari_panoptic.viewer.desk.pointer import Pointer

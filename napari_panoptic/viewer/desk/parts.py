@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from napari_panoptic.questions.question import question_kind
 from napari_panoptic.viewer.panels.around import Panels
 from napari_panoptic.viewer.panels.audit.presenter import AuditPresenter
 from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
@@ -15,6 +16,7 @@ from napari_panoptic.viewer.panels.navigator import NavigatorPresenter
 from napari_panoptic.viewer.panels.object_card import ObjectPresenter
 from napari_panoptic.viewer.panels.objects.presenter import ObjectsPresenter
 from napari_panoptic.viewer.panels.part import PanelPart, Presenter
+from napari_panoptic.viewer.panels.question_panel import question_presenter
 from napari_panoptic.viewer.panels.ranking.presenter import RankingPresenter
 from napari_panoptic.viewer.panels.review.plan.presenter import PlanPresenter
 from napari_panoptic.viewer.panels.review.presenter import ReviewPresenter
@@ -30,6 +32,7 @@ PARTS: tuple[type[Presenter[Any]], ...] = (
     ObjectPresenter,
     FailuresPresenter,
     SlicesPresenter,
+    question_presenter(question_kind("causes")),
     ScoresPresenter,
     SuspectsPresenter,
     TeamsPresenter,
