@@ -10,7 +10,6 @@ import numpy as np
 from psygnal import Signal
 
 from napari_panoptic.common.findings import Finding, FindingKind
-from napari_panoptic.detections.atypia import AtypiaEvaluation
 from napari_panoptic.detections.curve import ConfidenceCounts, DetectionCurve, StackedCounts
 from napari_panoptic.detections.evaluate import (
     JUDGING_ERRORS,
@@ -81,7 +80,6 @@ class DetectionSession:
         self.unjudged: dict[str, str] = {}
         self._has_told = False
         self._frames: dict[str, LoadedFrame] = {}
-        self.scores: AtypiaEvaluation | None = None
         self._by_confidence: dict[str, Mapping[str, ConfidenceCounts]] = {}
         self._figures: dict[str, _TeamFigures] = {}
         self._histories: dict[Place, _History] = {}
@@ -311,11 +309,6 @@ class DetectionSession:
             is_current = each.distance_um == self.settings.distance_um
             if is_current and self._frames.get(name) is each.loaded:
                 self._keep(each)
-        self.figures_changed.emit()
-
-    def set_scores(self, scores: AtypiaEvaluation) -> None:
-        """Set the scores of atypia."""
-        self.scores = scores
         self.figures_changed.emit()
 
     def _figures_of(self, team: str) -> _TeamFigures:

@@ -37,7 +37,6 @@ from napari_panoptic.viewer.kit.shown import show_error, show_info, shown
 from napari_panoptic.viewer.kit.widgets import show_in_front
 from napari_panoptic.viewer.layers.point_scene import PointScene
 from napari_panoptic.viewer.layers.steady import SteadyView
-from napari_panoptic.viewer.panels.detections.atypia import AtypiaPanel
 from napari_panoptic.viewer.panels.detections.navigator import DetectionNavigator
 from napari_panoptic.viewer.panels.detections.panels import (
     DetectionFigures,
@@ -50,7 +49,7 @@ from napari_panoptic.viewer.panels.notes import NotesDialog
 from napari_panoptic.viewer.state.modes import Tool, ToolInHand
 
 INSPECTOR = "Detections (Panoptic)"
-FRAMES_DOCK, FIGURES_DOCK, POINTS_DOCK, ATYPIA_DOCK = "Frames", "Figures", "Points", "Atypia"
+FRAMES_DOCK, FIGURES_DOCK, POINTS_DOCK = "Frames", "Figures", "Points"
 SETTINGS_DOCK = "Settings"
 WORKSPACES = (
     Workspace(
@@ -70,15 +69,6 @@ WORKSPACES = (
             right=DockArea(0.36, (Stack((FIGURES_DOCK,), 0.65), Stack((POINTS_DOCK,), 0.35))),
         ),
         FIGURES_DOCK,
-    ),
-    Workspace(
-        "Atypia",
-        "Compare scores of nuclear atypia",
-        Arrangement(
-            left=DockArea(0.2, (Stack((FRAMES_DOCK,)),)),
-            right=DockArea(0.42, (Stack((ATYPIA_DOCK,)),)),
-        ),
-        ATYPIA_DOCK,
     ),
 )
 FOLLOW_MS = 40
@@ -117,7 +107,6 @@ class DetectionDesk(DeskShell):
         self.settings = DetectionSettingsPanel()
         self.navigator, self.figures = DetectionNavigator(), DetectionFigures()
         self.points, self.title, self.legend = PointTable(), DetectionTitle(), DetectionLegend()
-        self.atypia = AtypiaPanel()
         self.make_strip(self.title)
         self.keys, self.notes = KeysDialog(self.points), NotesDialog(self.points)
         self._later = single_shot(FOLLOW_MS, self._show_lists, self.strip)
@@ -164,7 +153,6 @@ class DetectionDesk(DeskShell):
             FRAMES_DOCK: self.navigator,
             FIGURES_DOCK: self.figures,
             POINTS_DOCK: self.points,
-            ATYPIA_DOCK: self.atypia,
         }
 
     def legend_strip(self) -> QWidget:
@@ -198,7 +186,6 @@ class DetectionDesk(DeskShell):
             (session.judging_failed, show_error),
             (self.reader.shown_read, self._on_shown_read),
             (self.reader.other_read, self._on_other_read),
-            (self.reader.scores_read, session.set_scores),
             (self.finder.found, session.take_counts),
             (self.finder.ended, self._find_out),
         ]
@@ -214,8 +201,6 @@ class DetectionDesk(DeskShell):
         self._waiting_tool = self.state.tool
         self.show_frame(region or cohort.frames[0].name)
         self.reader.read_others(cohort.frames)
-        self.reader.read_scores()
-        self.set_available(ATYPIA_DOCK, bool(cohort.atypia))
 
     def show_frame(self, name: str) -> None:
         """Show a frame as soon as it is read."""
@@ -253,8 +238,6 @@ class DetectionDesk(DeskShell):
             (self.navigator.previous.pushed, lambda: self.step_frame(-1)),
             (self.navigator.places.filter_left, lambda: focus_canvas(self._viewer)),
             (self.navigator.stop.pushed, self._on_pause),
-            (self.atypia.frame_chosen, self.show_frame),
-            (self.atypia.team_chosen, self._on_team),
             (self.points.point_chosen, self._on_row),
             (self.figures.curve.threshold_chosen, self._on_threshold),
             (self.settings.open.pushed, self.ask_for_cohort),
@@ -387,7 +370,6 @@ class DetectionDesk(DeskShell):
         if session is None:
             return
         self.navigator.show_figures(session, is_paused=self._is_paused)
-        self.atypia.show_session(session)
         self.points.show_session(session)
         self.settings.show_session(session)
         self.settings.show_edits(session, self.scene.side_edited())

@@ -10,7 +10,6 @@ from functools import partial
 from psygnal import Signal
 
 from napari_panoptic.common.errors import PanopticError
-from napari_panoptic.detections.atypia import AtypiaEvaluation, evaluate_atypia
 from napari_panoptic.detections.evaluate import (
     FrameCounts,
     LoadedFrame,
@@ -22,7 +21,6 @@ from napari_panoptic.values.detections import DetectionCohort, Frame
 from napari_panoptic.viewer.jobs.jobs import (
     FORESEEN,
     Job,
-    Latest,
     Stream,
     as_value,
     show_failure,
@@ -47,7 +45,7 @@ class ReadFrame:
 
 
 class FrameReader:
-    """Reads the frame that is wanted with its image, behind it points of others and scores.
+    """Reads the frame that is wanted with its image, and behind it the points of others.
 
     Parameters
     ----------
@@ -57,18 +55,16 @@ class FrameReader:
 
     shown_read = Signal(ReadFrame)
     other_read = Signal(ReadFrame)
-    scores_read = Signal(AtypiaEvaluation)
 
     def __init__(self, cohort: DetectionCohort) -> None:
         self._cohort = cohort
         self._wanted = Stream(self.shown_read.emit, dropped=_close_image)
         self._others = Stream(self.other_read.emit)
-        self._scores = Latest(self.scores_read.emit)
 
     @property
     def is_busy(self) -> bool:
         """Whether something is being read."""
-        return any(each.is_busy for each in (self._wanted, self._others, self._scores))
+        return self._wanted.is_busy or self._others.is_busy
 
     @property
     def is_reading_others(self) -> bool:
@@ -83,18 +79,14 @@ class FrameReader:
         """Read the points of frames."""
         self._others.start(partial(_read, self._cohort, frames, False))
 
-    def read_scores(self) -> None:
-        """Read the scores of atypia."""
-        self._scores.start(partial(evaluate_atypia, self._cohort))
-
     def stop(self) -> None:
         """Read no more frames than those that are wanted."""
         self._others.stop()
 
     def close(self) -> None:
         """Stop, and report nothing more."""
-        for each in (self._wanted, self._others, self._scores):
-            each.close()
+        self._wanted.close()
+        self._others.close()
 
 
 def _close_image(read: ReadFrame) -> None:

@@ -1,7 +1,6 @@
 """The desk of detections in one window: what is shown, edited, saved; and other desks beside it."""
 
 import shutil
-from dataclasses import replace
 from types import SimpleNamespace
 
 import napari
@@ -12,7 +11,6 @@ from qtpy.QtCore import QCoreApplication, QEvent, QPointF, Qt
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QDockWidget, QMessageBox, QToolButton
 
-from napari_panoptic.detections.atypia import MISSING_ANSWER
 from napari_panoptic.detections.evaluate import count_frame, evaluate_detections
 from napari_panoptic.detections.pairing import DetectionSettings
 from napari_panoptic.display.styles import STATUS_COLOURS
@@ -356,56 +354,6 @@ def test_the_ring_stays_with_its_point(desk, layers, viewer):
     assert np.array_equal(ring.data[0], layer.data[last])
 
 
-@pytest.mark.long
-def test_scores_of_atypia_frame_by_frame_and_in_sum(desk, wait_until):
-    panel, scores = desk.atypia, desk.session.scores
-    for team in desk.session.cohort.team_names:
-        found = scores.of(team)
-        expected = [scores.ranks[team], found.points, found.n_frames, found.n_right]
-        titles = ("rank", "points", "frames", "right")
-        shown = [panel.teams.text(team, title) for title in titles]
-        assert [text.replace("\N{MINUS SIGN}", "-") for text in shown] == [str(v) for v in expected]
-    assert panel.table.texts() == [
-        ["A01_00", "careful", "2", "2", "0.850", "1"],
-        ["A02_00", "careful", "1", "1", "0.850", "1"],
-        ["H01_00", "careful", "3", "3", "0.850", "1"],
-    ]
-    assert panel.table.selected() == 0
-    panel.all_teams.setChecked(True)
-    texts = panel.table.texts()
-    assert len(texts) == 12
-    assert ["A01_00", "timid", "2", "not evaluated", "–", "0"] in texts
-    row = texts.index(["H01_00", "offset", "3", "1", "0.200", "\N{MINUS SIGN}1"])
-    panel._on_row(row)
-    wait_until(lambda: desk.is_settled)
-    assert (desk.session.shown.frame.name, desk.session.team) == ("H01_00a", "offset")
-    assert panel.table.selected() == row
-    panel.all_teams.setChecked(False)
-    panel.teams.choose("eager")
-    assert desk.session.team == "eager"
-
-
-@pytest.mark.long
-def test_a_missing_answer_is_said_and_a_cohort_without_scores_has_no_panel(desk, viewer):
-    session = desk.session
-    first, *others = session.scores.frames
-    lacking = replace(first, answers={**first.answers, "careful": MISSING_ANSWER})
-    session.set_scores(replace(session.scores, frames=(lacking, *others)))
-    desk._show_lists()
-    assert desk.atypia.table.texts()[0] == ["A01_00", "careful", "2", "missing", "–", "–"]
-    assert [
-        desk.atypia.teams.text("careful", title) for title in ("points", "frames", "missing")
-    ] == ["2", "2", "1"]
-    dock = viewer.window.dock_widgets["Atypia"].parentWidget()
-    desk.show_workspace("Atypia")
-    assert not dock.isHidden()
-    button = next(b for b in desk.strip.findChildren(QToolButton) if b.text() == "Atypia")
-    desk.show_cohort(replace(session.cohort, atypia=()))
-    assert dock.isHidden()
-    assert button.isHidden()
-    assert desk.workspace.name == "Inspect"
-
-
 def test_other_frames_follow_another_distance_and_can_be_stopped(desk, wait_until):
     session = desk.session
     desk._on_settings(DetectionSettings(3.0))
@@ -738,15 +686,18 @@ def test_ctrl_and_a_number_show_a_workspace(viewer, desk):
     window, ctrl = viewer.window._qt_window, Qt.KeyboardModifier.ControlModifier
     for key, name in (
         (Qt.Key.Key_2, "Figures"),
-        (Qt.Key.Key_3, "Atypia"),
         (Qt.Key.Key_1, "Inspect"),
     ):
         QTest.keyClick(window, key, ctrl)
         assert desk.workspace.name == name
-    desk.set_available("Atypia", False)
-    QTest.keyClick(window, Qt.Key.Key_3, ctrl)
+    button = next(b for b in desk.strip.findChildren(QToolButton) if b.text() == "Figures")
+    desk.show_workspace("Figures")
+    desk.set_available("Figures", False)
+    assert button.isHidden()
     assert desk.workspace.name == "Inspect"
-    desk.set_available("Atypia", True)
+    QTest.keyClick(window, Qt.Key.Key_2, ctrl)
+    assert desk.workspace.name == "Inspect"
+    desk.set_available("Figures", True)
 
 
 def whole_texts(table, titles):
@@ -755,14 +706,13 @@ def whole_texts(table, titles):
     return [table.columnWidth(k) >= table._needed_px(k) for k in columns]
 
 
-def test_figures_and_outcomes_of_points_and_atypia_are_whole(viewer, desk, wait_until):
+def test_figures_and_outcomes_of_points_are_whole(viewer, desk, wait_until):
     appearance = get_settings().appearance
     before, appearance.font_size = appearance.font_size, 12
     try:
         viewer.window.resize(1280, 800)
         shown = {
             "Inspect": (desk.points.table, ("Status", "Conf", "µm", "x", "y")),
-            "Atypia": (desk.atypia.table, ("True", "Score", "Conf", "Points")),
         }
         for name, (table, titles) in shown.items():
             desk.show_workspace(name)
