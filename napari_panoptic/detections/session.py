@@ -62,7 +62,6 @@ class DetectionSession:
         The cohort to show.
     """
 
-    frame_changed = Signal()  # another frame is shown
     judged_changed = Signal()  # the outcomes of the shown points
     points_changed = Signal(object)  # Side: undo, redo or discarding replaced its points
     figures_changed = Signal()  # figures of frames and teams
@@ -106,7 +105,6 @@ class DetectionSession:
             self._count(name)
         self.selection = None
         self.judged = self._judge()
-        self.frame_changed.emit()
         self.figures_changed.emit()
 
     def set_team(self, team: str) -> None:

@@ -1,13 +1,11 @@
-"""Frames of detections, read and judged behind the window."""
+"""Frames of detections, read and counted in other threads."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-
-from psygnal import Signal
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.detections.evaluate import (
@@ -51,15 +49,19 @@ class FrameReader:
     ----------
     cohort
         Whose frames.
+    on_wanted, on_other
+        Called, on the main thread, with the frame that is wanted, and with each of the others.
     """
 
-    shown_read = Signal(ReadFrame)
-    other_read = Signal(ReadFrame)
-
-    def __init__(self, cohort: DetectionCohort) -> None:
+    def __init__(
+        self,
+        cohort: DetectionCohort,
+        on_wanted: Callable[[ReadFrame], None],
+        on_other: Callable[[ReadFrame], None],
+    ) -> None:
         self._cohort = cohort
-        self._wanted = Stream(self.shown_read.emit, dropped=_close_image)
-        self._others = Stream(self.other_read.emit)
+        self._wanted = Stream(on_wanted, dropped=_close_image)
+        self._others = Stream(on_other)
 
     @property
     def is_busy(self) -> bool:
@@ -109,15 +111,23 @@ def _read(
             yield ReadFrame(frame.name, loaded, image)
 
 
-class StandingsFinder:
-    """Counts the frames' matches in the background; one list of frames at a time."""
+class FrameCounter:
+    """Counts the matches of frames in the background; one list of frames at a time.
 
-    found = Signal(object)  # list[FrameCounts]
-    ended = Signal()
+    Parameters
+    ----------
+    on_counts
+        Called, on the main thread, with the counts of some frames.
+    on_ended
+        Called when all are counted; not after an error, which counting again would repeat.
+    """
 
-    def __init__(self) -> None:
+    def __init__(
+        self, on_counts: Callable[[list[FrameCounts]], None], on_ended: Callable[[], None]
+    ) -> None:
+        self._on_all_counted = on_ended
         self._stream: Stream[list[FrameCounts]] = Stream(
-            self.found.emit, ended=self._on_ended, failed=self._on_failed
+            on_counts, ended=self._on_ended, failed=self._on_failed
         )
         self._has_failed = False
 
@@ -140,8 +150,8 @@ class StandingsFinder:
         show_failure(error)
 
     def _on_ended(self) -> None:
-        if not self._has_failed:  # else it would be started again, and fail again
-            self.ended.emit()
+        if not self._has_failed:
+            self._on_all_counted()
 
 
 def _count(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from napari.layers import Layer, Points
 from numpy.typing import NDArray
+from psygnal import Signal
+from qtpy.QtCore import QTimer
 
 from napari_panoptic.detections.pairing import JudgedPoints
 from napari_panoptic.display.object_layers import PixelSize
@@ -57,33 +58,23 @@ class PointScene:
     ----------
     viewer
         The viewer; layers of others in it are left alone.
-    on_points
-        Called with a side, its points, and whether a change goes on, after
-        the user changed a layer of points.
-    on_tool
-        Called when the user took another tool, or another layer.
-    on_marked
-        Called with a side and a row when the user marked a single point with
-        napari's tool: the point that Delete removes.
     """
 
-    def __init__(
-        self,
-        viewer: Any,
-        on_points: Callable[[Side, PointValues, bool], None],
-        on_tool: Callable[[], None],
-        on_marked: Callable[[Side, int], None],
-    ) -> None:
+    points_changed = Signal(object, object, bool)
+    """The user changed points: side, all its points, and whether this continues a change."""
+    tool_changed = Signal()
+    """The user took another tool, or another layer."""
+    marked = Signal(object)
+    """The user marked one point with napari's tool, the one that Delete removes: side and row."""
+
+    def __init__(self, viewer: Any) -> None:
         self._viewer = viewer
         self._own = OwnedLayers(viewer, Owner.DESK, Slot)
-        self._on_points = on_points
-        self._on_tool = on_tool
-        self._on_marked = on_marked
+        self._image: SlideImage | None = None
         self._mpp_xy = (1.0, 1.0)
         self.origin_yx = (0.0, 0.0)
         """World position of the middle of the first pixel."""
         self._distance_um = 1.0
-        self._shape: tuple[int, int] | None = None
         self._known: dict[Side, PointValues] = {}
         self._filling = Within()
         self._is_resizing = False
@@ -95,8 +86,8 @@ class PointScene:
     # --- what is shown ---
 
     def show_frame(self, image: SlideImage | None, mpp_xy: tuple[float, float]) -> None:
-        """Show another image, whole."""
-        self._mpp_xy = mpp_xy
+        """Show another image, whole, and close the one before."""
+        before, self._image, self._mpp_xy = self._image, image, mpp_xy
         self._own.adopt_all()
         is_first = not list(self._own)
         with self._filling:
@@ -108,9 +99,15 @@ class PointScene:
             set_units(self._viewer, self._pixels.units, Owner.DESK)
         if is_first:
             self._viewer.canvas.overlays.scale_bar.visible = True
-        shape = None if image is None else image.shape
-        self._shape = shape
         self.fit()
+        if before is not None and before is not image:
+            before.close()
+
+    def close_image(self) -> None:
+        """Close the image once its layer is gone; a cohort that is left keeps it open till then."""
+        image, self._image = self._image, None
+        if image is not None:
+            QTimer.singleShot(0, lambda: image.close())
 
     def show_points(self, side: Side, points: PointValues | None, distance_um: float) -> None:
         """Fill the layer of a side; None hides it: nothing is known there."""
@@ -139,9 +136,11 @@ class PointScene:
                     self._set_look(side, layer)
                 self._colour(side, layer, points)
 
-    def mark(self, side: Side | None, row: int = -1) -> None:
+    def mark(self, selection: tuple[Side, int] | None) -> None:
         """Mark the selected point by a white ring, or none."""
-        if side is None:
+        points = self._known.get(selection[0]) if selection is not None else None
+        row = selection[1] if selection is not None else -1
+        if points is None or not 0 <= row < len(points):
             self._own.set_visible(SELECTED, False)
             return
         before = self._active_side()
@@ -149,10 +148,6 @@ class PointScene:
             layer = self._own.layer(SELECTED)
             if layer is None:
                 layer = self._add(SELECTED, Points(np.zeros((0, 2)), name=SELECTED))
-            points = self._known.get(side)
-            if points is None or not 0 <= row < len(points):
-                layer.visible = False
-                return
             place = points.xy_px[row : row + 1, ::-1]
             if layer.visible and np.array_equal(layer.data, place) and self._is_sized(layer):
                 return
@@ -203,13 +198,13 @@ class PointScene:
 
     def fit(self) -> None:
         """Show the whole image, where there is one."""
-        if self._shape is not None:
-            fit(self._viewer, self._shape, self._pixels)
+        if self._image is not None:
+            fit(self._viewer, self._image.shape, self._pixels)
 
     def is_whole_in_sight(self, canvas: NDArray[np.float64]) -> bool:
         """Return whether the whole image fills a canvas of a height and width on the screen."""
-        return self._shape is not None and is_fitted(
-            self._viewer, self._shape, self._pixels, canvas
+        return self._image is not None and is_fitted(
+            self._viewer, self._image.shape, self._pixels, canvas
         )
 
     def centre(self, side: Side, row: int) -> None:
@@ -287,8 +282,10 @@ class PointScene:
         return ToolInHand(side, Tool(mode) if mode in (Tool.ADD, Tool.MOVE) else Tool.LOOK)
 
     def _active_side(self) -> Side | None:
-        active = self._viewer.layers.selection.active
-        return next((side for side, layer in self._connected.items() if layer is active), None)
+        return self._side_of(self._viewer.layers.selection.active)
+
+    def _side_of(self, layer: Layer | None) -> Side | None:
+        return next((side for side, own in self._connected.items() if own is layer), None)
 
     def side_edited(self) -> Side:
         """Return the side that the tools edit: the active layer's, else the team's."""
@@ -311,7 +308,7 @@ class PointScene:
 
     def _on_mode(self, _event: Any) -> None:
         if not self._filling:
-            self._on_tool()
+            self.tool_changed.emit()
 
     def _on_items(self, _event: Any) -> None:
         """Follow which point is marked by napari's tool; of several, none is the selected one."""
@@ -320,11 +317,11 @@ class PointScene:
             return
         marked = list(self._connected[side].selected_data)
         if len(marked) == 1 and marked[0] < len(self._known[side]):
-            self._on_marked(side, int(marked[0]))
+            self.marked.emit((side, int(marked[0])))
 
     def _on_data(self, event: Any) -> None:
         """Follow what napari's tools did: added, removed, or began or ended a drag."""
-        side = next((s for s, layer in self._connected.items() if layer is event.source), None)
+        side = self._side_of(event.source)
         if side is None or self._filling:
             return
         action = str(getattr(event, "action", "")).rpartition(".")[2].lower()
@@ -338,12 +335,10 @@ class PointScene:
 
     def _on_refresh(self, event: Any) -> None:
         """Follow a drag while it lasts: napari reports only that something is redrawn."""
-        side = next((s for s, layer in self._connected.items() if layer is event.source), None)
-        if side is None or self._filling:
+        side = self._side_of(event.source)
+        if side not in self._known or self._filling:
             return
-        layer, known = self._connected[side], self._known.get(side)
-        if known is None:
-            return
+        layer, known = self._connected[side], self._known[side]
         if len(layer.data) == len(known):
             self._take(side)
         elif len(layer.data) > len(known) and not self._is_resizing:
@@ -371,7 +366,7 @@ class PointScene:
             self._set_defaults(side, layer, points)
         goes_on = self._is_changing is side
         self._is_changing = side
-        self._on_points(side, points, goes_on)
+        self.points_changed.emit(side, points, goes_on)
 
     # --- the layers ---
 

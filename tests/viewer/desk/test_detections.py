@@ -81,17 +81,17 @@ def _agree(desk, layers):
     assert np.array_equal(layers[Side.PREDICTION].data[:, ::-1], judged.prediction.xy_px)
     assert _colours(layers[Side.REFERENCE]) == _expected(judged.reference_status)
     assert _colours(layers[Side.PREDICTION]) == _expected(judged.prediction_status)
-    assert f"F {counts.f_measure:.3f}" in desk.title.figure.text()
-    assert desk.legend.text(Side.PREDICTION, Status.FP) == f"FP {counts.fp}"
-    desk._show_lists()
-    texts = desk.figures.table.texts()
+    assert f"F {counts.f_measure:.3f}" in desk.panels.title.figure.text()
+    assert desk.panels.legend.text(Side.PREDICTION, Status.FP) == f"FP {counts.fp}"
+    desk.link.show_lists()
+    texts = desk.panels.figures.table.texts()
     assert texts[0][1:] == [
         f"{counts.f_measure:.3f}",
         f"{session.pooled(session.team).f_measure:.3f}",
     ]
     name = session.shown.frame.name
-    assert desk.navigator.places.text(name, "F") == f"{counts.f_measure:.3f}"
-    assert len(desk.points.table.rows()) == len(judged.reference) + len(judged.prediction)
+    assert desk.panels.navigator.places.text(name, "F") == f"{counts.f_measure:.3f}"
+    assert len(desk.panels.points.table.rows()) == len(judged.reference) + len(judged.prediction)
 
 
 def test_circles_have_the_distance_and_colours_the_status(desk, layers):
@@ -100,7 +100,7 @@ def test_circles_have_the_distance_and_colours_the_status(desk, layers):
     mpp = desk.session.shown.mpp_xy
     assert np.allclose(layer.size * np.mean(mpp), 16.0)
     assert tuple(layer.scale) == mpp[::-1]
-    desk._on_settings(type(desk.session.settings)(5.0))
+    desk.link.set_settings(type(desk.session.settings)(5.0))
     assert np.allclose(layer.size * np.mean(mpp), 10.0)
     _agree(desk, layers)
 
@@ -130,12 +130,12 @@ def test_points_added_moved_and_deleted_count_at_once_and_come_back(desk, layers
     _agree(desk, layers)
 
     for _ in range(3):
-        desk._on_undo(True)
+        desk.session.undo()
     assert np.array_equal(layer.data, before)
     assert desk.session.judged.counts == counts
     assert not desk.session.may_undo()
     _agree(desk, layers)
-    desk._on_undo(False)
+    desk.session.redo()
     assert len(layer.data) == len(before) + 1
     _agree(desk, layers)
 
@@ -148,48 +148,50 @@ def test_an_added_detection_is_as_sure_as_the_surest(desk, layers):
 
 
 def test_the_annotation_is_edited_alike(desk, layers, viewer):
-    desk.settings.add_annotated.click()
+    desk.panels.settings.add_annotated.click()
     assert viewer.layers.selection.active is layers[Side.REFERENCE]
     assert str(layers[Side.REFERENCE].mode) == "add"
     fn = desk.session.judged.counts.fn
     layers[Side.REFERENCE].add([420.0, 10.0])
     assert desk.session.judged.counts.fn == fn + 1
     assert ("A01_00a", None) in desk.session.unsaved
-    desk.settings.add_annotated.click()
+    desk.panels.settings.add_annotated.click()
     assert str(layers[Side.REFERENCE].mode) == "pan_zoom"
 
 
 def test_the_outcome_below_the_threshold_is_not_cut(desk, wait_until):
-    table = desk.points.table
-    desk.settings.slider.setValue(600)
+    table = desk.panels.points.table
+    desk.panels.settings.slider.setValue(600)
     column = table.titles().index("Status")
     wait_until(lambda: "ignored" in [row[column] for row in table.texts()])
     row = [row[column] for row in table.texts()].index("ignored")
     place = table.visualRect(table.model().index(row, column))
     assert place.width() >= table.fontMetrics().horizontalAdvance("ignored") + place.height()
-    desk.settings.slider.setValue(0)
+    desk.panels.settings.slider.setValue(0)
 
 
 def test_slider_and_curve_set_the_threshold(desk, layers):
-    desk.settings.slider.setValue(600)
+    desk.panels.settings.slider.setValue(600)
     low, high = desk.session.confidence_range
     assert desk.session.settings.confidence == pytest.approx(low + 0.6 * (high - low))
     assert Status.IGNORED in {STATUSES[c] for c in desk.session.judged.prediction_status}
     _agree(desk, layers)
     curve = desk.session.curve()
     place = len(curve) // 2
-    at = desk.figures.curve.place(curve.recall[place], curve.precision[place])
-    QTest.mouseClick(desk.figures.curve, Qt.MouseButton.LeftButton, pos=QPointF(at).toPoint())
+    at = desk.panels.figures.curve.place(curve.recall[place], curve.precision[place])
+    QTest.mouseClick(
+        desk.panels.figures.curve, Qt.MouseButton.LeftButton, pos=QPointF(at).toPoint()
+    )
     chosen = desk.session.settings.confidence
     assert chosen in curve.thresholds
     found = curve.counts_at(curve.place_of(chosen))
     assert desk.session.pooled("careful") == found
-    assert "confidence ≥" in desk.title.title()
-    desk.settings.slider.setValue(0)
+    assert "confidence ≥" in desk.panels.title.title()
+    desk.panels.settings.slider.setValue(0)
     assert desk.session.settings.confidence is None
-    desk._on_team("offset")
-    desk._show_lists()
-    assert "No curve" in desk.figures.curve.text()
+    desk.session.set_team("offset")
+    desk.link.show_lists()
+    assert "No curve" in desk.panels.figures.curve.text()
 
 
 @pytest.mark.long
@@ -198,22 +200,22 @@ def test_failures_one_after_the_other(desk, viewer):
     n = judged.counts.fn + judged.counts.fp
     seen = []
     for _ in range(n):
-        desk.step_failure(1)
+        desk.link.step_failure(1)
         seen.append(desk.session.selection)
     assert len(set(seen)) == n
     for side, row in seen:
         status = judged.reference_status if side is Side.REFERENCE else judged.prediction_status
         assert STATUSES[status[row]] in (Status.FN, Status.FP)
-    desk.step_failure(1)
+    desk.link.step_failure(1)
     assert desk.session.selection == seen[0]
-    desk.step_failure(-1)
+    desk.link.step_failure(-1)
     assert desk.session.selection == seen[-1]
     side, row = seen[-1]
     points = judged.reference if side is Side.REFERENCE else judged.prediction
     centre = np.array(viewer.scene.camera.center[-2:])
     assert np.allclose(centre, points.xy_px[row, ::-1] * desk.session.shown.mpp_xy[::-1])
-    assert desk.points.table.selected() is not None
-    assert "FP" in desk.title.selected.text() or "FN" in desk.title.selected.text()
+    assert desk.panels.points.table.selected() is not None
+    assert "FP" in desk.panels.title.selected.text() or "FN" in desk.panels.title.selected.text()
 
 
 def test_where_there_is_no_failure_to_go_to_it_is_said(desk, viewer, monkeypatch):
@@ -236,22 +238,22 @@ def test_where_there_is_no_failure_to_go_to_it_is_said(desk, viewer, monkeypatch
 
 @pytest.mark.long
 def test_other_frames_and_teams(desk, layers, wait_until):
-    desk.step_frame(1)
+    desk.link.step_frame(1)
     wait_until(lambda: desk.is_settled)
-    assert desk.title.title().startswith("A01_00b")
+    assert desk.panels.title.title().startswith("A01_00b")
     _agree(desk, layers)
-    desk.step_frame(-1)
-    desk.step_frame(-1)
+    desk.link.step_frame(-1)
+    desk.link.step_frame(-1)
     wait_until(lambda: desk.is_settled)
-    assert desk.title.title().startswith("H01_00b")
-    desk.navigator.teams.choose("offset")
+    assert desk.panels.title.title().startswith("H01_00b")
+    desk.panels.navigator.teams.choose("offset")
     _agree(desk, layers)
-    desk.navigator.places.choose("A02_00b")
+    desk.panels.navigator.places.choose("A02_00b")
     wait_until(lambda: desk.is_settled)
-    assert "file of this team: missing" in desk.title.figure.text()
+    assert "file of this team: missing" in desk.panels.title.figure.text()
     assert not layers[Side.PREDICTION].visible
-    assert desk.navigator.teams.text("offset", "Here") == "missing"
-    assert desk.navigator.places.text("A02_00b", "F") == "missing"
+    assert desk.panels.navigator.teams.text("offset", "Here") == "missing"
+    assert desk.panels.navigator.places.text("A02_00b", "F") == "missing"
 
 
 def test_a_click_selects_and_keys_are_listed(desk):
@@ -261,24 +263,24 @@ def test_a_click_selects_and_keys_are_listed(desk):
     place = judged.reference.xy_px[missed, ::-1] * mpp
     assert desk.scene.point_at(place + 7.0 / np.sqrt(2)) == (Side.REFERENCE, missed)
     assert desk.scene.point_at(np.array([-50.0, -50.0])) is None
-    assert shown_text(desk.title.notes) == "⚠ 1 note"  # where the pixel size comes from
-    desk._on_notes()
-    assert desk.notes.isVisible()
-    desk.notes.close()
-    desk._on_keys()
+    assert shown_text(desk.panels.title.notes) == "⚠ 1 note"  # where the pixel size comes from
+    desk.panels.title.notes.click()
+    assert desk.panels.notes.isVisible()
+    desk.panels.notes.close()
+    desk.panels.title.keys_clicked.emit()
     assert "next frame" in dict(desk.keys.lines()).values()
     desk.keys.close()
 
 
 @pytest.mark.long
 def test_tools_are_taken_and_put_down_by_buttons(desk, layers, viewer):
-    settings, layer = desk.settings, layers[Side.PREDICTION]
+    settings, layer = desk.panels.settings, layers[Side.PREDICTION]
     assert viewer.layers.selection.active is layer
     settings.add_detections.click()
     assert str(layer.mode) == "add"
-    assert "add detected points" in desk.title.selected.text()
+    assert "add detected points" in desk.panels.title.selected.text()
     layer.add([50.0, 50.0])
-    desk._on_undo(True)
+    desk.session.undo()
     assert str(layer.mode) == "add"  # stays in hand
     settings.add_detections.click()
     assert str(layer.mode) == "pan_zoom"
@@ -293,8 +295,8 @@ def test_tools_are_taken_and_put_down_by_buttons(desk, layers, viewer):
     reference.remove_selected()
     assert len(desk.session.judged.reference) == len(reference.data) == 5
     settings.move_points.click()
-    assert "Click a point" in desk.title.selected.text() or "annotated" in (
-        desk.title.selected.text()
+    assert "Click a point" in desk.panels.title.selected.text() or "annotated" in (
+        desk.panels.title.selected.text()
     )
 
 
@@ -309,7 +311,7 @@ def test_the_point_in_hand_is_the_selected_one_whichever_side_it_is_on(
     missed = int(np.flatnonzero(session.judged.reference_partner < 0)[0])
     wrong = int(np.flatnonzero(session.judged.prediction_partner < 0)[0])
     session.select((Side.REFERENCE, 0))
-    desk.settings.move_points.click()
+    desk.panels.settings.move_points.click()
 
     click(canvas, on_canvas(viewer, *reference.data[missed], layer="annotated points"))
     assert session.selection == (Side.REFERENCE, missed)
@@ -322,7 +324,7 @@ def test_the_point_in_hand_is_the_selected_one_whichever_side_it_is_on(
     assert viewer.layers.selection.active is detections
     assert (str(detections.mode), set(detections.selected_data)) == ("select", {wrong})
 
-    desk.step_failure(1)  # what Delete removes goes on with what is shown
+    desk.link.step_failure(1)  # what Delete removes goes on with what is shown
     side, row = session.selection
     assert set(layers[side].selected_data) == {row}
     assert viewer.layers.selection.active is layers[side]
@@ -331,7 +333,7 @@ def test_the_point_in_hand_is_the_selected_one_whichever_side_it_is_on(
     assert session.points(side).ids.tolist() == ids[:row] + ids[row + 1 :]
     assert session.selection is None
     assert not ring.visible
-    desk.settings.move_points.click()
+    desk.panels.settings.move_points.click()
 
 
 @pytest.mark.long
@@ -348,7 +350,7 @@ def test_the_ring_stays_with_its_point(desk, layers, viewer):
     ring = viewer.layers["selected point"]
     assert np.array_equal(ring.data[0], layer.data[last - 1])
     for _ in range(2):
-        desk._on_undo(True)
+        desk.session.undo()
     assert session.selection == (Side.PREDICTION, last)
     assert int(session.points(Side.PREDICTION).ids[last]) == number
     assert np.array_equal(ring.data[0], layer.data[last])
@@ -356,20 +358,20 @@ def test_the_ring_stays_with_its_point(desk, layers, viewer):
 
 def test_other_frames_follow_another_distance_and_can_be_stopped(desk, wait_until):
     session = desk.session
-    desk._on_settings(DetectionSettings(3.0))
-    desk._on_pause()
+    desk.link.set_settings(DetectionSettings(3.0))
+    desk.panels.navigator.stop.click()
     wait_until(lambda: desk.is_settled)
     known = session.n_known
     assert session.counts("A01_00a", "careful") == session.judged.counts
     assert known < len(session.cohort.frames)
-    assert desk.navigator.progress_text() == f"frames: {known} of 6"
-    assert desk.figures.table.horizontalHeaderItem(2).text() == f"{known} of 6 frames"
-    desk._on_pause()
+    assert desk.panels.navigator.progress_text() == f"frames: {known} of 6"
+    assert desk.panels.figures.table.horizontalHeaderItem(2).text() == f"{known} of 6 frames"
+    desk.panels.navigator.stop.click()
     wait_until(lambda: desk.is_settled)
     fresh = evaluate_detections(session.cohort, DetectionSettings(3.0))
     assert session.pooled("careful") == fresh.counts("careful")
-    assert desk.navigator.progress_text() == ""
-    assert desk.figures.table.horizontalHeaderItem(2).text() == "all frames"
+    assert desk.panels.navigator.progress_text() == ""
+    assert desk.panels.figures.table.horizontalHeaderItem(2).text() == "all frames"
 
 
 @pytest.mark.long
@@ -386,26 +388,26 @@ def test_what_is_odd_in_files_is_said(desk, viewer, detection_sample, tmp_path, 
     assert open_in(viewer, folder) is desk
     wait_until(lambda: desk.is_settled)
     assert any("line 2 of A01_00a.csv" in f.message for f in desk.session.findings)
-    assert shown_text(desk.title.notes) == "⚠ 3 notes"
-    assert shown_text(desk.points.note) == ""
-    desk._on_team("eager")
-    assert "nothing detected" in desk.title.title()
-    assert "F 0.000" in desk.title.figure.text()
+    assert shown_text(desk.panels.title.notes) == "⚠ 3 notes"
+    assert shown_text(desk.panels.points.note) == ""
+    desk.session.set_team("eager")
+    assert "nothing detected" in desk.panels.title.title()
+    assert "F 0.000" in desk.panels.title.figure.text()
     for team, word in (("offset", "missing"), ("timid", "unreadable")):
-        desk._on_team(team)
-        desk._show_lists()
+        desk.session.set_team(team)
+        desk.link.show_lists()
         n_counted = sum(
             desk.session.counts(frame.name, team) is not None
             for frame in desk.session.cohort.frames
         )
         assert n_counted < 6
-        heading = desk.figures.table.horizontalHeaderItem(2).text()
+        heading = desk.panels.figures.table.horizontalHeaderItem(2).text()
         assert heading == f"{n_counted} of 6 frames"  # sums are of no more
-        assert f"file of this team: {word}" in desk.title.figure.text()
-        assert desk.navigator.places.text("A01_00a", "F") == word
-        assert desk.navigator.teams.text(team, "Here") == word
-        note = shown_text(desk.points.note)
-        assert desk.points.table.rows() == []
+        assert f"file of this team: {word}" in desk.panels.title.figure.text()
+        assert desk.panels.navigator.places.text("A01_00a", "F") == word
+        assert desk.panels.navigator.teams.text(team, "Here") == word
+        note = shown_text(desk.panels.points.note)
+        assert desk.panels.points.table.rows() == []
         if word == "unreadable":
             assert f"{own[team]}: expected x,y or x,y,confidence in each line, found none" in note
             assert "Mend this file, and open the cohort again. Other teams are not" in note
@@ -414,13 +416,13 @@ def test_what_is_odd_in_files_is_said(desk, viewer, detection_sample, tmp_path, 
         told = []
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(desk_module, "show_info", told.append)
-            desk.settings.add_detections.click()
+            desk.panels.settings.add_detections.click()
         assert "Cannot edit" in told[0]
-        assert not desk.settings.add_detections.isChecked()
-    desk._on_team("careful")
-    desk._show_lists()
-    assert shown_text(desk.points.note) == ""
-    assert desk.points.table.rows()
+        assert not desk.panels.settings.add_detections.isChecked()
+    desk.session.set_team("careful")
+    desk.link.show_lists()
+    assert shown_text(desk.panels.points.note) == ""
+    assert desk.panels.points.table.rows()
 
 
 @pytest.mark.long
@@ -437,21 +439,21 @@ def test_frames_that_cannot_be_judged_are_said_once_and_the_others_go_on(
 
     desk.session.judging_failed.connect(told.append)
     monkeypatch.setattr("napari_panoptic.detections.evaluate.count_frame", fail)
-    desk._on_settings(DetectionSettings(3.0))
+    desk.link.set_settings(DetectionSettings(3.0))
     wait_until(lambda: desk.is_settled)
     assert sorted(tried) == sorted(frame.name for frame in desk.session.cohort.frames)
     assert len(told) == 1
     assert "A02_00a cannot be judged (no finite cost)" in told[0]
-    assert desk.navigator.places.text("A02_00b", "F") == "not judged"
-    assert desk.navigator.progress_text() == ""
-    assert desk.figures.table.horizontalHeaderItem(2).text() == "4 of 6 frames"
-    desk.navigator.places.choose("A02_00a")
+    assert desk.panels.navigator.places.text("A02_00b", "F") == "not judged"
+    assert desk.panels.navigator.progress_text() == ""
+    assert desk.panels.figures.table.horizontalHeaderItem(2).text() == "4 of 6 frames"
+    desk.panels.navigator.places.choose("A02_00a")
     wait_until(lambda: desk.is_settled)
-    assert "cannot be judged" in desk.title.figure.text()
-    assert desk.title.title().startswith("A02_00a")
-    assert "no finite cost" in shown_text(desk.points.note)
+    assert "cannot be judged" in desk.panels.title.figure.text()
+    assert desk.panels.title.title().startswith("A02_00a")
+    assert "no finite cost" in shown_text(desk.panels.points.note)
     monkeypatch.undo()
-    desk._on_settings(DetectionSettings(4.0))
+    desk.link.set_settings(DetectionSettings(4.0))
     wait_until(lambda: desk.is_settled)
     fresh = evaluate_detections(desk.session.cohort, DetectionSettings(4.0))
     assert desk.session.pooled("careful") == fresh.counts("careful")
@@ -465,12 +467,12 @@ def test_a_drag_without_an_end_keeps_no_later_change_from_undo(desk, layers, wai
     layer.data[0] += 20.0
     layer.refresh()  # as while it is dragged
     layer.add([5.0, 5.0])
-    desk._on_undo(True)
+    desk.session.undo()
     assert len(layer.data) == n
     assert desk.session.may_undo()
     layer.data[0] += 20.0
     layer.refresh()
-    desk.step_frame(1)
+    desk.link.step_frame(1)
     wait_until(lambda: desk.is_settled)
     layer.data[0] += 20.0
     layer.refresh()
@@ -481,15 +483,15 @@ def test_a_drag_without_an_end_keeps_no_later_change_from_undo(desk, layers, wai
 def test_undo_is_of_either_side_and_leaves_the_tool_where_it_is(desk, layers, viewer):
     before = {side: len(layer.data) for side, layer in layers.items()}
     layers[Side.PREDICTION].add([5.0, 5.0])
-    desk.settings.add_annotated.click()
+    desk.panels.settings.add_annotated.click()
     layers[Side.REFERENCE].add([6.0, 6.0])
     viewer.layers.selection.active = layers[Side.PREDICTION]
-    desk.settings.undo.click()
+    desk.panels.settings.undo.click()
     assert len(layers[Side.REFERENCE].data) == before[Side.REFERENCE]
     assert len(layers[Side.PREDICTION].data) == before[Side.PREDICTION] + 1
-    desk.settings.undo.click()
+    desk.panels.settings.undo.click()
     assert {side: len(layer.data) for side, layer in layers.items()} == before
-    assert not desk.settings.undo.isEnabled()
+    assert not desk.panels.settings.undo.isEnabled()
     assert viewer.layers.selection.active is layers[Side.PREDICTION]
     _agree(desk, layers)
 
@@ -505,9 +507,9 @@ def test_pasted_points_count_at_once(desk, layers):
     assert desk.session.judged.counts.fp == counts.fp + 1
     _agree(desk, layers)
     layer.add([5.0, 5.0])
-    desk._on_undo(True)
+    desk.session.undo()
     assert len(layer.data) == n + 1
-    desk._on_undo(True)
+    desk.session.undo()
     assert len(layer.data) == n
     _agree(desk, layers)
 
@@ -518,15 +520,15 @@ def test_a_layer_that_was_deleted_comes_back_with_its_points(desk, layers, viewe
     n = len(layer.data)
     layer.add([5.0, 5.0])
     viewer.layers.remove(layer)
-    desk.settings.add_detections.click()
+    desk.panels.settings.add_detections.click()
     again = viewer.layers["detections"]
     assert len(again.data) == n + 1
     assert _colours(again) == _expected(desk.session.judged.prediction_status)
     again.add([6.0, 6.0])
     assert len(desk.session.points(Side.PREDICTION)) == n + 2
-    desk.settings.add_detections.click()
+    desk.panels.settings.add_detections.click()
     viewer.layers.remove(layers[Side.REFERENCE])
-    desk._on_settings(DetectionSettings(6.0))
+    desk.link.set_settings(DetectionSettings(6.0))
     layers = {side: viewer.layers[layers[side].name] for side in Side}
     assert np.array_equal(
         layers[Side.REFERENCE].data[:, ::-1], desk.session.points(Side.REFERENCE).xy_px
@@ -541,13 +543,13 @@ def test_saved_points_come_back_and_the_cohort_stays(desk, layers, tmp_path, mon
     layers[Side.PREDICTION].add([10.5, 20.25])
     theirs = desk.session.cohort.predictions["careful", "A01_00a"]
     content = theirs.read_bytes()
-    desk.save_to(theirs, Side.PREDICTION)
+    desk.link.save_to(theirs, Side.PREDICTION)
     assert "file of the cohort" in told[0]
     assert theirs.read_bytes() == content
-    desk.save_to(tmp_path / "no" / "a.csv", Side.PREDICTION)
+    desk.link.save_to(tmp_path / "no" / "a.csv", Side.PREDICTION)
     assert "your changes are kept" in told[1]
     assert desk.session.unsaved
-    desk.save_to(tmp_path / "a.csv", Side.PREDICTION)
+    desk.link.save_to(tmp_path / "a.csv", Side.PREDICTION)
     points = read_points(tmp_path / "a.csv").points
     assert np.array_equal(points.xy_px, desk.session.points(Side.PREDICTION).xy_px)
     assert not desk.session.unsaved
@@ -567,12 +569,12 @@ def test_a_name_without_an_ending_replaces_no_file_unasked(desk, layers, tmp_pat
         QMessageBox, "question", lambda *words: asked.append(words[2]) or answers.pop()
     )
     answers.append(QMessageBox.StandardButton.No)
-    desk.save_as()
+    desk.link.save_as()
     assert "mine.csv exists already" in asked[0]
     assert earlier.read_text() == "1,2\n"
     assert desk.session.unsaved
     answers.append(QMessageBox.StandardButton.Yes)
-    desk.save_as()
+    desk.link.save_as()
     assert len(read_points(earlier).points) == len(layers[Side.PREDICTION].data)
     assert not desk.session.unsaved
 
@@ -589,8 +591,8 @@ def test_layers_cannot_be_moved_without_their_points(desk, layers, viewer, monke
         assert str(layer.mode) == "pan_zoom"
     assert told == [owned.STAYS] * 3  # nothing can be done with the ring
     layers[Side.PREDICTION].mode = "select"
-    assert desk.settings.move_points.isChecked()
-    desk.settings.move_points.click()
+    assert desk.panels.settings.move_points.isChecked()
+    desk.panels.settings.move_points.click()
 
 
 def test_unsaved_edits_are_asked_for(desk, layers, monkeypatch):
@@ -643,6 +645,17 @@ def test_a_closed_desk_leaves_no_image_open(desk, viewer, monkeypatch):
     QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
 
 
+def test_an_image_is_closed_once_the_next_one_is_shown(desk, viewer, monkeypatch, wait_until):
+    closed = []
+    monkeypatch.setattr(SlideImage, "close", lambda image: closed.append(image))
+    pixels = viewer.layers["image"].data
+    desk.show_cohort(desk.cohort_for_tests)
+    assert closed == []  # its layer still draws it
+    wait_until(lambda: desk.is_settled)
+    assert [np.shares_memory(image.levels[0], pixels) for image in closed] == [True]
+    assert viewer.layers["image"].data is not pixels
+
+
 def test_why_nothing_is_judged_has_the_room_of_the_table(desk):
     panel = PointTable()
     panel.show_session(
@@ -655,15 +668,15 @@ def test_why_nothing_is_judged_has_the_room_of_the_table(desk):
 
 @pytest.mark.long
 def test_the_tool_in_hand_is_taken_up_in_the_next_cohort(desk, layers, viewer, wait_until):
-    desk.settings.add_annotated.click()
+    desk.panels.settings.add_annotated.click()
     assert desk.state.tool == ToolInHand(Side.REFERENCE, Tool.ADD)
     desk.show_cohort(desk.cohort_for_tests)
     wait_until(lambda: desk.is_settled)
     assert desk.state.tool == ToolInHand(Side.REFERENCE, Tool.ADD)
     assert viewer.layers.selection.active is layers[Side.REFERENCE]
     assert str(layers[Side.REFERENCE].mode) == "add"
-    assert desk.settings.add_annotated.isChecked()
-    desk.settings.add_annotated.click()
+    assert desk.panels.settings.add_annotated.isChecked()
+    desk.panels.settings.add_annotated.click()
     assert desk.state.tool.tool is Tool.LOOK
     layers[Side.REFERENCE].mode = "select"  # by napari's own button
     assert desk.state.tool == ToolInHand(Side.REFERENCE, Tool.MOVE)
@@ -712,7 +725,7 @@ def test_figures_and_outcomes_of_points_are_whole(viewer, desk, wait_until):
     try:
         viewer.window.resize(1280, 800)
         shown = {
-            "Inspect": (desk.points.table, ("Status", "Conf", "µm", "x", "y")),
+            "Inspect": (desk.panels.points.table, ("Status", "Conf", "µm", "x", "y")),
         }
         for name, (table, titles) in shown.items():
             desk.show_workspace(name)

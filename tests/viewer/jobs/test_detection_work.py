@@ -10,7 +10,7 @@ from napari_panoptic.detections.evaluate import load_frame
 from napari_panoptic.io.cohorts.detections import open_detection_cohort
 from napari_panoptic.samples.write import write_detection_sample
 from napari_panoptic.viewer.jobs import detection_work as work
-from napari_panoptic.viewer.jobs.detection_work import FrameReader, StandingsFinder
+from napari_panoptic.viewer.jobs.detection_work import FrameCounter, FrameReader
 
 pytestmark = pytest.mark.usefixtures("qapp", "qtbot")
 
@@ -22,18 +22,16 @@ def cohort(tmp_path_factory):
 
 
 @pytest.fixture
-def reader(cohort):
-    reader = FrameReader(cohort)
-    yield reader
-    reader.close()
+def shown():
+    """Collect the frames that are to be shown."""
+    return []
 
 
 @pytest.fixture
-def shown(reader):
-    """Collect the frames that are to be shown."""
-    shown = []
-    reader.shown_read.connect(shown.append)
-    return shown
+def reader(cohort, shown):
+    reader = FrameReader(cohort, shown.append, lambda _read: None)
+    yield reader
+    reader.close()
 
 
 class Picture:
@@ -96,13 +94,12 @@ def test_counting_that_fails_is_not_started_again(cohort, wait_until, monkeypatc
         raise ZeroDivisionError
 
     frames = [load_frame(cohort, cohort.frames[0])]
-    finder = StandingsFinder()
-    finder.ended.connect(lambda: ended.append(finder.is_busy))
+    counter = FrameCounter(lambda _counts: None, lambda: ended.append(counter.is_busy))
     with monkeypatch.context() as broken:
         broken.setattr(work, "count_frame_or_why", fail)
-        finder.start(frames, 8.0)
+        counter.start(frames, 8.0)
         wait_until(lambda: raised)
-    assert (finder.is_busy, ended) == (False, [])
-    finder.start(frames, 8.0)
+    assert (counter.is_busy, ended) == (False, [])
+    counter.start(frames, 8.0)
     wait_until(lambda: ended)
     assert (raised, ended) == ([ZeroDivisionError], [False])

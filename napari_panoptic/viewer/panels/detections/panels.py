@@ -21,12 +21,7 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from napari_panoptic.detections.curve import DetectionCurve
-from napari_panoptic.detections.pairing import (
-    DISTANCE_UM,
-    DetectionCounts,
-    DetectionSettings,
-)
+from napari_panoptic.detections.pairing import DISTANCE_UM, DetectionSettings
 from napari_panoptic.detections.session import DetectionSession
 from napari_panoptic.display import styles
 from napari_panoptic.display.glossary import (
@@ -79,24 +74,12 @@ class DetectionFigures(QWidget):
         layout.addWidget(self.curve, 1)
         layout.addWidget(self.note)
 
-    def show_figures(
-        self,
-        here: DetectionCounts | None,
-        everywhere: DetectionCounts,
-        curve: DetectionCurve | None,
-        frames: str = "all frames",
-    ) -> None:
-        """Show counts of the frame and of all frames, and the curve.
-
-        Parameters
-        ----------
-        here
-            Of the frame shown; None if it has none.
-        everywhere, curve
-            Of all frames.
-        frames
-            How many those are, while the figures of others are not known yet.
-        """
+    def show_session(self, session: DetectionSession) -> None:
+        """Show counts of the frame and of all frames that are counted, and the curve."""
+        here = None if session.judged is None else session.judged.counts
+        everywhere, n_frames = session.pooled(session.team), len(session.cohort.frames)
+        is_whole = session.n_counted == n_frames
+        frames = "all frames" if is_whole else f"{session.n_counted} of {n_frames} frames"
         self._heading.set_rich(f"<b>Precision and recall, {frames}</b>")
         header = [
             Cell(""),
@@ -120,7 +103,7 @@ class DetectionFigures(QWidget):
                 cells.append(Cell(text, meaning))
             rows.append(cells)
         self.table.fill(header, rows)
-        self.curve.show_curve(curve, everywhere)
+        self.curve.show_curve(session.curve(), everywhere)
         self.note.set_text(self.curve.value_text())
 
 
@@ -261,7 +244,6 @@ class DetectionSettingsPanel(FormPanel):
 
     settings_chosen = Signal(DetectionSettings)
     tool_wanted = Signal(object, object)  # Side or None, Tool
-    undo_wanted = Signal(bool)  # back?
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -377,8 +359,6 @@ class DetectionSettingsPanel(FormPanel):
             (self.move_points, None, Tool.MOVE),
         ):
             button.clicked.connect(lambda on, s=side, t=tool: self._on_tool(s, t, on))
-        self.undo.pushed.connect(lambda: self.undo_wanted.emit(True))
-        self.redo.pushed.connect(lambda: self.undo_wanted.emit(False))
 
     def _choose(self) -> None:
         confidence = self._settings.confidence
