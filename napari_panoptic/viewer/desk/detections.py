@@ -37,14 +37,13 @@ from napari_panoptic.viewer.kit.shown import show_error, show_info
 from napari_panoptic.viewer.kit.widgets import show_in_front
 from napari_panoptic.viewer.layers.point_scene import PointScene
 from napari_panoptic.viewer.layers.steady import SteadyView
-from napari_panoptic.viewer.panels.detections.navigator import DetectionNavigator
-from napari_panoptic.viewer.panels.detections.panels import (
-    DetectionFigures,
+from napari_panoptic.viewer.panels.detections.controls import (
     DetectionLegend,
     DetectionSettingsPanel,
     DetectionTitle,
-    PointTable,
 )
+from napari_panoptic.viewer.panels.detections.figures import DetectionFigures
+from napari_panoptic.viewer.panels.detections.lists import DetectionNavigator, PointTable
 from napari_panoptic.viewer.panels.notes import NotesDialog
 from napari_panoptic.viewer.state.desk_state import DeskState
 from napari_panoptic.viewer.state.modes import Tool, ToolInHand

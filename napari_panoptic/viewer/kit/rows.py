@@ -41,6 +41,7 @@ def row_of(*cells: Row) -> QHBoxLayout:
     """Return a row of widgets beside each other."""
     line = QHBoxLayout()
     line.setContentsMargins(*NO_MARGINS)
+    line.setSpacing(_SPACING_PX)
     _fill(line, cells)
     return line
 

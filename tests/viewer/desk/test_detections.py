@@ -25,7 +25,7 @@ from napari_panoptic.viewer.layers import owned
 from napari_panoptic.viewer.layers.camera import canvas_size
 from napari_panoptic.viewer.layers.owned import is_own
 from napari_panoptic.viewer.opening import TITLE_END, open_in
-from napari_panoptic.viewer.panels.detections.panels import PointTable
+from napari_panoptic.viewer.panels.detections.lists import PointTable
 from napari_panoptic.viewer.state.modes import Tool, ToolInHand
 from tests.support.small_cohort import write_cohort
 from tests.viewer.finding import click, on_canvas, shown_text
@@ -191,7 +191,7 @@ def test_slider_and_curve_set_the_threshold(desk, layers):
     assert desk.session.settings.confidence is None
     desk.session.set_team("offset")
     desk.link.show_lists()
-    assert "No curve" in desk.panels.figures.curve.text()
+    assert "No curve" in desk.panels.figures.curve.why_empty()
 
 
 @pytest.mark.long

@@ -1,42 +1,25 @@
-"""The panels of a desk of detections: frames and teams, figures, points, settings, strips."""
+"""The form of the desk of detections, and the strips above and below the image."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
-import numpy as np
 from psygnal import Signal
 from qtpy.QtCore import QPointF, QRectF, QSignalBlocker, Qt
 from qtpy.QtGui import QPainter, QPen, QPixmap
-from qtpy.QtWidgets import (
-    QCheckBox,
-    QDoubleSpinBox,
-    QFormLayout,
-    QGridLayout,
-    QHBoxLayout,
-    QSizePolicy,
-    QSlider,
-    QVBoxLayout,
-    QWidget,
-)
+from qtpy.QtWidgets import QDoubleSpinBox, QFormLayout, QGridLayout, QSizePolicy, QSlider, QWidget
 
 from napari_panoptic.detections.pairing import DISTANCE_UM, DetectionSettings
 from napari_panoptic.detections.session import DetectionSession
-from napari_panoptic.display import styles
-from napari_panoptic.display.glossary import (
-    DETECTION_MEANINGS,
-    POINT_STATUS_MEANINGS,
-)
-from napari_panoptic.display.styles import UNDEFINED, count_text, decimal_text, ratio_text
+from napari_panoptic.display.glossary import DETECTION_MEANINGS, POINT_STATUS_MEANINGS
+from napari_panoptic.display.styles import STATUS_COLOURS, UNDEFINED, count_text, ratio_text
 from napari_panoptic.values.cohort import Rgb
 from napari_panoptic.values.detections import DetectionCohort
 from napari_panoptic.values.vocabulary import STATUS_CODE, STATUSES, Side, Status
-from napari_panoptic.viewer.kit.array_table import ArrayTable, Column
-from napari_panoptic.viewer.kit.figures import Cell, FigureTable
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
 from napari_panoptic.viewer.kit.keys import DETECTION_KEYS, KEY_LIST, key_text
-from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel, WrappedLabel
+from napari_panoptic.viewer.kit.rows import Grow, row_of
+from napari_panoptic.viewer.kit.shown import PlainLabel
 from napari_panoptic.viewer.kit.title_strip import FigureTitle
 from napari_panoptic.viewer.kit.widgets import (
     TISSUE,
@@ -47,196 +30,15 @@ from napari_panoptic.viewer.kit.widgets import (
     heading,
     qcolor,
 )
-from napari_panoptic.viewer.panels.detections.curve import CurveView
+from napari_panoptic.viewer.panels.detections.lists import SIDE_WORDS
 from napari_panoptic.viewer.state.modes import Tool
 
 _STEPS = 1000
-SIDE_WORDS = {Side.REFERENCE: "annotated", Side.PREDICTION: "detected"}
 NOTHING_SELECTED = "Click a point to see its outcome; N: next failure."
 _TOOL_HINTS = {
     Tool.ADD: "Click the image to add {} points; press the button again to stop.",
     Tool.MOVE: "Drag {} points, Delete removes them; press the button again to stop.",
 }
-
-
-class DetectionFigures(QWidget):
-    """Figures of the frame and of all frames, and precision against recall."""
-
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.table = FigureTable()
-        self.curve, self._heading = CurveView(), heading("")
-        self.note = ElidedLabel()
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(4, 4, 4, 4)
-        layout.addWidget(self.table)
-        layout.addWidget(self._heading)
-        layout.addWidget(self.curve, 1)
-        layout.addWidget(self.note)
-
-    def show_session(self, session: DetectionSession) -> None:
-        """Show counts of the frame and of all frames that are counted, and the curve."""
-        here = None if session.judged is None else session.judged.counts
-        everywhere, n_frames = session.pooled(session.team), len(session.cohort.frames)
-        is_whole = session.n_counted == n_frames
-        frames = "all frames" if is_whole else f"{session.n_counted} of {n_frames} frames"
-        self._heading.set_rich(f"<b>Precision and recall, {frames}</b>")
-        header = [
-            Cell(""),
-            Cell("this frame", "Of the frame and team shown."),
-            Cell(frames, "Summed over all frames, then computed: the challenge's metrics."),
-        ]
-        rows = []
-        for name, title in (("f_measure", "F-measure"), ("precision", ""), ("recall", "")):
-            cells = [Cell(title or name, DETECTION_MEANINGS[name], bold=name == "f_measure")]
-            for counts in (here, everywhere):
-                value = math.nan if counts is None else getattr(counts, name)
-                cells.append(
-                    Cell(ratio_text(value), DETECTION_MEANINGS[name], bold=name == "f_measure")
-                )
-            rows.append(cells)
-        for status, name in ((Status.TP, "tp"), (Status.FP, "fp"), (Status.FN, "fn")):
-            meaning = POINT_STATUS_MEANINGS[status]
-            cells = [Cell(str(status), meaning, colour=styles.STATUS_COLOURS[status])]
-            for counts in (here, everywhere):
-                text = UNDEFINED if counts is None else count_text(getattr(counts, name))
-                cells.append(Cell(text, meaning))
-            rows.append(cells)
-        self.table.fill(header, rows)
-        self.curve.show_curve(session.curve(), everywhere)
-        self.note.set_text(self.curve.value_text())
-
-
-class PointTable(QWidget):
-    """Every point of the frame and team shown; a click centres it."""
-
-    point_chosen = Signal(object, int)  # Side, row
-
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.table = ArrayTable()
-        self.only_failures = QCheckBox("Only failures")
-        self._n_reference = 0
-        self._failures: list[bool] = []
-        self.table.row_chosen.connect(self._on_row)
-        self.table.centre_wanted.connect(self._on_row)
-        self.only_failures.toggled.connect(self._on_toggled)
-        self._session: DetectionSession | None = None
-        self.note = WrappedLabel()
-        self.note.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self.note.setAlignment(Qt.AlignmentFlag.AlignTop)
-        self.note.hide()
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(4, 4, 4, 4)
-        layout.addWidget(self.only_failures)
-        layout.addWidget(self.note)
-        layout.addWidget(self.table, 1)
-
-    def show_session(self, session: DetectionSession | None) -> None:
-        """List the points of what is shown."""
-        self._session = session
-        judged = None if session is None else session.judged
-        why = "" if session is None else session.why_nothing_is_judged()
-        self.note.show_text(why)
-        self.table.setVisible(not why)  # empty then, and the text needs the room
-        if judged is None:
-            self._n_reference, self._failures = 0, []
-            self.table.show_rows(())
-            return
-        reference, prediction = judged.reference, judged.prediction
-        self._n_reference = len(reference)
-        status = np.concatenate([judged.reference_status, judged.prediction_status])
-        failing = [STATUS_CODE[Status.FN], STATUS_CODE[Status.FP]]
-        chosen = np.isin(status, failing)
-        self._failures = chosen.tolist()
-        words = np.array([str(STATUSES[code]) for code in status], dtype=object)
-        sides = [SIDE_WORDS[side] for side in Side]
-        side = np.repeat(np.array(sides, dtype=object), [len(reference), len(prediction)])
-        xy = np.concatenate([reference.xy_px, prediction.xy_px])
-        self.table.show_rows(
-            (
-                Column(
-                    "Side",
-                    "Annotated, or detected by the team.",
-                    side,
-                    is_text=True,
-                    stretch=True,  # cut before the outcome is
-                ),
-                Column(
-                    "Id",
-                    "Line in the file.",
-                    np.concatenate([reference.ids, prediction.ids]),
-                    width=34,
-                ),
-                Column(
-                    "Status",
-                    "Its outcome.",
-                    words,
-                    is_text=True,
-                    stretch=True,
-                    tooltip=lambda row: POINT_STATUS_MEANINGS[Status(words[row])],
-                    colour=lambda row: _colour(str(words[row])),
-                ),
-                Column(
-                    "Conf",
-                    DETECTION_MEANINGS["confidence"],
-                    np.concatenate([reference.confidence, prediction.confidence]),
-                    text=ratio_text,
-                    width=48,
-                ),
-                Column(
-                    "µm",
-                    DETECTION_MEANINGS["distance_um"],
-                    np.concatenate([judged.reference_distance_um, judged.prediction_distance_um]),
-                    text=decimal_text,
-                    width=46,
-                ),
-                Column("x", "In px from the left.", xy[:, 0], text=decimal_text, width=56),
-                Column("y", "In px from the top.", xy[:, 1], text=decimal_text, width=56),
-            ),
-            chosen if self.only_failures.isChecked() else None,
-        )
-        self.show_selection(session.selection if session is not None else None)
-
-    def show_selection(self, selection: tuple[Side, int] | None) -> None:
-        """Mark the selected point."""
-        self.table.select(None if selection is None else self._row(*selection))
-
-    def next_failure(
-        self, selection: tuple[Side, int] | None, step: int
-    ) -> tuple[Side, int] | None:
-        """Return the failure after (1) or before (-1) a point in the order of the table."""
-        rows = [row for row in self.table.rows() if self._failures[row]]
-        if not rows:
-            return None
-        order = self.table.rows()
-        current = None if selection is None else self._row(*selection)
-        if current not in order:
-            return self._point(rows[0 if step > 0 else -1])
-        places = {row: place for place, row in enumerate(order)}
-        here = places[current] if current is not None else -1
-        beyond = [row for row in rows if (places[row] - here) * step > 0]
-        if not beyond:  # round and round
-            return self._point(rows[0 if step > 0 else -1])
-        return self._point(beyond[0 if step > 0 else -1])
-
-    def _row(self, side: Side, row: int) -> int:
-        return row if side is Side.REFERENCE else self._n_reference + row
-
-    def _point(self, row: int) -> tuple[Side, int]:
-        if row < self._n_reference:
-            return Side.REFERENCE, row
-        return Side.PREDICTION, row - self._n_reference
-
-    def _on_row(self, row: int, _column: int = 0) -> None:
-        self.point_chosen.emit(*self._point(row))
-
-    def _on_toggled(self, _checked: bool) -> None:
-        self.show_session(self._session)
-
-
-def _colour(word: str) -> Rgb:
-    return styles.STATUS_COLOURS[Status(word)]
 
 
 class DetectionSettingsPanel(FormPanel):
@@ -245,8 +47,8 @@ class DetectionSettingsPanel(FormPanel):
     settings_chosen = Signal(DetectionSettings)
     tool_wanted = Signal(object, object)  # Side or None, Tool
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self._settings = DetectionSettings()
         self._range: tuple[float, float] | None = None
         self.team = ChoiceBox(meaning="The team whose detections are shown.").shrinkable()
@@ -271,8 +73,6 @@ class DetectionSettingsPanel(FormPanel):
             "Drag points to move them; Delete removes those marked. Works on the points that were "
             "selected or edited last: detections or annotated ones.",
         )
-        for button in (self.add_detections, self.add_annotated, self.move_points):
-            button.setCheckable(True)
         self.undo = PushButton(
             "Undo",
             f"Undo the last change of this frame, of detections or annotated points "
@@ -319,48 +119,34 @@ class DetectionSettingsPanel(FormPanel):
         self.add_annotated.setChecked(is_adding and side is Side.REFERENCE)
         self.move_points.setChecked(tool is Tool.MOVE)
 
-    def _on_tool(self, side: Side | None, tool: Tool, checked: bool) -> None:
-        """Take the tool of a button, or put it down."""
-        self.tool_wanted.emit(side, tool if checked else Tool.LOOK)
-
     def _lay_out(self) -> None:
-        distance, threshold = QHBoxLayout(), QHBoxLayout()
-        distance.addWidget(self.distance, 1)
-        distance.addWidget(self.reset)
-        threshold.addWidget(self.slider, 1)
-        threshold.addWidget(self._threshold)
         self._threshold.setMinimumWidth(self.fontMetrics().horizontalAdvance("no confidences"))
         form = QFormLayout(self)
         form.setContentsMargins(6, 4, 6, 4)
         form.setVerticalSpacing(4)
         form.addRow(self.open)
         form.addRow(PlainLabel("Team"), self.team)
-        form.addRow(PlainLabel("Within"), distance)
-        form.addRow(PlainLabel("Confidence"), threshold)
-        for widgets in (
-            (self.add_detections, self.add_annotated),
-            (self.move_points, self.undo, self.redo),
-            (self.save, self._edits),
-        ):
-            row = QHBoxLayout()
-            row.setSpacing(3)
-            for widget in widgets:
-                row.addWidget(widget, int(widget is self._edits))
-            row.addStretch(int(self._edits not in widgets))
-            form.addRow(row)
+        form.addRow(PlainLabel("Within"), row_of(Grow(self.distance), self.reset))
+        form.addRow(PlainLabel("Confidence"), row_of(Grow(self.slider), self._threshold))
+        form.addRow(row_of(self.add_detections, self.add_annotated, None))
+        form.addRow(row_of(self.move_points, self.undo, self.redo, None))
+        form.addRow(row_of(self.save, Grow(self._edits)))
 
     def _connect(self) -> None:
-        self.distance.valueChanged.connect(lambda _: self._choose())
-        self.slider.valueChanged.connect(lambda _: self._choose())
+        self.distance.valueChanged.connect(self._choose)
+        self.slider.valueChanged.connect(self._choose)
         self.reset.pushed.connect(lambda: self.settings_chosen.emit(DetectionSettings()))
         for button, side, tool in (
             (self.add_detections, Side.PREDICTION, Tool.ADD),
             (self.add_annotated, Side.REFERENCE, Tool.ADD),
             (self.move_points, None, Tool.MOVE),
         ):
-            button.clicked.connect(lambda on, s=side, t=tool: self._on_tool(s, t, on))
+            button.setCheckable(True)
+            button.clicked.connect(
+                lambda on, s=side, t=tool: self.tool_wanted.emit(s, t if on else Tool.LOOK)
+            )
 
-    def _choose(self) -> None:
+    def _choose(self, _value: float) -> None:
         confidence = self._settings.confidence
         if self.slider.value() != self._position(confidence):
             confidence = self._confidence(self.slider.value())
@@ -485,29 +271,22 @@ def _symbol(side: Side, colour: Rgb) -> QPixmap:
 class DetectionLegend(QWidget):
     """What circles, crosses and colours mean, with counts."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._words: Mapping[tuple[Side, Status], PlainLabel] = {
-            (side, status): PlainLabel() for side, status, _ in _LEGEND
-        }
+    def __init__(self) -> None:
+        super().__init__()
+        self._words = {(side, status): PlainLabel() for side, status, _ in _LEGEND}
         grid = QGridLayout(self)
         grid.setContentsMargins(6, 2, 6, 2)
         grid.setVerticalSpacing(1)
-        for line, (side, title) in enumerate(
-            ((Side.REFERENCE, "annotated"), (Side.PREDICTION, "detected"))
-        ):
-            name = RichLabel()
-            name.set_rich(f"<b>{title}</b>")
-            name.setToolTip(DETECTION_MEANINGS[str(side)])
-            grid.addWidget(name, line, 0)
-            row = QHBoxLayout()
+        for line, side in enumerate(Side):
+            grid.addWidget(heading(SIDE_WORDS[side], DETECTION_MEANINGS[str(side)]), line, 0)
+            row = row_of()
             for own, status, _ in _LEGEND:
                 if own is side:
-                    icon = PlainLabel()
-                    icon.setPixmap(_symbol(side, styles.STATUS_COLOURS[status]))
+                    icon, words = PlainLabel(), self._words[side, status]
+                    icon.setPixmap(_symbol(side, STATUS_COLOURS[status]))
+                    words.setToolTip(POINT_STATUS_MEANINGS[status])
                     row.addWidget(icon)
-                    self._words[side, status].setToolTip(POINT_STATUS_MEANINGS[status])
-                    row.addWidget(self._words[side, status])
+                    row.addWidget(words)
                     row.addSpacing(8)
             row.addStretch(1)
             grid.addLayout(row, line, 1)
