@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -20,7 +21,13 @@ from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.desk import shell
 from napari_panoptic.viewer.desk.shell import DeskShell
 from napari_panoptic.viewer.desk.workspaces import LAYERS, Arrangement, DockArea, Stack, Workspace
-from napari_panoptic.viewer.jobs.detection_work import FrameCounter, FrameReader, ReadFrame
+from napari_panoptic.viewer.jobs.detection_work import (
+    ReadFrame,
+    count_frames,
+    read_points,
+    read_with_image,
+)
+from napari_panoptic.viewer.jobs.jobs import Stream, show_failure
 from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
 from napari_panoptic.viewer.kit.commands import bind_commands
 from napari_panoptic.viewer.kit.events import is_plain_click
@@ -206,8 +213,11 @@ class DetectionLink:
     ) -> None:
         self._viewer, self._panels, self._scene, self._state = viewer, panels, scene, state
         self.session = DetectionSession(cohort)
-        self._reader = FrameReader(cohort, self._on_wanted_read, self._on_other_read)
-        self._counter = FrameCounter(self.session.take_counts, self._count_outdated)
+        self._wanted_frame = Stream(self._on_wanted_read, dropped=ReadFrame.close)
+        self._other_frames = Stream(self._on_other_read)
+        self._counts = Stream(
+            self.session.take_counts, ended=self._count_outdated, failed=self._on_counting_failed
+        )
         self._steady = SteadyView(viewer, scene)
         self._later = single_shot(FOLLOW_MS, self.show_lists)
         self._wanted = ""
@@ -227,7 +237,11 @@ class DetectionLink:
         """Whether everything asked for is shown."""
         is_waiting = self._later.isActive() or self._steady.is_busy
         is_lacking = not self._is_paused and bool(self.session.outdated)
-        return not (is_waiting or self._reader.is_busy or self._counter.is_busy or is_lacking)
+        return not (is_waiting or is_lacking or any(work.is_busy for work in self._work))
+
+    @property
+    def _work(self) -> tuple[Stream[Any], ...]:
+        return self._wanted_frame, self._other_frames, self._counts
 
     def start(self, name: str) -> None:
         """Show a frame of the cohort, and read the others behind it."""
@@ -237,18 +251,19 @@ class DetectionLink:
         panels.title.show_session(self.session)
         self.show_lists()
         self.show_frame(name)
-        self._reader.read_others(cohort.frames)
+        self._other_frames.start(partial(read_points, cohort, cohort.frames))
 
     def show_frame(self, name: str) -> None:
         """Show a frame as soon as it is read."""
         self._wanted = name
-        self._reader.want(self.session.cohort.region(name))
+        cohort = self.session.cohort
+        self._wanted_frame.start(partial(read_with_image, cohort, cohort.region(name)))
 
     def close(self) -> None:
         """Stop all work and undo all connections; touch no widget."""
         stop_timers(self._later)
-        self._counter.stop()
-        self._reader.close()
+        for work in self._work:
+            work.close()
         for signal, slot in self._connected:
             signal.disconnect(slot)
         if self._on_press in self._viewer.mouse_drag_callbacks:
@@ -342,8 +357,15 @@ class DetectionLink:
     def _count_outdated(self) -> None:
         """Count the loaded frames, unless that is running or was stopped."""
         outdated = self.session.outdated
-        if outdated and not self._is_paused and not self._counter.is_busy:
-            self._counter.start(outdated, self.session.settings.distance_um)
+        if outdated and not self._is_paused and not self._counts.is_busy:
+            distance_um = self.session.settings.distance_um
+            self._counts.start(partial(count_frames, outdated, distance_um))
+
+    def _on_counting_failed(self, error: PanopticError) -> None:
+        """Count no more until the user goes on: it would fail again."""
+        show_failure(error)
+        self._is_paused = True
+        self._follow()
 
     def _on_stop(self) -> None:
         """Stop counting other frames, or go on."""
@@ -351,16 +373,16 @@ class DetectionLink:
             self._go_on()
         else:
             self._is_paused = True
-            self._reader.stop()
-            self._counter.stop()
+            self._other_frames.stop()
+            self._counts.stop()
         self._follow()
 
     def _go_on(self) -> None:
         session = self.session
         self._is_paused = False
         unread = [at for at in session.cohort.frames if not session.is_loaded_or_failed(at.name)]
-        if unread and not self._reader.is_reading_others:
-            self._reader.read_others(unread)
+        if unread and not self._other_frames.is_busy:
+            self._other_frames.start(partial(read_points, session.cohort, unread))
         self._count_outdated()
 
     # --- what is shown ---
@@ -457,7 +479,7 @@ class DetectionLink:
         is_further = settings.distance_um != self.session.settings.distance_um
         self.session.set_settings(settings)
         if is_further:
-            self._counter.stop()
+            self._counts.stop()
             self._go_on()
 
     def _on_threshold(self, threshold: float) -> None:

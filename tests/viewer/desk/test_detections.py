@@ -1,6 +1,7 @@
 """The desk of detections in one window: what is shown, edited, saved; and other desks beside it."""
 
 import shutil
+import sys
 from types import SimpleNamespace
 
 import napari
@@ -21,6 +22,7 @@ from napari_panoptic.values.vocabulary import STATUSES, Side, Status
 from napari_panoptic.viewer.desk import detections as desk_module
 from napari_panoptic.viewer.desk.detections import detection_desk_in
 from napari_panoptic.viewer.desk.nuclei import desk_in
+from napari_panoptic.viewer.jobs import detection_work
 from napari_panoptic.viewer.layers import owned
 from napari_panoptic.viewer.layers.camera import canvas_size
 from napari_panoptic.viewer.layers.owned import is_own
@@ -458,6 +460,28 @@ def test_frames_that_cannot_be_judged_are_said_once_and_the_others_go_on(
     fresh = evaluate_detections(desk.session.cohort, DetectionSettings(4.0))
     assert desk.session.pooled("careful") == fresh.counts("careful")
     assert len(told) == 1
+
+
+@pytest.mark.qt_no_exception_capture
+def test_counting_that_fails_is_not_started_again(desk, monkeypatch, wait_until):
+    raised = []
+    monkeypatch.setattr(sys, "excepthook", lambda *error: raised.append(error[0]))
+
+    def fail(*_asked):
+        raise ZeroDivisionError
+
+    stop = desk.panels.navigator.stop
+    with monkeypatch.context() as broken:
+        broken.setattr(detection_work, "count_frame_or_why", fail)
+        desk.link.set_settings(DetectionSettings(3.0))
+        wait_until(lambda: raised and desk.is_settled)
+    assert raised == [ZeroDivisionError]
+    assert desk.session.n_known == 1  # the frame shown
+    assert stop.text() == "Continue"
+    stop.click()
+    wait_until(lambda: desk.is_settled)
+    assert desk.session.n_known == len(desk.session.cohort.frames)
+    assert raised == [ZeroDivisionError]
 
 
 @pytest.mark.long
