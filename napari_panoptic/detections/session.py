@@ -63,7 +63,6 @@ class DetectionSession:
     """
 
     judged_changed = Signal()  # the outcomes of the shown points
-    points_changed = Signal(object)  # Side: undo, redo or discarding replaced its points
     figures_changed = Signal()  # figures of frames and teams
     selection_changed = Signal()
     judging_failed = Signal(str)  # the first frame that cannot be judged; others are only marked
@@ -226,7 +225,6 @@ class DetectionSession:
             source, target = target, source
         target.append((self._next_step(), now))
         self._put(side, source.pop()[1])
-        self.points_changed.emit(side)
         return True
 
     def _put(self, side: Side, points: Points) -> None:

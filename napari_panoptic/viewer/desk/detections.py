@@ -293,7 +293,6 @@ class DetectionLink:
         navigator, settings = panels.navigator, panels.settings
         return [
             (session.judged_changed, self._show_judged),
-            (session.points_changed, self._show_side),
             (session.figures_changed, self._follow),
             (session.selection_changed, self._show_selection),
             (session.judging_failed, show_error),
@@ -390,8 +389,7 @@ class DetectionLink:
     def _show_frame(self, image: SlideImage | None, mpp_xy: tuple[float, float]) -> None:
         scene = self._scene
         scene.show_frame(image, mpp_xy)
-        for side in Side:
-            self._show_side(side)
+        self._show_points()
         scene.activate_points()
         waiting, self._waiting_tool = self._waiting_tool, None
         if waiting is not None and waiting.tool is not Tool.LOOK:
@@ -399,22 +397,20 @@ class DetectionLink:
         self._show_judged()
         self._show_selection()
 
-    def _show_side(self, side: Side) -> None:
-        session, distance_um = self.session, self.session.settings.distance_um
-        self._scene.show_points(side, session.points(side), distance_um)
-        self._scene.show_judged(session.judged, distance_um)
+    def _show_points(self) -> None:
+        session = self.session
+        points = {side: session.points(side) for side in Side}
+        self._scene.show_points(points, session.judged, session.settings.distance_um)
 
     def _show_judged(self) -> None:
-        session, scene, panels = self.session, self._scene, self._panels
-        points = session.points(Side.PREDICTION)
-        if session.shown is not None and not scene.holds(Side.PREDICTION, points):
-            self._show_side(Side.PREDICTION)  # another team
-        scene.show_judged(session.judged, session.settings.distance_um)
+        session, panels = self.session, self._panels
+        if session.shown is not None:
+            self._show_points()
         panels.title.show_session(session)
         self._show_tool()
         panels.settings.show_session(session)
         panels.legend.show_session(session)
-        scene.mark(session.selection)  # where it is now
+        self._scene.mark(session.selection)  # where it is now
         self._follow()
 
     def _follow(self) -> None:
@@ -432,7 +428,7 @@ class DetectionLink:
         panels.settings.show_edits(session, self._scene.side_edited())
         panels.figures.show_session(session)
         found = session.confidence_range
-        self._scene.set_sure(1.0 if found is None else found[1])
+        self._scene.set_new_confidence(1.0 if found is None else found[1])
 
     def _show_selection(self) -> None:
         selection = self.session.selection

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -46,11 +47,6 @@ _DARK = (0.05, 0.05, 0.05, 1.0)
 _CROSS_BORDER = 0.12
 
 
-def status_colours(status: NDArray[np.int8]) -> NDArray[np.float32]:
-    """Return one RGBA row (0-1) per point, float32 (n, 4)."""
-    return rgba_table([STATUS_COLOURS[name] for name in STATUSES])[status]
-
-
 class PointScene:
     """The layers of the desk in one viewer.
 
@@ -81,7 +77,7 @@ class PointScene:
         self._is_changing: Side | None = None
         self._judged: JudgedPoints | None = None
         self._connected: dict[Side, Points] = {}
-        self._sure = 1.0
+        self._new_confidence = 1.0
 
     # --- what is shown ---
 
@@ -109,32 +105,40 @@ class PointScene:
         if image is not None:
             QTimer.singleShot(0, lambda: image.close())
 
-    def show_points(self, side: Side, points: PointValues | None, distance_um: float) -> None:
-        """Fill the layer of a side; None hides it: nothing is known there."""
-        self._distance_um = distance_um
-        self._is_changing = None  # a drag of other points is over
-        with self._filling:
-            layer = self._layer(side)
-            if points is None:
-                self._known.pop(side, None)
-                layer.mode = Tool.LOOK
-                layer.visible = False
-                return
-            self._known[side] = points
-            self._fill_points(side, layer, points)
+    def show_points(
+        self,
+        points: Mapping[Side, PointValues | None],
+        judged: JudgedPoints | None,
+        distance_um: float,
+    ) -> None:
+        """Fill the layers with points that they do not show yet, and colour them by status.
 
-    def show_judged(self, judged: JudgedPoints | None, distance_um: float) -> None:
-        """Colour every point by its status."""
+        Parameters
+        ----------
+        points
+            Those of each side; None hides a layer: nothing is known there.
+        judged
+            Their outcomes; None where they are not judged.
+        distance_um
+            The radius of the circles.
+        """
         is_other_size = distance_um != self._distance_um
         self._distance_um, self._judged = distance_um, judged
         with self._filling:
-            for side, points in list(self._known.items()):
-                if judged is not None and points is not judged.side(side).points:
-                    continue  # those of another frame or team, which are about to go
-                layer = self._layer(side)
-                if is_other_size:
+            for side, own in points.items():
+                layer, known = self._layer(side), self._known.get(side)
+                if own is None:
+                    self._known.pop(side, None)
+                    layer.mode = Tool.LOOK
+                    layer.visible = False
+                    continue
+                self._known[side] = own
+                if own is not known:
+                    self._is_changing = None  # a drag of other points is over
+                    self._fill_points(side, layer)
+                elif is_other_size:
                     self._set_look(side, layer)
-                self._colour(side, layer, points)
+                self._colour(side, layer)
 
     def mark(self, selection: tuple[Side, int] | None) -> None:
         """Mark the selected point by a white ring, or none."""
@@ -143,17 +147,20 @@ class PointScene:
         if points is None or not 0 <= row < len(points):
             self._own.set_visible(SELECTED, False)
             return
-        before = self._active_side()
+        before, place = self._active_side(), points.xy_px[row : row + 1, ::-1]
+        ring_px = 2.6 * self._distance_um / self._mean_mpp
         with self._filling:
             layer = self._own.layer(SELECTED)
             if layer is None:
                 layer = self._add(SELECTED, Points(np.zeros((0, 2)), name=SELECTED))
-            place = points.xy_px[row : row + 1, ::-1]
-            if layer.visible and np.array_equal(layer.data, place) and self._is_sized(layer):
+            is_sized = np.allclose(layer.size, ring_px) and np.array_equal(
+                layer.scale, self._pixels.scale
+            )
+            if layer.visible and np.array_equal(layer.data, place) and is_sized:
                 return
             layer.data = place.copy()
             put_in_place(layer, self._pixels)
-            layer.size = self._ring_px
+            layer.size = ring_px
             layer.face_color = [_TRANSPARENT]
             layer.border_color = [(1.0, 1.0, 1.0, 1.0)]
             layer.border_width_is_relative = False
@@ -161,18 +168,6 @@ class PointScene:
             layer.visible = True
             layer.editable = False
         self._activate(before)
-
-    @property
-    def _ring_px(self) -> float:
-        return 2.6 * self._distance_um / self._mean_mpp
-
-    def _is_sized(self, ring: Points) -> bool:
-        is_sized = bool(np.allclose(ring.size, self._ring_px))
-        return is_sized and np.array_equal(ring.scale, self._pixels.scale)
-
-    def holds(self, side: Side, points: PointValues | None) -> bool:
-        """Return whether the layer of a side shows these very points."""
-        return self._known.get(side) is points
 
     def set_hidden(self, hidden: bool) -> None:
         """Show the tissue only, or everything."""
@@ -185,14 +180,13 @@ class PointScene:
         """Whether all points are hidden."""
         return not any(self._layer(side).visible for side in self._known)
 
-    def set_sure(self, confidence: float) -> None:
-        """Set the confidence of detections added by hand."""
-        if confidence != self._sure:
-            self._sure = confidence
-            points = self._known.get(Side.PREDICTION)
-            if points is not None:
+    def set_new_confidence(self, confidence: float) -> None:
+        """Set the confidence of detections that the user adds."""
+        if confidence != self._new_confidence:
+            self._new_confidence = confidence
+            if Side.PREDICTION in self._known:
                 with self._filling:
-                    self._set_defaults(Side.PREDICTION, self._layer(Side.PREDICTION), points)
+                    self._set_defaults(Side.PREDICTION, self._layer(Side.PREDICTION))
 
     # --- the camera ---
 
@@ -363,7 +357,7 @@ class PointScene:
         with self._filling:
             if not np.array_equal(ids, fresh):
                 layer.features = layer.features.assign(id=fresh.astype(float))
-            self._set_defaults(side, layer, points)
+            self._set_defaults(side, layer)
         goes_on = self._is_changing is side
         self._is_changing = side
         self.points_changed.emit(side, points, goes_on)
@@ -409,17 +403,18 @@ class PointScene:
             layer.selected_data.events.items_changed.connect(self._on_items)
             layer.events.data.connect(self._on_data)
             layer.events.set_data.connect(self._on_refresh)
-        if is_new and (points := self._known.get(side)) is not None:
+        if is_new and side in self._known:
             with self._filling:
-                self._fill_points(side, layer, points)
-                self._colour(side, layer, points)
+                self._fill_points(side, layer)
+                self._colour(side, layer)
         return layer
 
-    def _fill_points(self, side: Side, layer: Points, points: PointValues) -> None:
+    def _fill_points(self, side: Side, layer: Points) -> None:
         # Before it is filled: napari does not follow the data of hidden layers, and would look
         # for points that are no more. Only where it is hidden: the tool changes with it.
         import pandas as pd
 
+        points = self._known[side]
         if not layer.visible:
             layer.visible = True
         layer.selected_data = set()
@@ -427,19 +422,19 @@ class PointScene:
         layer.features = pd.DataFrame(
             {"id": points.ids.astype(float), "confidence": points.confidence}
         )
-        self._set_defaults(side, layer, points)
+        self._set_defaults(side, layer)
         put_in_place(layer, self._pixels, remeasure=True)
         self._set_look(side, layer)
 
-    def _set_defaults(self, side: Side, layer: Points, points: PointValues) -> None:
+    def _set_defaults(self, side: Side, layer: Points) -> None:
         """Set the id and the confidence of the next added point."""
         import pandas as pd
 
-        following = float(points.ids.max(initial=0) + 1)
-        sure = np.nan
+        points, confidence = self._known[side], np.nan
         if side is Side.PREDICTION and points.all_have_confidence:
-            sure = self._sure
-        layer.feature_defaults = pd.DataFrame({"id": [following], "confidence": [sure]})
+            confidence = self._new_confidence
+        following = float(points.ids.max(initial=0) + 1)
+        layer.feature_defaults = pd.DataFrame({"id": [following], "confidence": [confidence]})
 
     def _set_look(self, side: Side, layer: Points) -> None:
         if side is Side.REFERENCE:
@@ -460,15 +455,17 @@ class PointScene:
         layer.current_border_width = width
         layer.symbol = symbol
 
-    def _colour(self, side: Side, layer: Points, points: PointValues) -> None:
+    def _colour(self, side: Side, layer: Points) -> None:
         """Colour points by their status, as far as it is known."""
+        points, judged = self._known[side], self._judged
         if not len(points):
             return
-        judged = self._judged
         if judged is None or points is not judged.side(side).points:
             colours = np.repeat(rgba_table([NEUTRAL_COLOUR]), len(points), axis=0)
         else:
-            colours = status_colours(judged.side(side).status)
+            colours = rgba_table([STATUS_COLOURS[name] for name in STATUSES])[
+                judged.side(side).status
+            ]
         dark = np.tile(np.array(_DARK, np.float32), (len(colours), 1))
         border, face = (
             (colours, np.zeros_like(colours)) if side is Side.REFERENCE else (dark, colours)
