@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
-from napari_panoptic.questions.engines.cohort_report import CohortReport
 from napari_panoptic.questions.engines.slices import SliceSearch
 from napari_panoptic.report import pictures as failure_pictures
 from napari_panoptic.report import plots
 from napari_panoptic.report.columns import shown_columns, table, team_column
+from napari_panoptic.report.nuclei.cohort_report import CohortReport
 from napari_panoptic.report.nuclei.gallery import Picture, failure_kinds
 from napari_panoptic.report.nuclei.slices import NOTHING, SLICES, slice_sentence, slices_table
 from napari_panoptic.report.nuclei.teams import all_teams
