@@ -408,7 +408,6 @@ class DetectionLink:
             self._show_points()
         panels.title.show_session(session)
         self._show_tool()
-        panels.settings.show_session(session)
         panels.legend.show_session(session)
         self._scene.mark(session.selection)  # where it is now
         self._follow()
@@ -424,8 +423,7 @@ class DetectionLink:
         self._later.stop()
         panels.navigator.show_figures(session, is_paused=self._is_paused)
         panels.points.show_session(session)
-        panels.settings.show_session(session)
-        panels.settings.show_edits(session, self._scene.side_edited())
+        self._show_tool()
         panels.figures.show_session(session)
         found = session.confidence_range
         self._scene.set_new_confidence(1.0 if found is None else found[1])
@@ -439,13 +437,12 @@ class DetectionLink:
         self._show_tool()
 
     def _show_tool(self) -> None:
-        """Show the tool in hand, and what to do with it; without one, the selected point."""
+        """Show settings and the tool in hand; above the image its hint, or the selected point."""
         session, panels, held = self.session, self._panels, self._scene.tool
         if self._waiting_tool is None:
             self._state.tool = held
-        panels.settings.show_tool(held.side, held.tool)
-        panels.title.show_selected(session, held.side, held.tool)
-        panels.settings.show_edits(session, held.side)
+        panels.settings.show_session(session, held)
+        panels.title.show_selected(session, held)
 
     def _show_notes(self) -> None:
         session = self.session
@@ -462,7 +459,7 @@ class DetectionLink:
         """Take a tool for a side; for that of the selected point where None."""
         selection = self.session.selection
         if side is None:
-            side = self._scene.side_edited() if selection is None else selection[0]
+            side = self._scene.tool.side if selection is None else selection[0]
         if self.session.points(side) is None:
             whose = "annotation" if side is Side.REFERENCE else "team"
             show_info(f"Cannot edit: the {whose} has no usable file for this frame.")
@@ -529,7 +526,7 @@ class DetectionLink:
 
     def save_as(self) -> None:
         """Ask for a place, and write the points there that the tools work on."""
-        session, side = self.session, self._scene.side_edited()
+        session, side = self.session, self._scene.tool.side
         if session.shown is None:
             return
         parent = self._panels.title

@@ -268,7 +268,7 @@ class PointScene:
 
     @property
     def tool(self) -> ToolInHand:
-        """The points that tools work on, and the one in hand; of others than these, none."""
+        """The points that tools work on, those of the team by default, and the tool in hand."""
         side = self._active_side()
         if side is None:
             return ToolInHand()
@@ -280,10 +280,6 @@ class PointScene:
 
     def _side_of(self, layer: Layer | None) -> Side | None:
         return next((side for side, own in self._connected.items() if own is layer), None)
-
-    def side_edited(self) -> Side:
-        """Return the side that the tools edit: the active layer's, else the team's."""
-        return self._active_side() or Side.PREDICTION
 
     def release(self) -> None:
         """Let go of the layers; they stay in the viewer."""

@@ -31,7 +31,7 @@ from napari_panoptic.viewer.kit.widgets import (
     qcolor,
 )
 from napari_panoptic.viewer.panels.detections.lists import SIDE_WORDS
-from napari_panoptic.viewer.state.modes import Tool
+from napari_panoptic.viewer.state.modes import Tool, ToolInHand
 
 _STEPS = 1000
 NOTHING_SELECTED = "Click a point to see its outcome; N: next failure."
@@ -89,8 +89,8 @@ class DetectionSettingsPanel(FormPanel):
         self.team.offer([Choice(name, name) for name in cohort.team_names])
         self.team.setEnabled(bool(cohort.teams))
 
-    def show_session(self, session: DetectionSession) -> None:
-        """Show team, settings and edits."""
+    def show_session(self, session: DetectionSession, held: ToolInHand) -> None:
+        """Show team, settings, edits, and which tool is in hand for whose points."""
         self._settings, self._range = session.settings, session.confidence_range
         self.team.show_choice(session.team)
         with QSignalBlocker(self.distance), QSignalBlocker(self.slider):
@@ -102,22 +102,22 @@ class DetectionSettingsPanel(FormPanel):
         threshold = "all" if confidence is None else f"≥ {confidence:.3f}"
         self._threshold.setText("no confidences" if self._range is None else threshold)
         self.reset.setEnabled(session.settings != DetectionSettings())
+        self._show_edits(session, held.side)
+        self._show_tool(held)
 
-    def show_edits(self, session: DetectionSession, side: Side) -> None:
+    def _show_edits(self, session: DetectionSession, side: Side) -> None:
         """Show what may be undone, and what is not saved."""
         self.undo.setEnabled(session.may_undo())
         self.redo.setEnabled(session.may_undo(back=False))
-        places = session.unsaved
-        words = [f"{name} ({team or 'annotation'})" for name, team in places]
+        words = [f"{name} ({team or 'annotation'})" for name, team in session.unsaved]
         self._edits.set_text(f"not saved: {', '.join(words)}" if words else "no unsaved edits")
         self.save.setEnabled(session.points(side) is not None)
 
-    def show_tool(self, side: Side, tool: Tool) -> None:
-        """Show which tool is in hand, and for whose points."""
-        is_adding = tool is Tool.ADD
-        self.add_detections.setChecked(is_adding and side is Side.PREDICTION)
-        self.add_annotated.setChecked(is_adding and side is Side.REFERENCE)
-        self.move_points.setChecked(tool is Tool.MOVE)
+    def _show_tool(self, held: ToolInHand) -> None:
+        is_adding = held.tool is Tool.ADD
+        self.add_detections.setChecked(is_adding and held.side is Side.PREDICTION)
+        self.add_annotated.setChecked(is_adding and held.side is Side.REFERENCE)
+        self.move_points.setChecked(held.tool is Tool.MOVE)
 
     def _lay_out(self) -> None:
         self._threshold.setMinimumWidth(self.fontMetrics().horizontalAdvance("no confidences"))
@@ -204,9 +204,9 @@ class DetectionTitle(FigureTitle):
         )
         self.figure.set_rich(f"<b style='font-size: large'>{figure}</b>")
 
-    def show_selected(self, session: DetectionSession, side: Side, tool: Tool) -> None:
+    def show_selected(self, session: DetectionSession, held: ToolInHand) -> None:
         """Show the selected point in a line; with a tool in hand, what to do with it."""
-        hint = "" if tool is Tool.LOOK else _TOOL_HINTS[tool].format(SIDE_WORDS[side])
+        hint = _TOOL_HINTS.get(held.tool, "").format(SIDE_WORDS[held.side])
         self.selected.set_text(hint or _described(session))
 
 

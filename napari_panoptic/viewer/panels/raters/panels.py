@@ -251,10 +251,8 @@ class VolumeSlicesPanel(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self._scores: NDArray[np.float64] = np.zeros(0)
         self._worst_first: list[int] = []
         self._place = -1
-        self._current = 0
         self._why_none = ""
         self.strip = SliceStrip()
         self.note = WrappedLabel()
@@ -268,13 +266,12 @@ class VolumeSlicesPanel(QWidget):
 
     def show_view(self, view: CaseView | None, settings: RatersSettings, why_none: str) -> None:
         """Show the slices of a volume, or why there are no figures of them."""
-        self._scores, self._why_none = np.zeros(0), why_none
-        is_marked = np.zeros(0, bool)
+        self._why_none = why_none
+        scores, is_marked = np.zeros(0), np.zeros(0, bool)
         if view is not None and view.comparison is not None:
-            self._scores = view.comparison.slice_scores(settings)
-            votes = view.picture.votes[: len(self._scores)]
+            scores = view.comparison.slice_scores(settings)
+            votes = view.picture.votes[: len(scores)]
             is_marked = np.array([plane.any() for plane in votes], bool)
-        scores = self._scores
         self.strip.show_scores(scores, is_marked)
         counts = np.flatnonzero(is_marked & ~np.isnan(scores))
         self._worst_first = counts[np.argsort(scores[counts], kind="stable")].tolist()
@@ -286,7 +283,6 @@ class VolumeSlicesPanel(QWidget):
 
     def show_current(self, number: int) -> None:
         """Mark the slice that is looked at, and show its figure."""
-        self._current = number
         self.strip.show_current(number)
         self._fill_note()
 
@@ -299,20 +295,21 @@ class VolumeSlicesPanel(QWidget):
         """Go to the worst slice, and from there to the next worst, or back."""
         if not self._worst_first:
             return
-        is_there = self._place >= 0 and self._worst_first[self._place] == self._current
+        is_there = self._place >= 0 and self._worst_first[self._place] == self.strip.current
         self._place = (self._place + step) % len(self._worst_first) if is_there else 0
         self.strip.slice_chosen.emit(self._worst_first[self._place])
 
     def _fill_note(self) -> None:
-        if not len(self._scores):
+        scores, current = self.strip.scores, self.strip.current
+        if not len(scores):
             self.note.setText(self._why_none)
             return
         text = ""
-        if self._current < len(self._scores):
-            text = f"Slice {self._current}: Dice {ratio(float(self._scores[self._current]))}."
+        if current < len(scores):
+            text = f"Slice {current}: Dice {ratio(float(scores[current]))}."
         if self._worst_first:
             worst = self._worst_first[0]
-            text += f" Worst: slice {worst} ({ratio(float(self._scores[worst]))})."
+            text += f" Worst: slice {worst} ({ratio(float(scores[worst]))})."
         self.note.setText(text)
 
 

@@ -29,26 +29,26 @@ class SliceStrip(PaintedPlot):
 
     def __init__(self) -> None:
         super().__init__("Dice of each slice")
-        self._scores: NDArray[np.float64] = np.zeros(0)
+        self.scores: NDArray[np.float64] = np.zeros(0)
+        self.current = 0
         self._is_marked: NDArray[np.bool_] = np.zeros(0, bool)
-        self._current = 0
         self.setMinimumHeight(90)
         self.setMouseTracking(True)
 
     def show_scores(self, scores: NDArray[np.float64], is_marked: NDArray[np.bool_]) -> None:
         """Show the slices of a volume; those that a rater marked are drawn as points."""
-        self._scores, self._is_marked = scores, is_marked
+        self.scores, self._is_marked = scores, is_marked
         self.update()
 
     def show_current(self, number: int) -> None:
         """Mark the slice that is looked at."""
-        self._current = number
+        self.current = number
         self.update()
 
     def place_of(self, number: int) -> QPointF:
         """Return where a slice is drawn."""
-        score = float(np.nan_to_num(self._scores[number]))
-        return self.place((number + 0.5) / len(self._scores), score)
+        score = float(np.nan_to_num(self.scores[number]))
+        return self.place((number + 0.5) / len(self.scores), score)
 
     def mousePressEvent(self, event: QMouseEvent | None) -> None:  # noqa: N802
         """Go to a slice."""
@@ -63,16 +63,16 @@ class SliceStrip(PaintedPlot):
             return
         if event.buttons() & Qt.MouseButton.LeftButton:
             self.slice_chosen.emit(number)
-        score = self._scores[number]
+        score = self.scores[number]
         text = "undefined" if math.isnan(score) else f"{score:.3f}"
         QToolTip.showText(event.globalPosition().toPoint(), f"slice {number}: Dice {text}", self)
 
     def draw(self, painter: QPainter) -> None:
         """Draw the slice that is looked at, the line and its points."""
-        if not len(self._scores):
+        if not len(self.scores):
             return
-        places = [self.place_of(number) for number in range(len(self._scores))]
-        x = places[min(self._current, len(places) - 1)].x()
+        places = [self.place_of(number) for number in range(len(self.scores))]
+        x = places[min(self.current, len(places) - 1)].x()
         painter.setPen(QPen(qcolor(_TEAM), 2))
         painter.drawLine(QPointF(x, self.area.top()), QPointF(x, self.area.bottom()))
         painter.setPen(QPen(qcolor(_LINE), 1.4))
@@ -85,15 +85,15 @@ class SliceStrip(PaintedPlot):
     def draw_axes(self, painter: QPainter) -> None:
         """Draw the labelled lines, and the numbers of the first and the last slice."""
         super().draw_axes(painter)
-        if len(self._scores):
-            below, last = self.text_below(), str(len(self._scores) - 1)
+        if len(self.scores):
+            below, last = self.text_below(), str(len(self.scores) - 1)
             painter.drawText(below, int(Qt.AlignmentFlag.AlignLeft), "slice 0")
             painter.drawText(below, int(Qt.AlignmentFlag.AlignRight), last)
 
     def _slice_at(self, x: float) -> int | None:
         area = self.area
-        number = math.floor((x - area.left()) / area.width() * len(self._scores))
-        return number if 0 <= number < len(self._scores) else None
+        number = math.floor((x - area.left()) / area.width() * len(self.scores))
+        return number if 0 <= number < len(self.scores) else None
 
 
 class SpreadStrip(PaintedPlot):
