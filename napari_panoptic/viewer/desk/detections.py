@@ -305,7 +305,7 @@ class DetectionLink:
             (navigator.previous.pushed, lambda: self.step_frame(-1)),
             (navigator.places.filter_left, lambda: focus_canvas(self._viewer)),
             (navigator.stop.pushed, self._on_stop),
-            (panels.points.point_chosen, self._on_row),
+            (panels.points.point_chosen, self._on_point),
             (panels.figures.curve.threshold_chosen, self._on_threshold),
             (settings.team.chosen, session.set_team),
             (settings.settings_chosen, self.set_settings),
@@ -325,7 +325,7 @@ class DetectionLink:
             "k": lambda: self.step_frame(-1),
             "f": self._panels.navigator.focus_filter,
             "h": lambda: scene.set_hidden(not scene.is_hidden),
-            "w": self._centre_selected,
+            "w": lambda: scene.centre(self.session.selection),
             "Ctrl-z": self.session.undo,
             "Ctrl-Shift-z": self.session.redo,
         }
@@ -478,13 +478,9 @@ class DetectionLink:
     def _on_threshold(self, threshold: float) -> None:
         self.set_settings(DetectionSettings(self.session.settings.distance_um, threshold))
 
-    def _on_row(self, side: Side, row: int) -> None:
-        self.session.select((side, row))
-        self._scene.centre(side, row)
-
-    def _centre_selected(self) -> None:
-        if self.session.selection is not None:
-            self._scene.centre(*self.session.selection)
+    def _on_point(self, point: tuple[Side, int]) -> None:
+        self.session.select(point)
+        self._scene.centre(point)
 
     def step_failure(self, step: int) -> None:
         """Go to the next (1) or previous (-1) failure in the order of the table.
@@ -499,7 +495,7 @@ class DetectionLink:
             why = session.why_nothing_is_judged() or self._panels.title.title()
             show_info(NO_FAILURE if session.judged is not None else why)
             return
-        self._on_row(*found)
+        self._on_point(found)
         if found == before:
             show_info(ONLY_FAILURE)
 

@@ -142,12 +142,11 @@ class PointScene:
 
     def mark(self, selection: tuple[Side, int] | None) -> None:
         """Mark the selected point by a white ring, or none."""
-        points = self._known.get(selection[0]) if selection is not None else None
-        row = selection[1] if selection is not None else -1
-        if points is None or not 0 <= row < len(points):
+        place = self._place_of(selection)
+        if place is None:
             self._own.set_visible(SELECTED, False)
             return
-        before, place = self._active_side(), points.xy_px[row : row + 1, ::-1]
+        before = self._active_side()
         ring_px = 2.6 * self._distance_um / self._mean_mpp
         with self._filling:
             layer = self._own.layer(SELECTED)
@@ -156,9 +155,9 @@ class PointScene:
             is_sized = np.allclose(layer.size, ring_px) and np.array_equal(
                 layer.scale, self._pixels.scale
             )
-            if layer.visible and np.array_equal(layer.data, place) and is_sized:
+            if layer.visible and np.array_equal(layer.data, [place]) and is_sized:
                 return
-            layer.data = place.copy()
+            layer.data = np.array([place])
             put_in_place(layer, self._pixels)
             layer.size = ring_px
             layer.face_color = [_TRANSPARENT]
@@ -168,6 +167,14 @@ class PointScene:
             layer.visible = True
             layer.editable = False
         self._activate(before)
+
+    def _place_of(self, selection: tuple[Side, int] | None) -> NDArray[np.float64] | None:
+        """Return y and x of a point, in px; None where there is no such point."""
+        if selection is None or selection[0] not in self._known:
+            return None
+        side, row = selection
+        xy_px = self._known[side].xy_px
+        return xy_px[row, ::-1] if 0 <= row < len(xy_px) else None
 
     def set_hidden(self, hidden: bool) -> None:
         """Show the tissue only, or everything."""
@@ -201,14 +208,13 @@ class PointScene:
             self._viewer, self._image.shape, self._pixels, canvas
         )
 
-    def centre(self, side: Side, row: int) -> None:
+    def centre(self, selection: tuple[Side, int] | None) -> None:
         """Bring a point to the middle; from afar, nearer."""
-        points = self._known.get(side)
-        if points is None or not 0 <= row < len(points):
+        place = self._place_of(selection)
+        if place is None:
             return
         camera = self._viewer.scene.camera
-        place = points.xy_px[row, ::-1] * self._mpp_xy[::-1] + self.origin_yx
-        camera.center = (0.0, *place)
+        camera.center = (0.0, *(place * self._mpp_xy[::-1] + self.origin_yx))
         canvas = np.array(self._viewer.canvas.viewbox_size(self._viewer.layers), float)
         camera.zoom = max(camera.zoom, float(canvas.min()) / COMFORTABLE_UM)
 

@@ -138,7 +138,7 @@ def _why(session: DetectionSession, frame: str) -> str:
 class PointTable(QWidget):
     """Every point of the frame and team shown; a click centres it."""
 
-    point_chosen = Signal(object, int)  # Side, row
+    point_chosen = Signal(object)  # side and row
 
     def __init__(self) -> None:
         super().__init__()
@@ -206,7 +206,7 @@ class PointTable(QWidget):
         return Side.PREDICTION, row - self._n_reference
 
     def _on_row(self, row: int, _column: int = 0) -> None:
-        self.point_chosen.emit(*self._point(row))
+        self.point_chosen.emit(self._point(row))
 
 
 def _point_columns(judged: JudgedPoints, status: Sequence[str]) -> tuple[Column, ...]:
