@@ -145,7 +145,6 @@ class RatedDesk(DeskShell):
         """Show something as soon as it is loaded."""
         self.wanted = wanted
         self.list_cases()
-        self.cases.mark_place(wanted.case)
         self.title.show_title(f"loading {wanted.case} …")
         self._loader.load(wanted)
 
@@ -287,7 +286,7 @@ class RatedDesk(DeskShell):
         names = [case.name for case in self.cohort.cases_with(structure)]
         unread = {name for name in names if (name, structure) in self._failed}
         rows = {at: row for at, row in self._rows[structure].items() if at[0] not in unread}
-        self.cases.show_cases(names, self.wanted.team, rows, unread)
+        self.cases.show_cases(names, self.wanted, rows, unread)
 
     def show_title(self) -> None:
         """Show what is looked at, and its figures."""

@@ -32,7 +32,7 @@ from napari_panoptic.raters.slice_outlines import (
 )
 from napari_panoptic.tables.figures import UNDEFINED, count, ratio
 from napari_panoptic.values.raters import RatedCohort, RatersSettings
-from napari_panoptic.viewer.jobs.rater_work import CaseView
+from napari_panoptic.viewer.jobs.rater_work import CaseView, WantedCase
 from napari_panoptic.viewer.kit.array_table import Column
 from napari_panoptic.viewer.kit.figures import Cell, Figure, FigureTable
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
@@ -93,11 +93,11 @@ class CasesPanel(PlaceNavigator):
     def show_cases(
         self,
         cases: Sequence[str],
-        team: str | None,
+        wanted: WantedCase,
         rows: Mapping[tuple[str, str], Mapping[str, object]],
-        unread: Collection[str] = (),
+        unread: Collection[str],
     ) -> None:
-        """Show the cases of a structure, and the teams.
+        """Show the cases of a structure, and the teams; mark what is wanted.
 
         The lowest Dice comes first, unless another column was asked for.
 
@@ -105,14 +105,14 @@ class CasesPanel(PlaceNavigator):
         ----------
         cases
             Their names.
-        team
-            Whose figures the cases have; None without teams.
+        wanted
+            The case and the team that are shown, or loading.
         rows
             ``(case, team)`` -> the figures, as far as they are known.
         unread
             Cases that cannot be read.
         """
-        self._team, self._rows, self._unread = team or "", rows, unread
+        self._team, self._rows, self._unread = wanted.team or "", rows, unread
         if self._cases == tuple(cases):
             self.fill_places()
         else:
@@ -120,11 +120,8 @@ class CasesPanel(PlaceNavigator):
             self.list_places([(name, "") for name in cases])
             if is_first:
                 self.places.table.sortByColumn(1, Qt.SortOrder.AscendingOrder)
-        self._fill_teams()
-
-    def mark_place(self, name: str | None) -> None:
-        """Mark the case that is shown."""
-        super().mark_place(name)
+        if self.marked != wanted.case:  # it scrolls to the row
+            self.mark_place(wanted.case)
         self._fill_teams()
 
     def place_figures(self, names: Sequence[str]) -> list[Column]:
