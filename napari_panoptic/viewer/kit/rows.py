@@ -40,8 +40,8 @@ def lay_out(box: QWidget, *rows: Row, margins: Margins = NO_MARGINS) -> QVBoxLay
 def row_of(*cells: Row) -> QHBoxLayout:
     """Return a row of widgets beside each other."""
     line = QHBoxLayout()
-    line.setContentsMargins(*NO_MARGINS)
     line.setSpacing(_SPACING_PX)
+    line.setContentsMargins(*NO_MARGINS)
     _fill(line, cells)
     return line
 
