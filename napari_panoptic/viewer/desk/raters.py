@@ -246,6 +246,7 @@ class RatedDesk(DeskShell):
         if before is None or before.picture is not view.picture:
             self.scene.show(view.picture, is_new_case=is_new)
         self._fill_panels(view, COMPUTING if view.raters is None else NO_PREDICTION)
+        self.legend.show_legend(view.loaded.reference.raters, view.picture.raters)
         self.raters.pairs.show_chosen(self.scene.rater)
         self.set_available(SLICES_DOCK, view.loaded.reference.is_volume)
         self._on_step()
@@ -260,6 +261,7 @@ class RatedDesk(DeskShell):
         # The line above the image is cut off if it is long.
         why = f"{wanted.case} cannot be shown: {message}"
         self._fill_panels(None, NOT_READ)
+        self.legend.show_legend((), ())
         self.raters.note.setText(why)
         self.title.show_title(why)
         self._scores.start_once(wanted.structure)
@@ -268,7 +270,6 @@ class RatedDesk(DeskShell):
         self.levels.show_view(view, self.scene.level, why_none)
         self.slices.show_view(view, self.cohort.settings, why_none)
         self.raters.show_view(view, self.cohort.settings, why_none)
-        self.legend.show_view(view)
 
     def _on_result(self, case: str, structure: str, result: RatedResult | None) -> None:
         if result is None:

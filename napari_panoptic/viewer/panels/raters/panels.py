@@ -428,10 +428,8 @@ class RaterLegend(RichLabel):
         self.setContentsMargins(6, 2, 6, 2)
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Minimum)
 
-    def show_view(self, view: CaseView | None) -> None:
+    def show_legend(self, raters: Sequence[str], numbers: Sequence[int]) -> None:
         """Name the raters' colours, and those of the levels."""
-        raters = () if view is None else view.loaded.reference.raters
-        numbers = () if view is None else view.picture.raters
         chips = [
             (f"rater {name}", rater_colour(number))
             for name, number in zip(raters, numbers, strict=True)
