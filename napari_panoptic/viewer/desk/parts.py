@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from napari_panoptic.viewer.panels.audit.presenter import AuditPresenter
+from napari_panoptic.viewer.panels.audit import AuditPresenter
 from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
 from napari_panoptic.viewer.panels.failures.presenter import FailuresPresenter
-from napari_panoptic.viewer.panels.groups.presenter import GroupsPresenter
+from napari_panoptic.viewer.panels.groups import GroupsPresenter
 from napari_panoptic.viewer.panels.object_card import ObjectPresenter
 from napari_panoptic.viewer.panels.part import Presenter
 from napari_panoptic.viewer.panels.ranking.presenter import RankingPresenter
@@ -16,7 +16,7 @@ from napari_panoptic.viewer.panels.review.presenter import ReviewPresenter
 from napari_panoptic.viewer.panels.scores.presenter import ScoresPresenter
 from napari_panoptic.viewer.panels.slices.presenter import SlicesPresenter
 from napari_panoptic.viewer.panels.suspects.presenter import SuspectsPresenter
-from napari_panoptic.viewer.panels.teams.presenter import TeamsPresenter
+from napari_panoptic.viewer.panels.teams.panel import TeamsPresenter
 from napari_panoptic.viewer.panels.versions.presenter import VersionsPresenter
 
 PARTS: tuple[type[Presenter[Any]], ...] = (

@@ -34,9 +34,9 @@ from napari_panoptic.viewer.panels.failures.panel import (
     FILTERED,
     NO_FAILURES,
     FailuresPanel,
+    FailuresPresenter,
     Scope,
 )
-from napari_panoptic.viewer.panels.failures.presenter import FailuresPresenter
 from napari_panoptic.viewer.panels.failures.view import FailureView
 from napari_panoptic.viewer.state.preferences import Queue
 from tests.support.many_failures import many_failures

@@ -21,7 +21,7 @@ from napari_panoptic.viewer.panels.failures.presenter import FailuresPresenter
 from napari_panoptic.viewer.panels.object_card import ObjectPresenter
 from napari_panoptic.viewer.panels.scores.panel import NO_SCORES
 from napari_panoptic.viewer.panels.scores.presenter import ScoresPresenter
-from napari_panoptic.viewer.panels.teams.presenter import TeamsPresenter
+from napari_panoptic.viewer.panels.teams.panel import TeamsPresenter
 
 LEFT = Qt.MouseButton.LeftButton
 LEAST = 0.43

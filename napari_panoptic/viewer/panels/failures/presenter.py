@@ -51,7 +51,7 @@ from napari_panoptic.viewer.panels.failures.export import Export, existing_files
 from napari_panoptic.viewer.panels.failures.panel import FailuresPanel, Scope
 from napari_panoptic.viewer.panels.objects.panel import ObjectTable
 from napari_panoptic.viewer.panels.part import Connections, Presenter
-from napari_panoptic.viewer.panels.seen_part import Sight
+from napari_panoptic.viewer.panels.region_panel import Sight
 from napari_panoptic.viewer.panels.slide_texts import on_slide
 from napari_panoptic.viewer.state.preferences import Queue
 

@@ -42,7 +42,7 @@ from napari_panoptic.viewer.panels.ranking.panel import (
     RankingPlot,
     going_on,
 )
-from napari_panoptic.viewer.panels.seen_part import SeenPresenter
+from napari_panoptic.viewer.panels.region_panel import SeenPresenter
 
 if TYPE_CHECKING:
     from napari_panoptic.report.plots import Plot, Point
