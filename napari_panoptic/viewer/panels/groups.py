@@ -27,7 +27,7 @@ from napari_panoptic.live.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.metrics import Metrics, unit_metrics
 from napari_panoptic.nuclei.outcomes import SideOutcomes
-from napari_panoptic.questions.cohort_losses import LossesSoFar, cohort_losses
+from napari_panoptic.questions.engines.cohort_losses import LossesSoFar, cohort_losses
 from napari_panoptic.values.cohort import Rgb
 from napari_panoptic.values.settings import Overlaps
 from napari_panoptic.values.vocabulary import STATUSES, Side

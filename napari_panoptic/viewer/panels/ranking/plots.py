@@ -9,7 +9,7 @@ from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.protocols import alignments
 from napari_panoptic.nuclei.regions.conditions import radius_conditions, threshold_conditions
 from napari_panoptic.nuclei.regions.experiment import Experiment, cohort_robustness
-from napari_panoptic.questions.cohort_report import CohortReport, Varied
+from napari_panoptic.questions.engines.cohort_report import CohortReport, Varied
 from napari_panoptic.report import plots
 from napari_panoptic.report.nuclei.tables import confusion_table, patients_table
 from napari_panoptic.report.plots import Plot
