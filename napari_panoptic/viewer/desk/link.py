@@ -51,7 +51,7 @@ from napari_panoptic.viewer.layers.slide_view import SlideView
 from napari_panoptic.viewer.layers.steady import SteadyView
 from napari_panoptic.viewer.panels import slide_texts
 from napari_panoptic.viewer.panels.around import Panels, Surroundings
-from napari_panoptic.viewer.panels.failures.presenter import FailuresPresenter
+from napari_panoptic.viewer.panels.failures.panel import FailuresPresenter
 from napari_panoptic.viewer.panels.metrics import EMPTY as NO_FIGURES
 from napari_panoptic.viewer.panels.objects.export import export_listed
 from napari_panoptic.viewer.panels.objects.panel import EMPTY as NO_OBJECTS

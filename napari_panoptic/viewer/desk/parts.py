@@ -7,7 +7,7 @@ from typing import Any
 from napari_panoptic.questions.question import question_kind
 from napari_panoptic.viewer.panels.audit import AuditPresenter
 from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
-from napari_panoptic.viewer.panels.failures.presenter import FailuresPresenter
+from napari_panoptic.viewer.panels.failures.panel import FailuresPresenter
 from napari_panoptic.viewer.panels.groups import GroupsPresenter
 from napari_panoptic.viewer.panels.object_card import ObjectPresenter
 from napari_panoptic.viewer.panels.part import Presenter
