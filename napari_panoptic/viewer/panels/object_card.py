@@ -93,11 +93,8 @@ class ObjectCard(ScrollPanel):
         self._picture.setScaledContents(True)
         self.copy_button = ToolButton("Copy", "Copy everything on this card as text.")
         self.copy_button.pushed.connect(self.copy)
-        self._head, self._sentence, self._figures = self._texts = (
-            RichLabel(),
-            RichLabel(),
-            RichLabel(),
-        )
+        self._head, self._sentence, self._figures = RichLabel(), RichLabel(), RichLabel()
+        self._texts = self._head, self._sentence, self._figures
         for label in self._texts:
             label.setWordWrap(True)
             label.setTextInteractionFlags(Qt.TextInteractionFlag.TextBrowserInteraction)

@@ -39,7 +39,7 @@ def panel(qtbot, sample_folder):
 @pytest.mark.parametrize("listed", [TeamsList.ALL, TeamsList.FP])
 def test_a_click_on_a_cell_shows_its_team(panel, team, place, listed):
     asked = []
-    panel.choose_list(listed)
+    panel.lists.button(listed).click()
     table = panel.table
     table.row_chosen.connect(lambda _row, column: asked.append(table.key(column)))
     first = next(k for k, title in enumerate(table.titles()) if "\n" in title)

@@ -207,11 +207,6 @@ class TeamsPanel(QWidget):
         self._show_legend()
         self._fill()
 
-    def choose_list(self, listed: TeamsList) -> None:
-        """List other rows."""
-        self.lists.show_choice(listed)
-        self._fill()
-
     def show_selection(self, selection: Selection | None) -> None:
         """Select the row of an object, where it is listed."""
         row = None if selection is None else self._row_of(selection)
