@@ -44,7 +44,7 @@ from napari_panoptic.viewer.layers import camera
 from napari_panoptic.viewer.panels import slide_texts
 from napari_panoptic.viewer.panels.around import Surroundings
 from napari_panoptic.viewer.panels.part import Connections
-from napari_panoptic.viewer.panels.region_panel import Here, RegionPresenter
+from napari_panoptic.viewer.panels.region_panel import Here, RegionPresenter, RegionResult
 
 GROUP_LAYER = "failure group"
 EMPTY = (
@@ -74,10 +74,9 @@ _REFERENCE_COLUMNS = (0, 2)
 
 
 @dataclass(frozen=True, eq=False)
-class Grouped:
+class Grouped(RegionResult):
     """What is shown: the groups of a region and team."""
 
-    here: Here
     groups: tuple[FailureGroup, ...]
     if_all_merged: Metrics
 
@@ -117,11 +116,6 @@ class GroupsPanel(ListPanel):
         self.table.row_chosen.connect(lambda row, _column: self._show_members(row))
         self.show_nothing(EMPTY)
         self.show_losses(None)
-
-    def selected(self) -> FailureGroup | None:
-        """Return the selected group."""
-        row = self.table.selected()
-        return None if row is None or self._grouped is None else self._grouped.groups[row]
 
     def show_nothing(self, why: str) -> None:
         """Show why there are no groups."""

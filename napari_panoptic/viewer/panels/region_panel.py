@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from psygnal import Signal
 from qtpy.QtCore import QEvent, QObject, Qt
@@ -44,14 +44,14 @@ class Here:
     evaluation: Evaluation
 
 
-class _OfRegion(Protocol):
-    """What is found in a region for a team."""
+@dataclass(frozen=True, eq=False)
+class RegionResult:
+    """What a worker found in a region for a team."""
 
-    @property
-    def here(self) -> Here: ...
+    here: Here
 
 
-T = TypeVar("T", bound=_OfRegion)
+T = TypeVar("T", bound=RegionResult)
 
 
 @dataclass(frozen=True, eq=False)
