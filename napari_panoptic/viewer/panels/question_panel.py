@@ -231,6 +231,7 @@ def _column(column: TableColumn, cells: Sequence[CellContent]) -> Column:
         plain_text(column.title),
         column.about,
         np.array(texts, str) if is_text else np.array(numbers, np.float64),
+        text=str if is_text else lambda _value: "",
         instead={} if is_text else dict(enumerate(texts)),
         is_text=is_text,
         stretch=is_text,
@@ -341,7 +342,7 @@ class QuestionPresenter(Presenter[QuestionView]):
         if None in own.values():
             return None
         question = kind(
-            settings=session.settings,
+            settings=kind.suited(session.settings),
             protocol=protocol_name(session.settings),
             source=session.source,
             held_up_to_px=session.held_up_to_px,
@@ -374,6 +375,8 @@ class QuestionPresenter(Presenter[QuestionView]):
         return NO_TEAM if asked is None else asked.question.why_not(asked.cohort)
 
     def _on_change(self, _changed: object = None) -> None:
+        self._gallery.stop()  # its objects are read under the settings of the click
+        self.panel.show_making(None)
         if self.asked is not None and self.asked != self.question():
             self._drop(STALE)
         elif self.asked is None:
