@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,23 +28,20 @@ from napari_panoptic.live.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.metrics import Metrics, unit_metrics
 from napari_panoptic.nuclei.outcomes import SideOutcomes
-from napari_panoptic.questions.engines.cohort_losses import LossesSoFar, cohort_losses
+from napari_panoptic.questions.groups import Groups
 from napari_panoptic.values.cohort import Rgb
-from napari_panoptic.values.settings import Overlaps
 from napari_panoptic.values.vocabulary import STATUSES, Side
-from napari_panoptic.viewer.jobs.jobs import Stream
 from napari_panoptic.viewer.kit.array_table import ArrayTable, Column
-from napari_panoptic.viewer.kit.figures import Cell, FigureTable
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
 from napari_panoptic.viewer.kit.layouts import ListPanel
-from napari_panoptic.viewer.kit.rows import Grow, fill, row_of
-from napari_panoptic.viewer.kit.shown import RichLabel, WrappedLabel
+from napari_panoptic.viewer.kit.rows import Grow, fill
+from napari_panoptic.viewer.kit.shown import RichLabel
 from napari_panoptic.viewer.kit.widgets import share_text
-from napari_panoptic.viewer.kit.work_controls import WorkControls
 from napari_panoptic.viewer.layers import camera
 from napari_panoptic.viewer.panels import slide_texts
 from napari_panoptic.viewer.panels.around import Surroundings
 from napari_panoptic.viewer.panels.part import Connections
+from napari_panoptic.viewer.panels.question_panel import QuestionPresenter, QuestionView
 from napari_panoptic.viewer.panels.region_panel import Here, RegionPresenter, RegionResult
 
 GROUP_LAYER = "failure group"
@@ -95,27 +93,17 @@ class GroupsPanel(ListPanel):
         super().__init__(parent)
         self.members = ArrayTable()
         self.kind = ChoiceBox(meaning="Which groups are listed.")
-        self.work = WorkControls(
-            "Over the cohort",
-            "Sum up what splits, mergers and duplicates cost this team over all regions, from "
-            "the files as they are on disk.",
-        )
-        self.compute, self.stop = self.work.start, self.work.stop
-        self.cohort = FigureTable()
+        self.cohort = QuestionView(Groups)
         self.headline, self.what_if = RichLabel(), RichLabel()
         for label in (self.headline, self.what_if):
             label.setWordWrap(True)
-        self.note = WrappedLabel()
         self._grouped: Grouped | None = None
         fill(self._rows, (self.kind, Grow(self.headline)), self.hint, Grow(self.table))
-        bottom = row_of(self.compute, self.stop, self.work.bar, Grow(self.note))
-        bottom.addStretch(0)  # so that the button is not stretched where there is no note
-        fill(self._rows, self.what_if, self.members, bottom, self.cohort)
+        fill(self._rows, self.what_if, self.members, self.cohort)
         self._rows.addStretch(0)
         self.kind.chosen.connect(lambda _kind: self._show_list())
         self.table.row_chosen.connect(lambda row, _column: self._show_members(row))
         self.show_nothing(EMPTY)
-        self.show_losses(None)
 
     def show_nothing(self, why: str) -> None:
         """Show why there are no groups."""
@@ -139,42 +127,6 @@ class GroupsPanel(ListPanel):
         if number != self.table.selected():
             self.table.select(number)
         self._show_members(number)
-
-    def show_losses(self, so_far: LossesSoFar | None, *, note: str = "") -> None:
-        """Show what the groups cost over the cohort; None if that is not known."""
-        is_counting = so_far is not None and so_far.done < so_far.total
-        self.work.show_count((so_far.done, so_far.total) if so_far and is_counting else None)
-        self.cohort.setVisible(so_far is not None and bool(so_far.losses))
-        if so_far is None:
-            self.note.show_text(note)
-            return
-        if so_far.left_out:
-            note += f" · {count_text(so_far.left_out)} left out: nothing to evaluate there"
-        self.note.setText(f"{count_text(so_far.done)} of {count_text(so_far.total)} regions{note}")
-        self.note.show()
-        header = [
-            Cell("Kind", "What went wrong."),
-            Cell("Groups", "How many groups of this kind."),
-            Cell("Pooled PQ", "PQ of the counts summed over the cohort, not a mean over patients."),
-            Cell("If one", "The same with every group of this kind merged or cut as it should be."),
-            Cell("ΔPQ", "Change of the pooled PQ if these groups were one: what they cost now."),
-        ]
-        rows = []
-        for loss in so_far.losses:
-            name = _ALL if loss.kind is None else str(loss.kind)
-            meaning = "" if loss.kind is None else GROUP_MEANINGS[loss.kind]
-            before, after = unit_metrics(loss.before).pq, unit_metrics(loss.after).pq
-            why = "Undefined: there are no objects." if math.isnan(before) else ""
-            rows.append(
-                [
-                    Cell(name, meaning, bold=loss.kind is None),
-                    Cell(count_text(loss.groups)),
-                    Cell(ratio_text(before), why),
-                    Cell(ratio_text(after), why),
-                    Cell(signed_text(loss.pq_lost), why, bold=True),
-                ]
-            )
-        self.cohort.fill(header, rows)
 
     def _offer_kinds(self, groups: tuple[FailureGroup, ...]) -> None:
         counted = Counter(group.kind for group in groups)
@@ -209,6 +161,14 @@ class GroupsPanel(ListPanel):
         self.members.setFixedHeight(min(26 + 20 * len(group.pair_reference) + 16, 150))
 
 
+class CohortGroups(QuestionPresenter):
+    """What the groups cost the team over the cohort."""
+
+    title = "Groups"
+    kind = Groups
+    panel_type = partial(QuestionView, Groups)
+
+
 class GroupsPresenter(RegionPresenter[GroupsPanel, Grouped]):
     """Shows the failure groups of the region and team that are shown."""
 
@@ -221,42 +181,31 @@ class GroupsPresenter(RegionPresenter[GroupsPanel, Grouped]):
 
     def __init__(self, around: Surroundings, panel: GroupsPanel) -> None:
         super().__init__(around, panel)
-        self._stream: Stream[LossesSoFar] = Stream(self._on_losses, ended=self._on_losses_end)
+        self.cohort = CohortGroups(around, panel.cohort)
         self._outlined: FailureGroup | None = None
-        self._losses: LossesSoFar | None = None
-        self._losses_of = ""
-        panel.show_losses(None)
+        self.cohort.refresh()
 
     @property
     def is_busy(self) -> bool:
         """Whether something is being computed."""
-        return super().is_busy or self._stream.is_busy
+        return super().is_busy or self.cohort.is_busy
 
     def connections(self) -> Connections:
         """Listen to session and panel."""
         session, panel = self.session, self.panel
         return [
             *super().connections(),
-            (session.settings_changed, self._on_change),
-            (session.source_changed, self._on_change),
+            *self.cohort.connections(),
             (session.selection_changed, self._on_selection),
             (panel.table.row_chosen, self._on_group),
             (panel.table.centre_wanted, self._on_centre),
             (panel.members.row_chosen, self._on_member),
-            (panel.compute.pushed, self._on_cohort),
-            (panel.stop.pushed, self._on_stop),
         ]
 
     def close(self) -> None:
         """Stop, and take the marks away."""
-        self._stream.close()
+        self.cohort.close()
         super().close()
-
-    def compute_now(self) -> None:
-        """Find the groups, and forget what another team loses over the cohort."""
-        if self._losses_of not in ("", self.session.team):
-            self._forget_losses()
-        super().compute_now()
 
     def obstacle(self, snapshot: RegionSnapshot) -> str:
         """Return why there can be no groups of objects that share pixels."""
@@ -320,45 +269,6 @@ class GroupsPresenter(RegionPresenter[GroupsPanel, Grouped]):
     def _outline(self, group: FailureGroup) -> None:
         self._outlined = group
         self.mark()
-
-    # Over the cohort.
-
-    def _on_cohort(self) -> None:
-        session, team = self.session, self.session.team
-        if team is None:
-            return
-        cohort, source = session.cohort, session.source
-        settings = session.settings.replaced(overlaps=Overlaps.FLATTEN)
-        self._losses_of = team
-        self._losses = LossesSoFar(0, len(cohort.regions))
-        self.panel.show_losses(self._losses)
-        self._stream.start(lambda _job: cohort_losses(cohort, team, settings, source))
-
-    def _on_losses(self, so_far: LossesSoFar) -> None:
-        self._losses = so_far
-        is_kept = self.session.settings.overlaps is Overlaps.KEEP
-        flat = ", overlaps flattened" if is_kept else ""
-        self.panel.show_losses(so_far, note=f" of {self._losses_of}{flat}")
-
-    def _on_losses_end(self) -> None:
-        if self._losses is not None and self._losses.done < self._losses.total:
-            self._forget_losses("cannot be summed up; see the notes of the regions")
-
-    def _on_stop(self) -> None:
-        self._stream.stop()
-        self._forget_losses("stopped; press the button to start again")
-
-    def _on_change(self, _changed: object) -> None:
-        self._forget_losses(
-            "the settings or the files have changed: press the button to sum up again"
-        )
-
-    def _forget_losses(self, note: str = "") -> None:
-        """Drop a sum that belongs to another team, cohort or setting."""
-        had_one, self._losses = self._losses is not None, None
-        self._stream.stop()
-        self._losses_of = ""
-        self.panel.show_losses(None, note=note if had_one else "")
 
 
 def _from_to(now: float, then: float) -> str:

@@ -14,6 +14,8 @@ from napari_panoptic.display import styles
 from napari_panoptic.display.team_pictures import level_colours
 from napari_panoptic.explain.failure_groups import lost_over
 from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.questions.groups import ALL, Groups
+from napari_panoptic.tables.figures import signed
 from napari_panoptic.values.vocabulary import STATUS_CODE, Side, Status
 from napari_panoptic.viewer.kit.widgets import dock_of
 from napari_panoptic.viewer.layers.consensus_view import CONSENSUS_LAYER, FP_LAYER
@@ -764,38 +766,42 @@ class TestGroups:
 
     @pytest.mark.long
     def test_the_cohort_is_summed_up_in_the_background(self, desk, filled, wait_until):
-        panel = filled.panel
-        press(panel.compute)
+        panel, session = filled.panel.cohort, desk.session
+        press(panel.work.start)
         assert panel.work.is_running
         wait_until(lambda: desk.is_settled)
         assert not panel.work.is_running
-        total = panel.cohort.texts()[-1]
-        losses = filled._losses.losses
-        assert total[0] == "all kinds"
-        assert total[4] == styles.signed_text(losses[-1].pq_lost)
+        wanted = Groups(team=session.team, settings=session.settings).answer(session.cohort)
+        kinds = wanted.tables[0].frame
+        shown = panel.table.texts()
+        assert [row[0] for row in shown] == kinds["kind"].tolist()
+        assert shown[-1][0] == ALL
+        assert shown[-1][4] == signed(kinds["pq_lost"].iloc[-1], 4)
         here = lost_over([filled.value.here.evaluation])
-        assert losses[-1].groups >= here[-1].groups
+        assert int(shown[-1][1]) >= here[-1].groups
+        panel.which.choose(panel.which.values[1])
+        assert len(panel.table.texts()) == int(shown[-1][1])
 
     @pytest.mark.long
     def test_it_can_be_stopped_and_is_dropped_with_other_settings(self, desk, filled, wait_until):
-        panel = filled.panel
-        press(panel.compute)
-        press(panel.stop)
-        assert "stopped" in panel.note.text()
-        press(panel.compute)
+        panel = filled.panel.cohort
+        press(panel.work.start)
+        press(panel.work.stop)
+        assert "Stopped" in panel.headline.text()
+        press(panel.work.start)
         wait_until(lambda: desk.is_settled)
         desk.panels.settings.threshold.setValue(0.6)
-        assert "settings or the files have changed" in panel.note.text()
+        assert "settings or the files have changed" in panel.headline.text()
         wait_until(lambda: desk.is_settled)
 
     def test_what_the_cohort_loses_is_dropped_with_another_source(self, desk, filled, wait_until):
-        panel = filled.panel
-        press(panel.compute)
+        panel = filled.panel.cohort
+        press(panel.work.start)
         wait_until(lambda: not filled.is_busy)
-        assert panel.cohort.isVisible()
+        assert panel.table.isVisible()
         with other_source(desk, wait_until):
-            assert not panel.cohort.isVisible()
-            assert "the files have changed" in panel.note.text()
+            assert not panel.table.isVisible()
+            assert "the files have changed" in panel.headline.text()
 
     def test_without_groups_it_says_what_to_do(self, desk, groups, wait_until):
         desk.session.set_team("careful")
