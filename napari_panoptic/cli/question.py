@@ -27,7 +27,7 @@ from napari_panoptic.cli.options import (
     add_rules_of_objects,
 )
 from napari_panoptic.cli.printing import say, warn
-from napari_panoptic.common.errors import checked_name
+from napari_panoptic.common.errors import SettingsError, checked_name
 from napari_panoptic.questions.answer import Answer, AnswerTable, UnansweredError
 from napari_panoptic.questions.question import Option, Question, options_of, question_kind
 from napari_panoptic.report.nuclei.tables import input_fingerprints
@@ -113,11 +113,23 @@ def _add(parser: argparse.ArgumentParser, kind: type[Question], name: str, optio
         f"--{name.replace('_', '-')}",
         required=is_required and name != "teams",
         default=None if is_required else field.default,
-        type=option.read,
+        type=_reader(option.read),
         choices=option.choices or None,
         metavar=option.metavar,
         help=option.help,
     )
+
+
+def _reader(read: Callable[[str], Any]) -> Callable[[str], Any]:
+    """Return what reads a word of an option, and refuses it as argparse does."""
+
+    def call(word: str) -> Any:
+        try:
+            return read(word)
+        except SettingsError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return call
 
 
 def print_answer(answer: Answer) -> None:
@@ -132,6 +144,8 @@ def print_answer(answer: Answer) -> None:
 
 def _print(table: AnswerTable) -> None:
     if table.sentence is not None:
+        if table.spec.caption:
+            say(table.spec.caption)
         for place, sentence in enumerate(table.sentences(table.printed), start=1):
             say(f"{place}. {sentence}")
     elif table.is_shown:

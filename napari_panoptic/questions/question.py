@@ -38,7 +38,7 @@ class Option:
     help: str
     #: The values that it may have; empty for any.
     choices: tuple[str, ...] = ()
-    #: Reads the word of the command line.
+    #: Reads the word of the command line, or raises `SettingsError`.
     read: Callable[[str], Any] = str
     #: Stands for the value in the help.
     metavar: str | None = None
@@ -51,6 +51,21 @@ class Option:
 def option(help: str, default: Any = MISSING, **how: Any) -> Any:  # noqa: A002
     """Return a field that is an option of the command; see `Option`. Required without default."""
     return field(default=default, metadata={"option": Option(help, **how)})
+
+
+def whole_number(least: int, why: str = "") -> Callable[[str], int]:
+    """Return what reads whole numbers from a least one; a refusal ends with the reason why."""
+
+    def read(word: str) -> int:
+        try:
+            number = int(word)
+        except ValueError:
+            raise SettingsError(f"must be a whole number, found '{word}'") from None
+        if number < least:
+            raise SettingsError(f"must be at least {least}{why}, found {number}")
+        return number
+
+    return read
 
 
 def options_of(kind: type[Question]) -> dict[str, Option]:

@@ -48,7 +48,10 @@ NO_TEAM = "Choose a team with predictions."
 RUNNING = "Working through the cohort …"
 STOPPED = "Stopped. Press “{verb}” to start again."
 STALE = "Outdated: the team, the settings or the files have changed. Press “{verb}” again."
+OPENED = "Click a line to see its objects."
 NOT_EDITED = "Unsaved edits are not included: the files are read."
+MOST_SENTENCES = 200
+"""The most rows of a table that are listed as sentences."""
 _LEAST_PLOT_PX = 130
 
 
@@ -75,6 +78,12 @@ class PlotPicker(QWidget):
         if plots:
             self._draw(plots[0])
 
+    def choose(self, title: str) -> None:
+        """Choose the plot of a title, if there is one."""
+        for plot in self.menu.values:
+            if plot.title == title:
+                self.menu.choose(plot)
+
     def _draw(self, plot: AnswerPlot) -> None:
         self.work.start(partial(_drawn, plot))
 
@@ -97,6 +106,7 @@ class QuestionView(QWidget):
 
     changed = Signal()  # another question would be asked now
     wanted = Signal(list)  # of FailureSet: the objects of the chosen rows
+    object_wanted = Signal(object)  # FailureSet: the object of a row
     table_chosen = Signal()
 
     def __init__(self, kind: type[Question]) -> None:
@@ -136,8 +146,9 @@ class QuestionView(QWidget):
             box.chosen.connect(self._on_input)
         self.which.chosen.connect(lambda _table: self._show_table())
         self.making.start.pushed.connect(lambda: self._want(self.table.selected()))
-        self.sentences.opened.connect(self._want)
-        self.table.centre_wanted.connect(self._want)
+        self.sentences.opened.connect(self._open)
+        self.sentences.rested.connect(self._on_rest)
+        self.table.centre_wanted.connect(self._open)
         self.show_nothing(kind.hint)
 
     @property
@@ -176,7 +187,7 @@ class QuestionView(QWidget):
         self._answer = answer
         self.headline.setText(headline)
         tables = [] if answer is None else [own for own in answer.tables if own.is_shown]
-        self.which.offer([Choice(own, own.spec.row, own.spec.caption) for own in tables])
+        self.which.offer([_entry(own) for own in tables])
         self.which.setVisible(len(tables) > 1)
         self.save.setVisible(answer is not None)
         self.plots.fill(() if answer is None else answer.plots)
@@ -185,7 +196,7 @@ class QuestionView(QWidget):
 
     def _show_table(self) -> None:
         table = self.shown_table
-        self.sentences.fill([] if table is None else table.sentences())
+        self.sentences.fill(*_listed(table))
         rows = [] if table is None or table.sentence is not None else table_columns(table)
         self.table.show_rows(rows)
         self.table.setVisible(bool(rows) and len(rows[0].values) > 0)
@@ -196,8 +207,23 @@ class QuestionView(QWidget):
         """Ask for the objects of a row, or of all rows."""
         table = self.shown_table
         if table is not None and table.objects is not None:
-            rows = range(len(table.frame)) if row is None else [row]
+            most = None if table.sentence is None else MOST_SENTENCES
+            rows = range(len(table.frame))[:most] if row is None else [row]
             self.wanted.emit([table.objects(own) for own in rows])
+
+    def _open(self, row: int) -> None:
+        """Ask for the object of a row, or for its objects."""
+        table = self.shown_table
+        if table is None or table.objects is None or not table.is_of_objects:
+            self._want(row)
+        else:
+            self.object_wanted.emit(table.objects(row))
+
+    def _on_rest(self, row: int) -> None:
+        """Show the plot of a row."""
+        table = self.shown_table
+        if table is not None and table.plot is not None:
+            self.plots.choose(table.plot(row))
 
     def _offer(self) -> None:
         """Offer the entries of all menus, which may depend on each other's choices."""
@@ -211,6 +237,19 @@ class QuestionView(QWidget):
     def _on_input(self, _value: object) -> None:
         self._offer()
         self.changed.emit()
+
+
+def _entry(table: AnswerTable) -> Choice:
+    return Choice(table, table.title or table.spec.row, table.spec.caption)
+
+
+def _listed(table: AnswerTable | None) -> tuple[list[str], list[str]]:
+    """Return the sentences of a table and their tooltips; none if it has columns instead."""
+    if table is None:
+        return [], []
+    sentences = table.sentences(MOST_SENTENCES)
+    about = table.tooltip
+    return sentences, [] if about is None else [about(row) for row in range(len(sentences))]
 
 
 def table_columns(table: AnswerTable) -> list[Column]:
@@ -314,6 +353,7 @@ class QuestionPresenter(Presenter[QuestionView]):
             (panel.work.stop.pushed, self.stop),
             (panel.making.stop.pushed, self._stop_making),
             (panel.wanted, self.show_sets),
+            (panel.object_wanted, self.go_to),
             (panel.save.pushed, self._on_save),
         ]
 
@@ -427,8 +467,10 @@ class QuestionPresenter(Presenter[QuestionView]):
         findings = self.found.findings if answer is None else answer.record.findings
         count, tooltip = notes_in_tooltip(findings)
         notes = () if answer is None else answer.notes
+        is_clicked = answer is not None and self.panel.sentences.count() > 0
+        clicks = OPENED if is_clicked else ""
         edited = NOT_EDITED if self.session.has_any_edits else ""
-        self.panel.show_note(" ".join(filter(None, (*notes, edited, count))), tooltip)
+        self.panel.show_note(" ".join(filter(None, (*notes, clicks, edited, count))), tooltip)
 
     # The way to the objects, and to files.
 
@@ -447,6 +489,12 @@ class QuestionPresenter(Presenter[QuestionView]):
             question = replace(self.found.asked.question, settings=self.session.settings)
             now = Asked(self.found.asked.cohort, question)
             self._gallery.start(partial(_with_columns, now, wanted))
+
+    def go_to(self, one: FailureSet) -> None:
+        """Go to the object of a row, with the outlines of the other teams that agree on it."""
+        (name,) = one.names
+        beside = one.outlined(name)
+        self.link.go_to(name.region, name.side, name.id, team=name.team, beside=beside)
 
     def _stop_making(self) -> None:
         self._gallery.stop()
