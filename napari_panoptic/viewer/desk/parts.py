@@ -16,7 +16,6 @@ from napari_panoptic.viewer.panels.ranking.presenter import RankingPresenter
 from napari_panoptic.viewer.panels.review.plan.presenter import PlanPresenter
 from napari_panoptic.viewer.panels.review.presenter import ReviewPresenter
 from napari_panoptic.viewer.panels.scores.presenter import ScoresPresenter
-from napari_panoptic.viewer.panels.slices.presenter import SlicesPresenter
 from napari_panoptic.viewer.panels.suspects.presenter import SuspectsPresenter
 from napari_panoptic.viewer.panels.teams.presenter import TeamsPresenter
 from napari_panoptic.viewer.panels.versions.presenter import VersionsPresenter
@@ -24,7 +23,7 @@ from napari_panoptic.viewer.panels.versions.presenter import VersionsPresenter
 PARTS: tuple[type[Presenter[Any]], ...] = (
     ObjectPresenter,
     FailuresPresenter,
-    SlicesPresenter,
+    question_presenter(question_kind("slices")),
     question_presenter(question_kind("causes")),
     ScoresPresenter,
     SuspectsPresenter,

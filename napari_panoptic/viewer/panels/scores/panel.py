@@ -14,10 +14,10 @@ from qtpy.QtWidgets import (
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox, NumberSlider
 from napari_panoptic.viewer.kit.layouts import ScrollPanel
 from napari_panoptic.viewer.kit.plot_view import PlotView
+from napari_panoptic.viewer.kit.sentence_list import SentenceList
 from napari_panoptic.viewer.kit.shown import PlainLabel, WrappedLabel, shown
 from napari_panoptic.viewer.kit.widgets import PushButton
 from napari_panoptic.viewer.kit.work_controls import WorkControls
-from napari_panoptic.viewer.panels.slices.panel import SliceLine, SliceList
 
 NO_TEAM = "Choose a team with predictions."
 NO_REGION = "The region is not evaluated."
@@ -60,8 +60,7 @@ class ScoresPanel(ScrollPanel):
         self.plots = ChoiceBox(meaning="Which plot to show.")
         self.plot = PlotView()
         self.plot.setMinimumHeight(_LEAST_PLOT_PX)
-        self.failures = SliceList()
-        self.failures.setAccessibleName("Sure and wrong predictions")
+        self.failures = SentenceList("Sure and wrong predictions")
         self.failures.setMinimumHeight(_LEAST_LIST_PX)
         self.listed = WrappedLabel()
         self.gallery = PushButton("Gallery", "Show exactly these predictions in the gallery.")
@@ -119,7 +118,7 @@ class ScoresPanel(ScrollPanel):
         self.listed.setText(listed)
         self._of_result.show()
 
-    def show_failures(self, lines: Sequence[SliceLine]) -> None:
+    def show_failures(self, lines: Sequence[str]) -> None:
         """List wrong predictions."""
         self.failures.fill(lines)
         self.gallery.setEnabled(bool(lines))

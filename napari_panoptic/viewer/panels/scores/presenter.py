@@ -30,7 +30,6 @@ from napari_panoptic.viewer.panels.notes import notes_in_tooltip
 from napari_panoptic.viewer.panels.part import Connections, Presenter
 from napari_panoptic.viewer.panels.scores import panel as texts
 from napari_panoptic.viewer.panels.scores.panel import ScoresPanel
-from napari_panoptic.viewer.panels.slices.panel import SliceLine
 
 if TYPE_CHECKING:
     from napari_panoptic.report.plots import Plot
@@ -203,7 +202,7 @@ class ScoresPresenter(Presenter[ScoresPanel]):
             listed += f" of {styles.count_text(len(scores.failures))}, highest score first"
         names = [Choice(name, name) for name in plot_names(scores)]
         self.panel.show_result(lines, names, listed, notes)
-        self.panel.show_failures([SliceLine(failure_sentence(row), "") for row in found.rows])
+        self.panel.show_failures([failure_sentence(row) for row in found.rows])
         self._draw(names[0].value)
 
     def _draw(self, name: str) -> None:
