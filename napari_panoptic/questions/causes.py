@@ -21,7 +21,16 @@ from napari_panoptic.questions.engines.cohort_objects import CAUSES_OF, FAILURES
 from napari_panoptic.questions.question import Gathered, TeamQuestion
 from napari_panoptic.statistics.bootstrap import mean_intervals
 from napari_panoptic.statistics.means import means_defined, quotients
-from napari_panoptic.tables.columns import TableSpec, bounds, name_column, number, whole, words
+from napari_panoptic.tables.columns import (
+    CellContent,
+    TableColumn,
+    TableSpec,
+    bounds,
+    number,
+    unshown,
+    whole,
+    words,
+)
 from napari_panoptic.tables.figures import signed
 from napari_panoptic.values.cohort import Cohort, Region
 from napari_panoptic.values.vocabulary import CAUSES, SIDES, STATUSES, Side, Status
@@ -32,8 +41,8 @@ COSTS = TableSpec(
     "causes.csv",
     "class and cause, the most expensive cause first; the class is empty for all classes",
     [
-        name_column("team"),
-        name_column("class"),
+        unshown("team"),
+        TableColumn("class", lambda row: CellContent(row["class"] or "all classes"), ("class",)),
         words("cause", about="of FN and FP; misclassified nuclei count as one"),
         whole("failures"),
         number("d_pq", "PQ", signed, _ABOUT),

@@ -104,6 +104,11 @@ class Question(ABC):
         return cls.__module__.rpartition(".")[2]
 
     @classmethod
+    def suited(cls, settings: EvaluationSettings) -> EvaluationSettings:
+        """Return settings as the question is asked under them in the window and in reports."""
+        return settings
+
+    @classmethod
     def record_file(cls) -> str:
         """Return the name of the JSON file."""
         return f"{cls.name()}.json"
@@ -200,24 +205,11 @@ class TeamQuestion(Question):
         self, cohort: Cohort, progress: Progress = UNWATCHED, *, jobs: int | None = 1
     ) -> Gathered:
         """Look at the team in each region."""
-        parts: list[Any] = []
-        findings: list[Finding] = []
-        for found in walk_teams(
-            cohort,
-            (self.team,),
-            self.matching,
-            self.source,
-            lambda evaluation, region, _team: self.look(evaluation, region),
-            jobs=jobs,
-            held_up_to_px=self.held_up_to_px,
-            progress=progress,
-        ):
-            findings += found.findings
-            if found.result is not None:
-                parts.append(found.result)
-        if not parts:
-            raise UnansweredError(why_nothing(cohort, (self.team,)), (*cohort.findings, *findings))
-        return Gathered(tuple(parts), tuple(findings))
+        (gathered,) = gather_together([self], cohort, progress, jobs=jobs)
+        if not gathered.parts:
+            findings = (*cohort.findings, *gathered.findings)
+            raise UnansweredError(why_nothing(cohort, (self.team,)), findings)
+        return gathered
 
     @abstractmethod
     def look(self, evaluation: Evaluation, region: Region) -> Any:
@@ -233,6 +225,52 @@ class TeamQuestion(Question):
             settings=self.matching.as_record(),
             **content,
         )
+
+
+def gather_together(
+    questions: Sequence[TeamQuestion],
+    cohort: Cohort,
+    progress: Progress = UNWATCHED,
+    *,
+    jobs: int | None = 1,
+) -> list[Gathered]:
+    """Look at each region once for several questions that match objects in the same way.
+
+    Parameters
+    ----------
+    questions
+        They have the same `Question.matching`, source and limit of pixels as the first one.
+    cohort, progress, jobs
+        As in `Question.gather`.
+
+    Returns
+    -------
+    list of Gathered
+        One per question; without parts if nothing could be evaluated.
+    """
+    parts: list[list[Any]] = [[] for _ in questions]
+    findings: list[list[Finding]] = [[] for _ in questions]
+    first = questions[0]
+
+    def look(evaluation: Evaluation, region: Region, team: str) -> list[Any]:
+        return [own.look(evaluation, region) if own.team == team else None for own in questions]
+
+    for found in walk_teams(
+        cohort,
+        tuple(dict.fromkeys(own.team for own in questions)),
+        first.matching,
+        first.source,
+        look,
+        jobs=jobs,
+        held_up_to_px=first.held_up_to_px,
+        progress=progress,
+    ):
+        for place, own in enumerate(questions):
+            if own.team == found.team:
+                findings[place] += found.findings
+                if found.result is not None:
+                    parts[place].append(found.result[place])
+    return [Gathered(tuple(own), tuple(odd)) for own, odd in zip(parts, findings, strict=True)]
 
 
 def why_nothing(cohort: Cohort, names: Sequence[str]) -> str:

@@ -19,7 +19,7 @@ from napari_panoptic.live.session import Session
 from napari_panoptic.live.snapshots import RegionSnapshot, load_in_steps, load_region
 from napari_panoptic.live.summary import evaluate_cohort_summary
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluate
-from napari_panoptic.questions.engines.cohort_report import (
+from napari_panoptic.report.nuclei.cohort_report import (
     CohortReport,
     ReportRequest,
     cohort_report,

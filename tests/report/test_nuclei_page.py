@@ -23,12 +23,12 @@ from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.text import shortened, visible
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.tables.metadata import Metadata
-from napari_panoptic.questions.engines.cohort_report import (
+from napari_panoptic.report import plots
+from napari_panoptic.report.nuclei.cohort_report import (
     CohortReport,
     ReportRequest,
     cohort_report,
 )
-from napari_panoptic.report import plots
 from napari_panoptic.report.nuclei.gallery import PER_CAUSE, SIZE_PX, pictures, worst_failures
 from napari_panoptic.report.nuclei.page import methods_values, report_page, write_report
 from napari_panoptic.report.nuclei.tables import (

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from napari_panoptic.questions.engines.cohort_report import (
+from napari_panoptic.report.nuclei.cohort_report import (
     CohortReport,
     ReportRequest,
     cohort_report,

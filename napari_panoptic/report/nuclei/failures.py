@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
-from napari_panoptic.questions.engines.cohort_report import CohortReport
 from napari_panoptic.questions.slices import (
     NOTHING,
     SLICES,
@@ -16,6 +15,7 @@ from napari_panoptic.questions.slices import (
 from napari_panoptic.report import pictures as failure_pictures
 from napari_panoptic.report import plots
 from napari_panoptic.report.columns import shown_columns, table, team_column
+from napari_panoptic.report.nuclei.cohort_report import CohortReport
 from napari_panoptic.report.nuclei.gallery import Picture, failure_kinds
 from napari_panoptic.report.nuclei.teams import all_teams
 from napari_panoptic.report.page import team_label

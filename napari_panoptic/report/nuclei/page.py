@@ -11,9 +11,9 @@ from typing import Any
 
 from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.common.text import english_list
-from napari_panoptic.questions.engines.cohort_report import CohortReport
 from napari_panoptic.questions.engines.versions import VersionComparison
 from napari_panoptic.report.columns import table, team_column
+from napari_panoptic.report.nuclei.cohort_report import CohortReport
 from napari_panoptic.report.nuclei.failures import (
     causes_section,
     gallery_section,

@@ -11,9 +11,9 @@ from napari_panoptic.common.text import english_list
 from napari_panoptic.nuclei.averages import UNDEFINED_RULES, ClassMean, Unit
 from napari_panoptic.nuclei.regions.conditions import RADII, THRESHOLDS
 from napari_panoptic.nuclei.regions.shifts import SHIFTS
-from napari_panoptic.questions.engines.cohort_report import CohortReport, Varied
 from napari_panoptic.report import plots
 from napari_panoptic.report.columns import table
+from napari_panoptic.report.nuclei.cohort_report import CohortReport, Varied
 from napari_panoptic.report.nuclei.tables import patients_table
 from napari_panoptic.report.nuclei.teams import all_teams
 from napari_panoptic.report.page import team_label

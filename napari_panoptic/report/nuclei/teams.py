@@ -9,9 +9,9 @@ from napari_panoptic.common.text import english_list
 from napari_panoptic.nuclei.averages import summed
 from napari_panoptic.nuclei.metrics import METRIC_NAMES, class_metrics
 from napari_panoptic.nuclei.regions.cohort_evaluation import CohortEvaluation
-from napari_panoptic.questions.engines.cohort_report import CohortReport
 from napari_panoptic.report import plots
 from napari_panoptic.report.columns import shown_columns, spec_table, table, team_column
+from napari_panoptic.report.nuclei.cohort_report import CohortReport
 from napari_panoptic.report.nuclei.scores import (
     AVERAGE,
     FAILURES,

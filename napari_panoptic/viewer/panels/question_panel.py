@@ -270,6 +270,7 @@ def _column(column: TableColumn, cells: Sequence[CellContent]) -> Column:
         plain_text(column.title),
         column.about,
         np.array(texts, str) if is_text else np.array(numbers, np.float64),
+        text=str if is_text else lambda _value: "",
         instead={} if is_text else dict(enumerate(texts)),
         is_text=is_text,
         stretch=is_text,
@@ -381,7 +382,7 @@ class QuestionPresenter(Presenter[QuestionView]):
         if None in own.values():
             return None
         question = kind(
-            settings=session.settings,
+            settings=kind.suited(session.settings),
             protocol=protocol_name(session.settings),
             source=session.source,
             held_up_to_px=session.held_up_to_px,
