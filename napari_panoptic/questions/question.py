@@ -87,6 +87,8 @@ class Question(ABC):
     """The tables that it writes."""
     verb: ClassVar[str] = "Compute"
     """The text of the button that asks."""
+    too_large: ClassVar[str] = ""
+    """What follows where a region is too large to be held, in place of the usual reason."""
     hint: ClassVar[str]
     """What the panel says before anything was asked."""
 
@@ -263,6 +265,7 @@ def gather_together(
         look,
         jobs=jobs,
         held_up_to_px=first.held_up_to_px,
+        too_large=first.too_large,
         progress=progress,
     ):
         for place, own in enumerate(questions):

@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from psygnal import Signal
+from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QFileDialog, QWidget
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.findings import Finding
+from napari_panoptic.display.styles import count_text
 from napari_panoptic.io.formats.saving import check_not_in_cohort
 from napari_panoptic.questions.answer import Answer, AnswerPlot, AnswerTable, UnansweredError
 from napari_panoptic.questions.engines.cohort_failures import FailureSet, chosen_objects
@@ -29,10 +31,10 @@ from napari_panoptic.values.settings import protocol_name
 from napari_panoptic.viewer.jobs.jobs import Job, Latest, Stream, show_failure
 from napari_panoptic.viewer.kit.array_table import ArrayTable, Column
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
-from napari_panoptic.viewer.kit.layouts import FlowBar
+from napari_panoptic.viewer.kit.layouts import FlowBar, ScrollPanel
 from napari_panoptic.viewer.kit.plot_view import DRAWING, PlotView
 from napari_panoptic.viewer.kit.questions import may_replace
-from napari_panoptic.viewer.kit.rows import PANEL_MARGINS, Grow, lay_out
+from napari_panoptic.viewer.kit.rows import Grow, Row, lay_out
 from napari_panoptic.viewer.kit.sentence_list import SentenceList
 from napari_panoptic.viewer.kit.shown import WrappedLabel, show_info
 from napari_panoptic.viewer.kit.widgets import PushButton
@@ -95,13 +97,15 @@ def _drawn(plot: AnswerPlot) -> Plot:
         return drawn(plot)
 
 
-class QuestionView(QWidget):
+class QuestionView(ScrollPanel):
     """What is asked, a button, a sentence, and below it the tables and plots of the answer.
 
     Parameters
     ----------
     kind
         The question.
+    above
+        Rows above it; see `lay_out`.
     """
 
     changed = Signal()  # another question would be asked now
@@ -109,7 +113,7 @@ class QuestionView(QWidget):
     object_wanted = Signal(object)  # FailureSet: the object of a row
     table_chosen = Signal()
 
-    def __init__(self, kind: type[Question]) -> None:
+    def __init__(self, kind: type[Question], *above: Row) -> None:
         super().__init__()
         self.kind = kind
         self.inputs = {
@@ -128,8 +132,12 @@ class QuestionView(QWidget):
         self.plots = PlotPicker()
         self._answer: Answer | None = None
         self._offer()
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        body = QWidget()
+        self._rows.addWidget(body)
         lay_out(
-            self,
+            body,
+            *above,
             FlowBar(*self.inputs.values(), self.work.start, self.work.stop, self.making.stop),
             self.work.bar,
             self.making.bar,
@@ -140,7 +148,6 @@ class QuestionView(QWidget):
             Grow(self.table),
             FlowBar(self.making.start, self.save),
             Grow(self.plots),
-            margins=PANEL_MARGINS,
         )
         for box in self.inputs.values():
             box.chosen.connect(self._on_input)
@@ -240,7 +247,12 @@ class QuestionView(QWidget):
 
 
 def _entry(table: AnswerTable) -> Choice:
-    return Choice(table, table.title or table.spec.row, table.spec.caption)
+    """Return the entry of a table in the menu, with the number of its sentences."""
+    title, n = table.title or table.spec.row, len(table.frame)
+    if table.sentence is not None:
+        listed = f"{count_text(MOST_SENTENCES)} of " if n > MOST_SENTENCES else ""
+        title = f"{title}: {listed}{count_text(n)}"
+    return Choice(table, title, table.spec.caption)
 
 
 def _listed(table: AnswerTable | None) -> tuple[list[str], list[str]]:
@@ -471,7 +483,8 @@ class QuestionPresenter(Presenter[QuestionView]):
         is_clicked = answer is not None and self.panel.sentences.count() > 0
         clicks = OPENED if is_clicked else ""
         edited = NOT_EDITED if self.session.has_any_edits else ""
-        self.panel.show_note(" ".join(filter(None, (*notes, clicks, edited, count))), tooltip)
+        last = " ".join(filter(None, (clicks, edited, count)))
+        self.panel.show_note("\n".join(filter(None, (*notes, last))), tooltip)
 
     # The way to the objects, and to files.
 
