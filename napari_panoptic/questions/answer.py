@@ -46,16 +46,21 @@ class AnswerTable:
     #: Returns a row as a sentence, which stands for the row on the terminal and in lists; None if
     #: rows are shown as a table.
     sentence: Callable[[int], str] | None = None
-    #: Returns more about a row that is a sentence, for its tooltip.
+    #: Returns more about a row, for its tooltip and the line below the table.
     tooltip: Callable[[int], str] | None = None
     #: Returns the title of the plot that is shown with a row.
     plot: Callable[[int], str] | None = None
     #: Whether each row is about one object, to which a click on it goes.
     is_of_objects: bool = False
-    #: Its entry in a menu of tables; what a row is, if empty.
-    title: str = ""
     #: The number of rows that the terminal prints.
     printed: int = 20
+    #: Its title in a menu, and its section of a page of its own; else the content of its rows.
+    heading: str = ""
+
+    @property
+    def title(self) -> str:
+        """What it lists, in a few words."""
+        return self.heading or self.spec.row
 
     @property
     def is_shown(self) -> bool:

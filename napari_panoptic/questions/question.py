@@ -91,6 +91,13 @@ class Question(ABC):
     """The text of the button that asks."""
     too_large: ClassVar[str] = ""
     """What follows where a region is too large to be held, in place of the usual reason."""
+    done: ClassVar[str] = "evaluated"
+    """What is done with regions, for the message where nothing of them could be."""
+    takes_pair: ClassVar[bool] = False
+    """Whether its command takes two files in place of a cohort."""
+    own_settings: ClassVar[EvaluationSettings | None] = None
+    """The settings to start from in place of a protocol; its command only offers how objects are
+    read, and the ambiguous policy."""
     hint: ClassVar[str]
     """What the panel says before anything was asked."""
 

@@ -151,13 +151,13 @@ class Scores(TeamQuestion):
             tables=(
                 self._wrong(failures_table(scores)),
                 AnswerTable(
-                    AVERAGE, average_table(scores, iou), title="average precision", printed=0
+                    AVERAGE, average_table(scores, iou), heading="average precision", printed=0
                 ),
                 AnswerTable(CURVES, curves_table(scores, iou)),
                 AnswerTable(
                     RELIABILITY,
                     reliability_table(scores.reliability),
-                    title="calibration",
+                    heading="calibration",
                     printed=0,
                 ),
                 AnswerTable(THRESHOLDS, thresholds_table(scores)),
@@ -195,7 +195,7 @@ class Scores(TeamQuestion):
             prediction,
             sentence=lambda row: failure_sentence(frame.iloc[row].to_dict()),
             is_of_objects=True,
-            title="sure and wrong predictions",
+            heading="sure and wrong predictions",
             printed=_SUREST,
         )
 

@@ -16,7 +16,7 @@ from napari_panoptic.viewer.panels.ranking.presenter import RankingPresenter
 from napari_panoptic.viewer.panels.review.plan.presenter import PlanPresenter
 from napari_panoptic.viewer.panels.review.presenter import ReviewPresenter
 from napari_panoptic.viewer.panels.scores import ScoresPresenter
-from napari_panoptic.viewer.panels.suspects.presenter import SuspectsPresenter
+from napari_panoptic.viewer.panels.suspects import SuspectsPresenter
 from napari_panoptic.viewer.panels.teams.presenter import TeamsPresenter
 from napari_panoptic.viewer.panels.versions.presenter import VersionsPresenter
 

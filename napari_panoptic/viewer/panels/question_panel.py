@@ -6,13 +6,14 @@ with what would be asked now.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 from psygnal import Signal
 from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QFileDialog, QWidget
@@ -22,10 +23,14 @@ from napari_panoptic.common.findings import Finding
 from napari_panoptic.display.styles import count_text
 from napari_panoptic.io.formats.saving import check_not_in_cohort
 from napari_panoptic.questions.answer import Answer, AnswerPlot, AnswerTable, UnansweredError
-from napari_panoptic.questions.engines.cohort_failures import FailureSet, chosen_objects
+from napari_panoptic.questions.engines.cohort_failures import (
+    FailureName,
+    FailureSet,
+    chosen_objects,
+)
 from napari_panoptic.questions.question import Question, options_of
 from napari_panoptic.tables.columns import CellContent, TableColumn
-from napari_panoptic.tables.markup import plain_text
+from napari_panoptic.tables.markup import Html, plain_text
 from napari_panoptic.values.cohort import Cohort
 from napari_panoptic.values.settings import protocol_name
 from napari_panoptic.viewer.jobs.jobs import Job, Latest, Stream, show_failure
@@ -54,7 +59,11 @@ OPENED = "Click a line to see its objects."
 NOT_EDITED = "Unsaved edits are not included: the files are read."
 MOST_SENTENCES = 200
 """The most rows of a table that are listed as sentences."""
-_LEAST_PLOT_PX = 130
+_LEAST_PLOT_PX, _LONG_TEXT = 130, 40
+GALLERY_STALE = (
+    "The settings or the files have changed. Press “Show in gallery” again for the objects as they "
+    "are now."
+)
 
 
 # --- the widgets ------------------------------------------------------------------------------
@@ -111,6 +120,7 @@ class QuestionView(ScrollPanel):
     changed = Signal()  # another question would be asked now
     wanted = Signal(list)  # of FailureSet: the objects of the chosen rows
     object_wanted = Signal(object)  # FailureSet: the object of a row
+    centre_wanted = Signal(object)  # the same, in the middle of the view
     table_chosen = Signal()
 
     def __init__(self, kind: type[Question], *above: Row) -> None:
@@ -129,6 +139,7 @@ class QuestionView(ScrollPanel):
         self.headline, self.note = WrappedLabel(), WrappedLabel()
         self.which = ChoiceBox(meaning="Which table is shown.")
         self.table, self.sentences = ArrayTable(), SentenceList(kind.title)
+        self.row_line = WrappedLabel()  # more about the row that was chosen
         self.plots = PlotPicker()
         self._answer: Answer | None = None
         self._offer()
@@ -146,16 +157,19 @@ class QuestionView(ScrollPanel):
             self.which,
             Grow(self.sentences),
             Grow(self.table),
+            self.row_line,
             FlowBar(self.making.start, self.save),
             Grow(self.plots),
         )
         for box in self.inputs.values():
             box.chosen.connect(self._on_input)
         self.which.chosen.connect(lambda _table: self._show_table())
-        self.making.start.pushed.connect(lambda: self._want(self.table.selected()))
+        self.making.start.pushed.connect(lambda: self._want(self.chosen_rows()))
         self.sentences.opened.connect(self._open)
         self.sentences.rested.connect(self._on_rest)
-        self.table.centre_wanted.connect(self._open)
+        self.table.row_chosen.connect(self._on_row)
+        self.table.cell_activated.connect(self._on_row)  # a click on the row that is current
+        self.table.centre_wanted.connect(self._on_centre)
         self.show_nothing(kind.hint)
 
     @property
@@ -205,26 +219,53 @@ class QuestionView(ScrollPanel):
         table = self.shown_table
         self.sentences.fill(*_listed(table))
         rows = [] if table is None or table.sentence is not None else table_columns(table)
-        self.table.show_rows(rows)
+        self.table.show_rows(rows, None if table is None or not rows else self.passing(table))
+        self.row_line.show_text("")
         self.table.setVisible(bool(rows) and len(rows[0].values) > 0)
-        self.show_making(None)
+        if not self.making.is_running:
+            self.show_making(None)
         self.table_chosen.emit()
 
-    def _want(self, row: int | None) -> None:
-        """Ask for the objects of a row, or of all rows."""
+    def passing(self, table: AnswerTable) -> NDArray[np.bool_] | None:  # noqa: ARG002
+        """Return which rows of a table are listed; None for all."""
+        return None
+
+    def chosen_rows(self) -> Sequence[int]:
+        """Return the rows whose objects are shown in the gallery: the chosen one, or all."""
+        table = self.shown_table
+        if table is None or table.sentence is not None:
+            return range(self.sentences.count())
+        chosen = self.table.selected()
+        return self.table.rows() if chosen is None else [chosen]
+
+    def _want(self, rows: Sequence[int]) -> None:
+        """Ask for the objects of rows."""
         table = self.shown_table
         if table is not None and table.objects is not None:
-            most = None if table.sentence is None else MOST_SENTENCES
-            rows = range(len(table.frame))[:most] if row is None else [row]
-            self.wanted.emit([table.objects(own) for own in rows])
+            self.wanted.emit([table.objects(row) for row in rows])
 
     def _open(self, row: int) -> None:
         """Ask for the object of a row, or for its objects."""
         table = self.shown_table
         if table is None or table.objects is None or not table.is_of_objects:
-            self._want(row)
+            self._want([row])
         else:
             self.object_wanted.emit(table.objects(row))
+
+    def _on_row(self, row: int, _column: int) -> None:
+        """Show more about a row of the table, and go to its object if it is about one."""
+        table = self.shown_table
+        if table is not None and table.tooltip is not None:
+            self.row_line.show_text(table.tooltip(row))
+        if table is not None and table.objects is not None and table.is_of_objects:
+            self.object_wanted.emit(table.objects(row))
+
+    def _on_centre(self, row: int) -> None:
+        table = self.shown_table
+        if table is not None and table.objects is not None and table.is_of_objects:
+            self.centre_wanted.emit(table.objects(row))
+        else:
+            self._want([row])
 
     def _on_rest(self, row: int) -> None:
         """Show the plot of a row."""
@@ -248,7 +289,7 @@ class QuestionView(ScrollPanel):
 
 def _entry(table: AnswerTable) -> Choice:
     """Return the entry of a table in the menu, with the number of its sentences."""
-    title, n = table.title or table.spec.row, len(table.frame)
+    title, n = table.title, len(table.frame)
     if table.sentence is not None:
         listed = f"{count_text(MOST_SENTENCES)} of " if n > MOST_SENTENCES else ""
         title = f"{title}: {listed}{count_text(n)}"
@@ -268,14 +309,18 @@ def table_columns(table: AnswerTable) -> list[Column]:
     """Return the columns of a table of an answer for `ArrayTable`."""
     records = table.frame.to_dict("records")
     return [
-        _column(column, [column.cell(record) for record in records])
+        _column(column, [column.cell(record) for record in records], table.tooltip)
         for column in table.spec.shown()
         if column.cell is not None
     ]
 
 
-def _column(column: TableColumn, cells: Sequence[CellContent]) -> Column:
+def _column(
+    column: TableColumn, cells: Sequence[CellContent], tooltip: Callable[[int], str] | None
+) -> Column:
+    """Return a column; those of names, and of long texts, share the room that others leave."""
     texts = [plain_text(cell.shown) for cell in cells]
+    is_name = any(isinstance(cell.shown, Html) for cell in cells)
     is_text = all(cell.value is None for cell in cells)
     numbers = [np.nan if cell.value is None else cell.value for cell in cells]
     return Column(
@@ -285,7 +330,8 @@ def _column(column: TableColumn, cells: Sequence[CellContent]) -> Column:
         text=str if is_text else lambda _value: "",
         instead={} if is_text else dict(enumerate(texts)),
         is_text=is_text,
-        stretch=is_text,
+        stretch=is_text and (is_name or max(map(len, texts), default=0) > _LONG_TEXT),
+        tooltip=tooltip,
     )
 
 
@@ -357,8 +403,8 @@ class QuestionPresenter(Presenter[QuestionView]):
         session, panel = self.session, self.panel
         return [
             (session.team_changed, self._on_change),
-            (session.settings_changed, self._on_change),
-            (session.source_changed, self._on_change),
+            (session.settings_changed, self._on_settings),
+            (session.source_changed, self._on_settings),
             (session.edited, self._on_edit),
             (session.copies_changed, self._on_edit),
             (panel.changed, self._on_input),
@@ -367,6 +413,7 @@ class QuestionPresenter(Presenter[QuestionView]):
             (panel.making.stop.pushed, self._stop_making),
             (panel.wanted, self.show_sets),
             (panel.object_wanted, self.go_to),
+            (panel.centre_wanted, self.centre),
             (panel.save.pushed, self._on_save),
         ]
 
@@ -393,9 +440,10 @@ class QuestionPresenter(Presenter[QuestionView]):
         own = {name: value for name, value in known.items() if name in names}
         if None in own.values():
             return None
+        settings = kind.suited(session.settings)
         question = kind(
-            settings=kind.suited(session.settings),
-            protocol=protocol_name(session.settings),
+            settings=settings,
+            protocol=protocol_name(session.settings if kind.own_settings is None else settings),
             source=session.source,
             held_up_to_px=session.held_up_to_px,
             **own,
@@ -432,6 +480,14 @@ class QuestionPresenter(Presenter[QuestionView]):
         elif self.asked is None:
             self._show_nothing(self.kind.hint)
 
+    def _on_settings(self, changed: object = None) -> None:
+        """Show no objects of other settings, either."""
+        if self._gallery.is_busy:
+            self._gallery.stop()
+            self.panel.show_making(None)
+            show_info(GALLERY_STALE)
+        self._on_change(changed)
+
     def _on_input(self) -> None:
         if self.asked != self.question():
             self._drop(self.kind.hint)
@@ -443,7 +499,9 @@ class QuestionPresenter(Presenter[QuestionView]):
 
     def _drop(self, hint: str) -> None:
         self._work.stop()
-        self._stop_making()
+        self._gallery.stop()
+        if not self._saving.is_busy:  # files of what was asked before may be completed
+            self.panel.show_making(None)
         self.asked = None
         self._show_nothing(hint)
 
@@ -490,10 +548,15 @@ class QuestionPresenter(Presenter[QuestionView]):
 
     def show_sets(self, sets: Sequence[FailureSet]) -> None:
         """Show the objects of rows in the gallery, as they are under the settings of the desk."""
+        sets = [own.beside(self.session.team) for own in sets]
         titles = list(dict.fromkeys(own.title for own in sets))
         names = frozenset().union(*(own.names for own in sets))
         title = titles[0] if len(titles) == 1 else self.kind.title
-        agreeing = {name: teams for own in sets for name, teams in own.agreeing.items()}
+        agreeing: dict[FailureName, tuple[str, ...]] = {}
+        for own in sets:  # two rows may be about one object
+            for name in own.names:
+                teams = (*agreeing.get(name, ()), *own.agreeing.get(name, ()))
+                agreeing[name] = tuple(dict.fromkeys(teams))
         wanted = FailureSet(title, names, sets[0].versions if sets else None, agreeing=agreeing)
         table = self.panel.shown_table
         if table is None or not table.has_others:
@@ -506,9 +569,18 @@ class QuestionPresenter(Presenter[QuestionView]):
 
     def go_to(self, one: FailureSet) -> None:
         """Go to the object of a row, with the outlines of the other teams that agree on it."""
+        one = one.beside(self.session.team)
         (name,) = one.names
         beside = one.outlined(name)
         self.link.go_to(name.region, name.side, name.id, team=name.team, beside=beside)
+
+    def centre(self, one: FailureSet) -> None:
+        """Go to the object of a row, in the middle of the view."""
+        self.go_to(one)
+        (name,) = one.names
+        snapshot, selection = self.session.snapshot, self.session.selection
+        if snapshot is not None and selection is not None and snapshot.region.name == name.region:
+            self.link.scene.centre(selection)
 
     def _stop_making(self) -> None:
         self._gallery.stop()
@@ -560,7 +632,8 @@ def _found(asked: Asked, known: Found | None, job: Job[Found]) -> Iterator[Found
         answer = question.answered(cohort, gathered, progress.part(0.5, 1))
         yield Found(asked, answer, gathered=gathered)
     except UnansweredError as error:
-        yield Found(asked, None, f"Nothing could be evaluated: {error}.", error.findings)
+        why = f"Nothing could be {question.done}: {error}."
+        yield Found(asked, None, why, error.findings)
 
 
 def _with_columns(now: Asked, wanted: FailureSet, job: Job[FailureSet]) -> Iterator[FailureSet]:
