@@ -20,10 +20,9 @@ from napari_panoptic.viewer.panels.question_panel import question_presenter
 from napari_panoptic.viewer.panels.ranking import RankingPresenter
 from napari_panoptic.viewer.panels.review.plan.presenter import PlanPresenter
 from napari_panoptic.viewer.panels.review.presenter import ReviewPresenter
-from napari_panoptic.viewer.panels.scores.presenter import ScoresPresenter
+from napari_panoptic.viewer.panels.scores import ScoresPresenter
 from napari_panoptic.viewer.panels.settings import SettingsPresenter
-from napari_panoptic.viewer.panels.slices.presenter import SlicesPresenter
-from napari_panoptic.viewer.panels.suspects.presenter import SuspectsPresenter
+from napari_panoptic.viewer.panels.suspects import SuspectsPresenter
 from napari_panoptic.viewer.panels.teams.panel import TeamsPresenter
 from napari_panoptic.viewer.panels.title import SlidePresenter, TitlePresenter
 from napari_panoptic.viewer.panels.versions.presenter import VersionsPresenter
@@ -31,7 +30,7 @@ from napari_panoptic.viewer.panels.versions.presenter import VersionsPresenter
 PARTS: tuple[type[Presenter[Any]], ...] = (
     ObjectPresenter,
     FailuresPresenter,
-    SlicesPresenter,
+    question_presenter(question_kind("slices")),
     question_presenter(question_kind("causes")),
     ScoresPresenter,
     SuspectsPresenter,
