@@ -48,6 +48,15 @@ class AnswerTable:
     sentence: Callable[[int], str] | None = None
     #: The number of rows that the terminal prints.
     printed: int = 20
+    #: Its title in a menu, and its section of a page of its own; else the content of its rows.
+    heading: str = ""
+    #: Whether it is too long for pages.
+    is_long: bool = False
+
+    @property
+    def title(self) -> str:
+        """What it lists, in a few words."""
+        return self.heading or self.spec.row
 
     @property
     def is_shown(self) -> bool:

@@ -42,6 +42,8 @@ class Option:
     read: Callable[[str], Any] = str
     #: Stands for the value in the help.
     metavar: str | None = None
+    #: The word of the command line, if it is not the name of the field.
+    word: str = ""
     #: The menu of the panel; None if the panel leaves the default.
     menu: Menu | None = None
     #: Whether the objects that are read do not depend on it.
@@ -70,6 +72,8 @@ class Question(ABC):
     """What the command does, for its help."""
     tables: ClassVar[tuple[TableSpec, ...]]
     """The tables that it writes."""
+    page: ClassVar[str] = ""
+    """The HTML file that it writes beside them; empty if none."""
     verb: ClassVar[str] = "Compute"
     """The text of the button that asks."""
     hint: ClassVar[str]
@@ -101,7 +105,8 @@ class Question(ABC):
     @classmethod
     def file_names(cls) -> tuple[str, ...]:
         """Return the names of the files, the record last."""
-        return (*(spec.file for spec in cls.tables), cls.record_file())
+        page = (cls.page,) if cls.page else ()
+        return (*(spec.file for spec in cls.tables), *page, cls.record_file())
 
     @property
     def matching(self) -> EvaluationSettings:
@@ -110,9 +115,8 @@ class Question(ABC):
             distances=False, scoring=Scoring.DISENTANGLED, corrections=frozenset()
         )
 
-    @property
-    def teams_read(self) -> tuple[str, ...]:
-        """The teams whose predictions are read."""
+    def teams_read(self, cohort: Cohort) -> tuple[str, ...]:
+        """Return the teams of a cohort whose predictions are read."""
         return (self.team,) if hasattr(self, "team") else tuple(getattr(self, "teams", ()))
 
     def why_not(self, cohort: Cohort) -> str:
@@ -166,7 +170,7 @@ class Question(ABC):
     def record(self, cohort: Cohort, findings: Sequence[Finding], **content: Any) -> AnswerRecord:
         """Return a record with the given entries, and the findings of cohort and answer."""
         every = tuple(dict.fromkeys((*cohort.findings, *findings)))
-        return AnswerRecord(content, every, self.teams_read)
+        return AnswerRecord(content, every, self.teams_read(cohort))
 
 
 @dataclass(frozen=True, eq=False)

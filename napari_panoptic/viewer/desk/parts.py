@@ -30,6 +30,7 @@ PARTS: tuple[type[Presenter[Any]], ...] = (
     SuspectsPresenter,
     TeamsPresenter,
     VersionsPresenter,
+    question_presenter(question_kind("sweep")),
     GroupsPresenter,
     AuditPresenter,
     EditsPresenter,

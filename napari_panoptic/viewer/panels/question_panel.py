@@ -176,7 +176,7 @@ class QuestionView(QWidget):
         self._answer = answer
         self.headline.setText(headline)
         tables = [] if answer is None else [own for own in answer.tables if own.is_shown]
-        self.which.offer([Choice(own, own.spec.row, own.spec.caption) for own in tables])
+        self.which.offer([Choice(own, own.title, own.spec.caption) for own in tables])
         self.which.setVisible(len(tables) > 1)
         self.save.setVisible(answer is not None)
         self.plots.fill(() if answer is None else answer.plots)
