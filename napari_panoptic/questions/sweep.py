@@ -303,16 +303,16 @@ class Sweep(Question):
         settings, steps, flips = _settings_table(sweep), _steps_table(sweep), sweep.flips
         causes, outcomes = _causes_wide(sweep), _outcomes(flips)
         figure, all_printed = FIGURE_NAMES[sweep.metric], len(settings)
-        best, *facts = (f"{name}: {text}" for name, text in _choice_lines(sweep))
+        best, *facts = (f"{name}: {text}." for name, text in _choice_lines(sweep))
         turns = [
             f"{_step_title(sweep, step)}: splits and mergers swap, split {row['split_before']} to "
-            f"{row['split_after']}, merged {row['merged_before']} to {row['merged_after']}"
+            f"{row['split_after']}, merged {row['merged_before']} to {row['merged_after']}."
             for step, row in zip(sweep.steps, steps.to_dict("records"), strict=True)
             if row["turns"]
         ]
         scope = (
             f"{counted(len(design.settings), 'setting')} of {', '.join(design.parameters)}, "
-            f"{counted(sweep.regions, 'region')} of {counted(len(sweep.patients), 'patient')}"
+            f"{counted(sweep.regions, 'region')} of {counted(len(sweep.patients), 'patient')}."
         )
         none = () if steps.size else ("No two settings are equal in all parameters but one.",)
         return Answer(
