@@ -199,10 +199,9 @@ def answer_parts(
 def _content(answer: Answer, slug: str, teams: Sequence[str] = ()) -> list[Child]:
     """Return plots and tables."""
     plots = enumerate(answer.plots, start=1)
-    tables = enumerate(_tables(answer), start=1)
     return [
         *(plot_figure(drawn(plot), f"{slug}-{number}", plot.caption) for number, plot in plots),
-        *(_table(table, f"{slug}-{number}", teams) for number, table in tables),
+        *(_table(table, slug, teams) for table in _tables(answer)),
     ]
 
 
@@ -222,6 +221,7 @@ def _titled(answer: Answer, title: str) -> Answer:
 def _table(table: AnswerTable, slug: str, teams: Sequence[str]) -> Child:
     if table.sentence is not None:
         return bullets(map(named, table.sentences(MOST_SENTENCES)))
-    name = table.spec.file.removesuffix(".csv")
-    own = slug if name == slug.partition("-")[0] else f"{slug}_{name or 'summary'}"
+    heading = table.heading.lower().replace(" ", "-")
+    name = table.spec.file.removesuffix(".csv") or heading or "summary"
+    own = slug if name == slug.partition("-")[0] else f"{slug}_{name}"
     return spec_table(replace(table.spec, file=f"{own}.csv"), table.frame, teams)

@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from napari_panoptic.common.errors import PanopticError, SettingsError
-from napari_panoptic.common.progress import Progress
-from napari_panoptic.nuclei.regions.run import RegionDone
 from napari_panoptic.questions.engines.cohort_failures import FailureName
 from napari_panoptic.questions.engines.versions import (
     VersionComparison,
@@ -145,7 +143,7 @@ class VersionsPresenter(SeenPresenter[VersionsPanel]):
         self._asked, self._is_edited_since = request, False
         self._hint = COMPARING
         self._over_cohort.start(partial(_compared, session.cohort, request, session.held_up_to_px))
-        self._on_progress(0, len(session.cohort.regions))
+        self.panel.work.show_progress(0.0)
         self.refresh()
 
     def _why_not(self) -> str:
@@ -207,8 +205,8 @@ class VersionsPresenter(SeenPresenter[VersionsPanel]):
         if self._asked is not None:
             self._found = (self._asked, comparison)
 
-    def _on_progress(self, done: int, total: int) -> None:
-        self.panel.work.show_count((done, total))
+    def _on_progress(self, share: float, doing: str) -> None:
+        self.panel.work.show_progress(share, doing)
 
     def _on_ended(self) -> None:
         if self._hint == COMPARING:
@@ -268,13 +266,6 @@ def _compared(
     cohort: Cohort, request: _Request, held_up_to_px: int, job: Job[VersionComparison]
 ) -> Iterator[VersionComparison]:
     """Compare two versions over a cohort; for workers."""
-    done, total = 0, len(cohort.regions)
-
-    def count(region: RegionDone) -> None:
-        nonlocal done
-        done += not region.is_again
-        job.report(min(done, total), total)
-
     # One region at a time: the window keeps a processor to itself.
     yield compare_teams_of(
         cohort,
@@ -284,6 +275,5 @@ def _compared(
         source=request.source,
         jobs=1,
         held_up_to_px=held_up_to_px,
-        on_result=count,
-        progress=Progress(lambda: job.is_wanted),
+        progress=job.progress,
     )
