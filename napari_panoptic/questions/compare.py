@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -84,7 +84,18 @@ DIFF = TableSpec(
         unshown("delta_pq", about="its part of the change of PQ"),
     ],
 )
-PART = number("delta_pq", "part of the change of PQ", lambda part: signed(part, 4))
+
+
+def part_text(value: float) -> str:
+    """Write a part of the change of PQ; tiny ones by their magnitude."""
+    if value == 0 or abs(value) >= 5e-5:
+        return signed(value, 4)
+    return f"{value:+.0e}".replace("-", "\N{MINUS SIGN}")
+
+
+PART = number("delta_pq", "ΔPQ", part_text, "part of the change of PQ")
+METRICS, CLASSES, PATIENTS, REGIONS = "Metrics", "By class", "By patient", "By region"
+PARTS = "Parts of the change"
 _METHOD = (
     f"Differences are new minus old, means over patients. Intervals: {LEVEL:.0%} BCa bootstrap of "
     f"patients. p: sign-flip test over patients, exact up to {EXACT_UP_TO}, corrected by Holm's "
@@ -191,7 +202,6 @@ def check_limits(metric: str, margin: float, iou_step: float) -> None:
 def comparison_answer(comparison: VersionComparison, **more: Any) -> Answer:
     """Return a comparison as an answer, whose record has the given entries as well."""
     diff = comparison.diff
-    unlisted: dict[str, Any] = {"printed": 0, "is_long": True}
     sides = [side for side in Side if (diff.rows["side"] == str(side)).any()]
     return Answer(
         headline=headline(comparison),
@@ -204,20 +214,11 @@ def comparison_answer(comparison: VersionComparison, **more: Any) -> Answer:
                 has_others=True,
                 heading="Objects",
             ),
-            AnswerTable(
-                *_differences("metric", comparison.metrics, FIGURE_NAMES), heading="Metrics"
-            ),
+            comparison_table(comparison, METRICS),
             AnswerTable(*_changes(comparison), heading="Changes"),
-            AnswerTable(*_transitions(comparison), **unlisted | {"printed": _MOST_OUTCOMES}),
+            AnswerTable(*_transitions(comparison), printed=_MOST_OUTCOMES, is_long=True),
             *(AnswerTable(*_matrix(diff, side), printed=0, heading=str(side)) for side in sides),
-            AnswerTable(*_parts(comparison), printed=0, heading="Parts"),
-            AnswerTable(
-                *_differences("class", comparison.classes, {}), printed=0, heading="By class"
-            ),
-            AnswerTable(*_grouped(comparison, "patient"), printed=0, heading="By patient"),
-            AnswerTable(
-                *_grouped(comparison, "patient", "region"), **unlisted, heading="By region"
-            ),
+            *(comparison_table(comparison, own) for own in (PARTS, CLASSES, PATIENTS, REGIONS)),
         ),
         plots=(),
         record=AnswerRecord(
@@ -392,6 +393,25 @@ def _differences(
     )
 
 
+def _by_class(comparison: VersionComparison) -> tuple[TableSpec, pd.DataFrame]:
+    """Return the PQ of each class in both versions, with its objects by change."""
+    diff, by_class = comparison.diff, comparison.change.by_class
+    spec, frame = _differences("class", comparison.classes, {})
+    counts = diff.by("class").set_index("class").reindex(frame["class"], fill_value=0)
+    for change in map(str, diff.changes):
+        frame[change] = counts[change].to_numpy()
+    frame["delta_pq"] = [by_class.get(name, 0.0) for name in frame["class"]]
+    *columns, last = spec.columns
+    return replace(spec, columns=[*columns, *_change_columns(diff), PART, last]), frame
+
+
+def _change_columns(diff: VersionDiff) -> list[TableColumn]:
+    return [
+        whole(str(change), str(change).replace("-", " "), CHANGE_MEANINGS[change])
+        for change in diff.changes
+    ]
+
+
 def _changes(comparison: VersionComparison) -> tuple[TableSpec, pd.DataFrame]:
     diff = comparison.diff
     caption = f"Objects by change. FPs are recognised by {comparison.pairing}."
@@ -487,12 +507,24 @@ def _grouped(comparison: VersionComparison, *keys: str) -> tuple[TableSpec, pd.D
     diff, frame = comparison.diff, comparison.diff.by(*keys)
     parts = comparison.change.grouped(diff.rows[keys[-1]])
     frame["delta_pq"] = [parts.get(str(name), 0.0) for name in frame[keys[-1]]]
-    changes = (
-        whole(str(change), str(change).replace("-", " "), CHANGE_MEANINGS[change])
-        for change in diff.changes
-    )
-    columns = [*map(name_column, keys), *changes, PART]
+    columns = [*map(name_column, keys), *_change_columns(diff), PART]
     return TableSpec("", keys[-1], columns, f"Objects of each {keys[-1]} by change."), frame
+
+
+_TABLES: Mapping[str, Callable[[VersionComparison], tuple[TableSpec, pd.DataFrame]]] = {
+    METRICS: lambda one: _differences("metric", one.metrics, FIGURE_NAMES),
+    CLASSES: _by_class,
+    PATIENTS: lambda one: _grouped(one, "patient"),
+    REGIONS: lambda one: _grouped(one, "patient", "region"),
+    PARTS: _parts,
+}
+
+
+def comparison_table(comparison: VersionComparison, heading: str) -> AnswerTable:
+    """Return one of the tables `METRICS`, `CLASSES`, `PATIENTS`, `REGIONS`, `PARTS`."""
+    spec, frame = _TABLES[heading](comparison)
+    printed = len(frame) if heading == METRICS else 0
+    return AnswerTable(spec, frame, printed=printed, heading=heading, is_long=heading == REGIONS)
 
 
 # --- the record -------------------------------------------------------------------------------

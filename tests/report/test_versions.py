@@ -65,7 +65,7 @@ def test_the_section_has_the_figures_of_the_comparison(
         [one.interval.mean for one in comparison.metrics]
     )
     assert len(found["versions_by-class.csv"]) == len(comparison.classes) == 2
-    parts = found["versions_parts.csv"]
+    parts = found["versions_parts-of-the-change.csv"]
     for _, own in parts.groupby("by"):
         assert own["delta_pq"].sum() == pytest.approx(comparison.change.total, abs=1e-12)
     matrix = found["versions_reference.csv"].set_index("before")

@@ -19,7 +19,7 @@ from napari_panoptic.viewer.panels.scores.presenter import ScoresPresenter
 from napari_panoptic.viewer.panels.slices.presenter import SlicesPresenter
 from napari_panoptic.viewer.panels.suspects.presenter import SuspectsPresenter
 from napari_panoptic.viewer.panels.teams.presenter import TeamsPresenter
-from napari_panoptic.viewer.panels.versions.presenter import VersionsPresenter
+from napari_panoptic.viewer.panels.versions import VersionsPresenter
 
 PARTS: tuple[type[Presenter[Any]], ...] = (
     ObjectPresenter,
