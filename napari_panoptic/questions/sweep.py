@@ -227,10 +227,7 @@ class Sweep(Question):
         """Return why there is no sweep; empty if there is one."""
         try:
             check_scoring(self.settings)
-            values, _ = self._values(cohort)
-            if len(values) < 2:
-                return "No two teams have parameters in their names, such as prob0.5_nms0.3."
-            sweep_design(values)
+            self.design(cohort)
         except SettingsError as error:
             return str(error)
         return ""

@@ -454,16 +454,16 @@ class VersionsPanel(QWidget):
         self._body.setSizes([660, 580])
         self._body.setChildrenCollapsible(False)
         choices = (self.old, PlainLabel("→"), self.new, self.swap, self.scope)
-        lay_out(
+        column = lay_out(
             self,
             FlowBar(*choices, self.compare, self.stop, self.work.bar),
             self.headline,
             self.note,
             self.hint,
             Grow(self._body),
-            None,
             margins=PANEL_MARGINS,
         )
+        column.addStretch(0)  # keeps the hint at the top while there is nothing else
 
     def _matrix_area(self) -> QWidget:
         area, inside = QScrollArea(), QWidget()
@@ -561,6 +561,7 @@ class VersionsPresenter(SeenPresenter[VersionsPanel]):
         session, link, panel = self.session, self.link, self.panel
         return [
             (session.region_changed, self.refresh),
+            (session.teams_came, self.refresh),
             (session.settings_changed, self._on_change),
             (session.source_changed, self._on_change),
             (session.copies_changed, self.refresh),

@@ -109,5 +109,5 @@ def test_another_metric_or_other_settings_take_the_answer_away(part, open_desk, 
 
 
 def test_teams_without_parameters_are_no_sweep(cohort, shown_cohort):
-    assert "No two teams have parameters in their names" in Sweep().why_not(cohort)
+    assert "a sweep needs two or more settings, found none" in Sweep().why_not(cohort)
     assert Sweep().why_not(shown_cohort) == ""
