@@ -129,6 +129,7 @@ class Compare(Question):
     )
     hint = "Press “Compare” to evaluate both versions in all regions."
     tables = (DIFF,)
+    share_of_gathering = 1.0
 
     #: The two teams.
     old: str = option("the old version")

@@ -78,6 +78,8 @@ class Question(ABC):
     """The HTML file that it writes beside them; empty if none."""
     verb: ClassVar[str] = "Compute"
     """The text of the button that asks."""
+    share_of_gathering: ClassVar[float] = 0.5
+    """The share of the work that `gather` is; the rest is `answered`."""
     hint: ClassVar[str]
     """What the panel says before anything was asked."""
 
@@ -156,8 +158,9 @@ class Question(ABC):
         self, cohort: Cohort, progress: Progress = UNWATCHED, *, jobs: int | None = 1
     ) -> Answer:
         """Return the answer; see `gather` for parameters and errors."""
-        gathered = self.gather(cohort, progress.part(0, 0.5), jobs=jobs)
-        return self.answered(cohort, gathered, progress.part(0.5, 1))
+        share = self.share_of_gathering
+        gathered = self.gather(cohort, progress.part(0, share), jobs=jobs)
+        return self.answered(cohort, gathered, progress.part(share, 1))
 
     @property
     def gathering(self) -> Self:

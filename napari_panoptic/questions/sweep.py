@@ -199,6 +199,7 @@ class Sweep(Question):
     hint = "Press “Compute” to see which setting is best, and what each step changes."
     tables = (SWEEP, SWEEP_CAUSES, SWEEP_STEPS, SWEEP_FLIPS, SWEEP_PATIENTS)
     page = "sweep.html"
+    share_of_gathering = 1.0
 
     #: The table with the parameters of each team; None to read them from names.
     table: Path | None = option(  # noqa: RUF009 - a field

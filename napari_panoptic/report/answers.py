@@ -72,7 +72,7 @@ def answer_page(question: Question, answer: Answer, inputs: Mapping[str, str]) -
         named(answer.headline.removesuffix(".")),
         date="",
         findings=record.findings,
-        consequence="Regions without all settings are excluded from the figures.",
+        consequence="Regions that need them are excluded from the figures.",
     )
     titles = [table.title for table in _tables(answer)] + [plot.title for plot in answer.plots]
     settings = {key: str(value) for key, value in record.content["settings"].items()}
