@@ -16,7 +16,7 @@ from napari_panoptic.nuclei.evaluate import evaluate
 from napari_panoptic.questions.engines.cohort_losses import cohort_losses
 from napari_panoptic.values.labels import LabelPair
 from napari_panoptic.values.vocabulary import Side
-from napari_panoptic.viewer.panels.seen_part import material
+from napari_panoptic.viewer.panels.region_panel import material
 from tests.support.small_pairs import four_fates
 from tests.support.vision import VISIONS, difference
 
