@@ -56,6 +56,8 @@ class AnswerTable:
     printed: int = 20
     #: Its title in a menu, and its section of a page of its own; else the content of its rows.
     heading: str = ""
+    #: Whether it is too long for pages.
+    is_long: bool = False
 
     @property
     def title(self) -> str:

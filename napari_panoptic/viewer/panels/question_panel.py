@@ -628,8 +628,8 @@ def _found(asked: Asked, known: Found | None, job: Job[Found]) -> Iterator[Found
     try:
         gathered = None if known is None else known.gathered
         if gathered is None:
-            gathered = question.gather(cohort, progress.part(0, 0.5))
-        answer = question.answered(cohort, gathered, progress.part(0.5, 1))
+            gathered = question.gather(cohort, progress.part(0, question.share_of_gathering))
+        answer = question.answered(cohort, gathered, progress.part(question.share_of_gathering, 1))
         yield Found(asked, answer, gathered=gathered)
     except UnansweredError as error:
         why = f"Nothing could be {question.done}: {error}."
