@@ -87,6 +87,8 @@ class AnswerPlot:
     caption: str
     #: The arguments of the function.
     arguments: tuple[Any, ...]
+    #: Whether pages show it; if not, only the window does.
+    is_on_pages: bool = True
 
 
 @dataclass(frozen=True, eq=False)

@@ -188,6 +188,7 @@ class Sweep(Question):
     """Which setting of a post-processing is best, if the teams are its settings."""
 
     title = "Sweeps"
+    heading = "Settings swept"
     key = "Alt-y"  # S saves a screenshot in napari, W is the mnemonic of its menu Window
     about = (
         "Evaluate teams that are settings of one post-processing, such as prob0.5_nms0.3: a metric "

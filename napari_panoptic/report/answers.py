@@ -25,7 +25,15 @@ from napari_panoptic.report.sections import (
     settings_section,
 )
 from napari_panoptic.report.writing import provenance, write_set
-from napari_panoptic.tables.markup import Child, bullets, element, named, paragraph
+from napari_panoptic.tables.markup import (
+    Child,
+    bullets,
+    element,
+    folded,
+    fragment,
+    named,
+    paragraph,
+)
 from napari_panoptic.values.cohort import Cohort
 
 MOST_SENTENCES = 10
@@ -198,7 +206,7 @@ def answer_parts(
 
 def _content(answer: Answer, slug: str, teams: Sequence[str] = ()) -> list[Child]:
     """Return plots and tables."""
-    plots = enumerate(answer.plots, start=1)
+    plots = enumerate((plot for plot in answer.plots if plot.is_on_pages), start=1)
     return [
         *(plot_figure(drawn(plot), f"{slug}-{number}", plot.caption) for number, plot in plots),
         *(_table(table, slug, teams) for table in _tables(answer)),
@@ -219,9 +227,12 @@ def _titled(answer: Answer, title: str) -> Answer:
 
 
 def _table(table: AnswerTable, slug: str, teams: Sequence[str]) -> Child:
-    if table.sentence is not None:
-        return bullets(map(named, table.sentences(MOST_SENTENCES)))
     heading = table.heading.lower().replace(" ", "-")
     name = table.spec.file.removesuffix(".csv") or heading or "summary"
     own = slug if name == slug.partition("-")[0] else f"{slug}_{name}"
-    return spec_table(replace(table.spec, file=f"{own}.csv"), table.frame, teams)
+    spec = replace(table.spec, file=f"{own}.csv")
+    if table.sentence is None:
+        return spec_table(spec, table.frame, teams)
+    listed = bullets(map(named, table.sentences(MOST_SENTENCES)))
+    as_table = spec_table(spec, table.frame, teams) if len(table.frame) and spec.shown() else None
+    return fragment(listed, None if as_table is None else folded("The same as a table", as_table))

@@ -22,7 +22,6 @@ from napari_panoptic.report.nuclei.failures import (
     failure_figure,
     gallery_section,
     sizes_section,
-    slices_section,
 )
 from napari_panoptic.report.nuclei.gallery import (
     Failure,
@@ -45,7 +44,6 @@ from napari_panoptic.report.nuclei.teams import (
     confusion_section,
     overlaps_section,
     patients_section,
-    scores_section,
     teams_section,
 )
 from napari_panoptic.report.page import Section, team_list, write_page
@@ -205,14 +203,12 @@ def report_page(
         ("overlaps", "Objects that share pixels", overlaps_section),
         ("size", "By size of nucleus", sizes_section),
         ("cause", "By cause of failure", causes_section),
-        ("slices", "What failures have in common", slices_section),
-        ("scores", "Scores and thresholds", scores_section),
         *_answered(report, by_name),
         ("gallery", "Worst failures", partial(gallery_section, pictures=of_gallery)),
         ("review", "Planned review", lambda _: reviewed),
         ("methods", "Methods, for a paper", _methods),
     ]
-    optional = {"versions": compared, "scores": report.scores, "review": reviewed}
+    optional = {"versions": compared, "review": reviewed}
     sections = [
         Section(slug, title, content(report))
         for slug, title, content in contents
