@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from qtpy.QtWidgets import (
     QDialog,
     QDialogButtonBox,
     QGridLayout,
-    QPushButton,
     QScrollArea,
     QVBoxLayout,
     QWidget,
@@ -38,21 +37,12 @@ class KeysDialog(QDialog):
         self._area.setWidgetResizable(True)
         buttons = button_box(QDialogButtonBox.StandardButton.Close)
         buttons.rejected.connect(self.close)
-        self.tour_button = QPushButton("Tour")
-        self.tour_button.setToolTip("Explain the panels in sight, one after the other.")
-        buttons.addButton(self.tour_button, QDialogButtonBox.ButtonRole.ActionRole)
-        self.tour_button.hide()
         intro = WrappedLabel(INTRO)
         layout = QVBoxLayout(self)
         layout.addWidget(intro)
         layout.addWidget(self._area, 1)
         layout.addWidget(buttons)
         self.resize(460, 560)
-
-    def offer_tour(self, begin: Callable[[], object]) -> None:
-        """Show a button that closes the list and begins a tour."""
-        self.tour_button.show()
-        self.tour_button.clicked.connect(lambda _=False: (self.close(), begin()))
 
     def lines(self) -> list[tuple[str, str]]:
         """Return the keys and meanings listed."""

@@ -170,7 +170,6 @@ def test_every_key_that_widgets_take_is_listed():
         "kit/name_table": keys.FILTER_KEYS,
         "kit/figures": keys.FIGURE_KEYS,
         "kit/inputs": keys.SLIDER_KEYS,
-        "kit/tour": keys.TOUR_KEYS,
     }
     # "1" with Alt: the keys of the verdicts
     assert found.pop("panels/review/inputs") <= {"1", "Escape", "Return", "Enter"}
