@@ -78,7 +78,7 @@ class Column:
     target: Callable[[int], object] | None = None
     #: What a click on the heading requests.
     title_target: object = None
-    #: Width in px.
+    #: Least width in px in a table of which no column shares the room.
     width: int = 60
     #: Whether it is aligned left, as words are.
     is_text: bool = False
@@ -412,6 +412,8 @@ class ArrayTable(QTableView):
         wanted = [self._needed_px(k) for k in visible]
         least = [min(self._least_px(k), px) for k, px in zip(visible, wanted, strict=True)]
         grows = [columns[k].stretch for k in visible]
+        if not any(grows):
+            wanted = [max(columns[k].width, px) for k, px in zip(visible, wanted, strict=True)]
         widths = share_room(viewport_of(self).width(), least, wanted, grows)
         for k, width in zip(visible, widths, strict=True):
             self.setColumnWidth(k, width)

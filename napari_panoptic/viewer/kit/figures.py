@@ -331,6 +331,7 @@ def _column(head: Cell, cells: Sequence[Cell], *, is_first: bool) -> Column:
         is_bold=(lambda row: cells[row].bold) if any(cell.bold for cell in cells) else None,
         target=lambda row: cells[row].target,
         title_target=head.target,
+        width=0,
         is_text=is_first,
         is_cut_at_end=True,
     )

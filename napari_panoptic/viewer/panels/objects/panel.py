@@ -12,9 +12,6 @@ from qtpy.QtCore import QEvent, QModelIndex, QSignalBlocker, Qt
 from qtpy.QtGui import QGuiApplication, QKeyEvent, QKeySequence, QMouseEvent, QResizeEvent
 from qtpy.QtWidgets import (
     QAbstractItemView,
-    QPushButton,
-    QToolButton,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -34,8 +31,9 @@ from napari_panoptic.values.vocabulary import CAUSES, STATUSES, Side
 from napari_panoptic.viewer.kit.array_table import ArrayTable
 from napari_panoptic.viewer.kit.choice_menus import ChoiceMenu, FilterMenu, TickMenu
 from napari_panoptic.viewer.kit.layouts import FlowBar
+from napari_panoptic.viewer.kit.rows import PANEL_MARGINS, Grow, lay_out
 from napari_panoptic.viewer.kit.shown import PlainLabel, WrappedLabel, shown
-from napari_panoptic.viewer.kit.widgets import ToolButton, opens_menu, viewport_of
+from napari_panoptic.viewer.kit.widgets import PushButton, ToolButton, opens_menu, viewport_of
 from napari_panoptic.viewer.panels.objects.model import ObjectTableModel
 from napari_panoptic.viewer.state.preferences import Queue
 
@@ -124,7 +122,7 @@ class ObjectTable(QWidget):
         self.others = ChoiceMenu(
             "Others", "What the image shows besides the listed objects.", list(Others)
         )
-        self.behind = QToolButton()
+        self.behind = ToolButton()
         self.export = ToolButton(
             "Export…", "Save the listed objects as CSV, with the columns of objects.csv."
         )
@@ -290,40 +288,28 @@ class ObjectTable(QWidget):
             menu = FilterMenu(name, choices)
             menu.changed.connect(self._on_filter)
             self._menus[name] = menu
-        failures, everything = QPushButton("Failures"), QPushButton("All")
-        unreviewed = QPushButton("Unreviewed")
-        unreviewed.setToolTip("List only the failures without a verdict of yours.")
-        unreviewed.clicked.connect(lambda _=False: self.set_filter(_UNREVIEWED_ONLY))
-        failures.setToolTip("List only the failures: FN, FP and misclassified.")
-        everything.setToolTip("Remove the filters and put the worst first.")
-        failures.clicked.connect(lambda _=False: self.set_filter(_FAILURES_ONLY))
-        everything.clicked.connect(lambda _=False: self._show_all())
-        columns = QToolButton()
-        columns.setText("Columns")
-        columns.setToolTip("Which columns to show.")
+        failures = PushButton("Failures", "List only the failures: FN, FP and misclassified.")
+        failures.pushed.connect(lambda: self.set_filter(_FAILURES_ONLY))
+        unreviewed = PushButton("Unreviewed", "List only the failures without a verdict of yours.")
+        unreviewed.pushed.connect(lambda: self.set_filter(_UNREVIEWED_ONLY))
+        everything = PushButton("All", "Remove the filters and put the worst first.")
+        everything.pushed.connect(self._show_all)
+        columns = ToolButton("Columns", "Which columns to show.")
         columns.setMenu(self._columns)
         opens_menu(columns)
-        bar = FlowBar(
-            *self._menus.values(),
-            failures,
-            unreviewed,
-            everything,
-            self.queue,
-            self.worst,
-            self.others,
-            columns,
-        )
         self.worst.chosen.connect(self.put_worst_first)
         self.follow.triggered.connect(lambda on: self.follow_chosen.emit(on))
-        self.behind.clicked.connect(lambda _=False: self.set_filter(ObjectFilter()))
+        self.behind.pushed.connect(lambda: self.set_filter(ObjectFilter()))
         self.behind.hide()
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(4, 4, 4, 2)
-        layout.setSpacing(3)
-        layout.addWidget(bar)
-        layout.addWidget(self.hint)
-        layout.addWidget(self.view, 1)
-        layout.addWidget(FlowBar(self._count, self.behind, self.export))
+        buttons = (failures, unreviewed, everything, self.queue, self.worst, self.others, columns)
+        lay_out(
+            self,
+            FlowBar(*self._menus.values(), *buttons),
+            self.hint,
+            Grow(self.view),
+            FlowBar(self._count, self.behind, self.export),
+            margins=PANEL_MARGINS,
+        )
 
     def resizeEvent(self, event: QResizeEvent | None) -> None:  # noqa: N802
         """Stay as high as buttons, hint and counts need at this width, so that none overlap."""
