@@ -223,7 +223,8 @@ def separator() -> QFrame:
 class ElidedLabel(PlainLabel):
     """A line of text that is cut with an ellipsis where it does not fit.
 
-    The whole text is then in the tooltip.
+    The whole text is then in the tooltip. superqt's QElidingLabel takes markup for markup, and does
+    not cut its text again in another font.
     """
 
     def __init__(
