@@ -25,7 +25,7 @@ from napari_panoptic.viewer.kit.keys import (
     key_sections,
     panel_shortcut,
 )
-from napari_panoptic.viewer.kit.keys_dialog import KeysDialog
+from napari_panoptic.viewer.kit.title_strip import KeysDialog
 from napari_panoptic.viewer.kit.widgets import show_in_front
 from napari_panoptic.viewer.panels.around import Panels
 from napari_panoptic.viewer.panels.metrics import MetricsPanel

@@ -12,7 +12,7 @@ from napari_panoptic.live.session import Session
 from napari_panoptic.questions.engines.cohort_failures import FailureName, FailureSet
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.jobs.region_work import SummaryWork
-from napari_panoptic.viewer.kit.keys_dialog import KeysDialog
+from napari_panoptic.viewer.kit.title_strip import KeysDialog
 from napari_panoptic.viewer.layers.scene import Scene
 from napari_panoptic.viewer.panels.metrics import MetricsPanel
 from napari_panoptic.viewer.panels.navigator import Navigator

@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.viewer.jobs.jobs import Job, Stream, show_failure
-from napari_panoptic.viewer.kit.work_controls import WorkControls
+from napari_panoptic.viewer.kit.widgets import WorkControls
 
 RequestT = TypeVar("RequestT")
 ResultT = TypeVar("ResultT")

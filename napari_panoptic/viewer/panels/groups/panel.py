@@ -27,7 +27,7 @@ from napari_panoptic.viewer.kit.figures import Cell, FigureTable
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
 from napari_panoptic.viewer.kit.layouts import ListPanel
 from napari_panoptic.viewer.kit.shown import RichLabel, WrappedLabel
-from napari_panoptic.viewer.kit.work_controls import WorkControls
+from napari_panoptic.viewer.kit.widgets import WorkControls
 from napari_panoptic.viewer.panels.groups.grouped import (
     REFERENCE_COLUMNS,
     Grouped,

@@ -39,8 +39,7 @@ from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
 from napari_panoptic.viewer.kit.name_table import NameTable
 from napari_panoptic.viewer.kit.plot_view import PlotView
 from napari_panoptic.viewer.kit.shown import WrappedLabel
-from napari_panoptic.viewer.kit.widgets import PushButton, heading
-from napari_panoptic.viewer.kit.work_controls import WorkControls
+from napari_panoptic.viewer.kit.widgets import PushButton, WorkControls, heading
 from napari_panoptic.viewer.panels.places import figure_column, patient_column
 
 if TYPE_CHECKING:

@@ -23,8 +23,7 @@ from napari_panoptic.values.vocabulary import Cause, Side, Status
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
 from napari_panoptic.viewer.kit.plot_view import PlotView
 from napari_panoptic.viewer.kit.shown import PlainLabel, WrappedLabel, shown
-from napari_panoptic.viewer.kit.widgets import is_desk_key
-from napari_panoptic.viewer.kit.work_controls import WorkControls
+from napari_panoptic.viewer.kit.widgets import WorkControls, is_desk_key
 
 HINT = (
     "Press “Search” to find what the failures of this team have in common over the cohort: slices "

@@ -15,8 +15,7 @@ from napari_panoptic.viewer.kit.choice_menus import FilterMenu
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
 from napari_panoptic.viewer.kit.layouts import FlowBar, ListPanel
 from napari_panoptic.viewer.kit.shown import WrappedLabel
-from napari_panoptic.viewer.kit.widgets import PushButton
-from napari_panoptic.viewer.kit.work_controls import WorkControls
+from napari_panoptic.viewer.kit.widgets import PushButton, WorkControls
 
 HINT = (
     "Press “Search” to find where several teams agree with each other, but not with the "

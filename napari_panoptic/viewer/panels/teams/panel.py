@@ -35,8 +35,7 @@ from napari_panoptic.viewer.kit.choice_menus import TickMenu
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
 from napari_panoptic.viewer.kit.layouts import FlowBar
 from napari_panoptic.viewer.kit.shown import RichLabel, WrappedLabel, shown
-from napari_panoptic.viewer.kit.widgets import opens_menu
-from napari_panoptic.viewer.kit.work_controls import ThinBar
+from napari_panoptic.viewer.kit.widgets import ThinBar, opens_menu
 from napari_panoptic.viewer.layers.team_grid import MAX_TEAMS
 from napari_panoptic.viewer.panels.teams.comparison import (
     TeamsComparison,
