@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from psygnal import Signal
 from qtpy.QtCore import QEvent, QModelIndex, QSignalBlocker, Qt
 from qtpy.QtGui import QGuiApplication, QKeyEvent, QKeySequence, QMouseEvent, QResizeEvent
-from qtpy.QtWidgets import (
-    QAbstractItemView,
-    QWidget,
-)
+from qtpy.QtWidgets import QAbstractItemView, QWidget
 
 from napari_panoptic.display import styles
 from napari_panoptic.display.glossary import VERDICT_WORDS
@@ -378,7 +374,7 @@ class ObjectTable(QWidget):
         self.behind.setVisible(bool(title))
         self.listed_changed.emit()
 
-    def _reset(self, change: Any) -> None:
+    def _reset(self, change: Callable[[], object]) -> None:
         """Change the model without taking the lost selection for a choice of the user."""
         selected = self.selected()
         with self.view.quiet:
