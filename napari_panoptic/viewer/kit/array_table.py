@@ -313,7 +313,6 @@ class ArrayTable(QTableView):
         horizontal.setMinimumSectionSize(_NARROWEST_COLUMN)
         horizontal.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
         horizontal.setHighlightSections(False)
-        horizontal.setTextElideMode(Qt.TextElideMode.ElideRight)
         self.setSortingEnabled(True)
         # Connected last: the rows are sorted by then.
         horizontal.sortIndicatorChanged.connect(lambda _column, _order: self._on_sorted())
@@ -328,10 +327,6 @@ class ArrayTable(QTableView):
             if [column.title for column in columns] != self.titles():
                 self.sortByColumn(-1, Qt.SortOrder.AscendingOrder)
             self._model.show(columns, chosen)
-        # Qt cuts headings of two lines as if they were one line.
-        has_lines = any("\n" in column.title for column in columns)
-        mode = Qt.TextElideMode.ElideNone if has_lines else Qt.TextElideMode.ElideRight
-        self.heading.setTextElideMode(mode)
 
     def update_rows(
         self, columns: Sequence[Column], chosen: NDArray[np.bool_] | None = None
@@ -417,6 +412,10 @@ class ArrayTable(QTableView):
         widths = share_room(viewport_of(self).width(), least, wanted, grows)
         for k, width in zip(visible, widths, strict=True):
             self.setColumnWidth(k, width)
+        # Qt cuts headings of two lines as if they were one line.
+        has_lines = any("\n" in column.title for column in columns)
+        mode = Qt.TextElideMode.ElideNone if has_lines else Qt.TextElideMode.ElideRight
+        self.heading.setTextElideMode(mode)
 
     def keyPressEvent(self, event: QKeyEvent | None) -> None:  # noqa: N802
         """Centre on Space or Enter, sort with Ctrl and an arrow key.

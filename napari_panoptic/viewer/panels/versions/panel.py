@@ -320,9 +320,6 @@ class VersionsPanel(QWidget):
         column.setSpacing(4)
         for table in (self.changes, *self.matrices.values()):
             column.addWidget(table)
-            header = table.horizontalHeader()
-            if header is not None:  # Qt cuts headings of two lines as if they were one
-                header.setTextElideMode(Qt.TextElideMode.ElideNone)
         column.addStretch(1)
         area.setWidget(inside)
         area.setWidgetResizable(True)
