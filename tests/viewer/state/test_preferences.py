@@ -166,6 +166,7 @@ def test_every_key_that_widgets_take_is_listed():
     sections = {
         "panels/failures/view": keys.GALLERY_KEYS,
         "panels/slices/panel": keys.SLICE_KEYS,
+        "kit/sentence_list": keys.SLICE_KEYS,
         "kit/array_table": keys.TABLE_KEYS,
         "kit/name_table": keys.FILTER_KEYS,
         "kit/figures": keys.FIGURE_KEYS,
