@@ -49,7 +49,7 @@ from napari_panoptic.viewer.kit.widgets import PushButton, WorkControls, heading
 from napari_panoptic.viewer.panels.around import Surroundings
 from napari_panoptic.viewer.panels.part import Connections
 from napari_panoptic.viewer.panels.places import figure_column, patient_column
-from napari_panoptic.viewer.panels.seen_part import SeenPresenter
+from napari_panoptic.viewer.panels.region_panel import SeenPresenter
 
 if TYPE_CHECKING:
     from napari_panoptic.report.plots import Plot, Point

@@ -165,7 +165,6 @@ def test_every_key_that_widgets_take_is_listed():
     found = keys_in_code()
     sections = {
         "panels/failures/view": keys.GALLERY_KEYS,
-        "panels/slices/panel": keys.SLICE_KEYS,
         "kit/sentence_list": keys.SLICE_KEYS,
         "kit/array_table": keys.TABLE_KEYS,
         "kit/name_table": keys.FILTER_KEYS,
