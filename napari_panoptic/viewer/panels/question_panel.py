@@ -42,8 +42,7 @@ from napari_panoptic.viewer.kit.questions import may_replace
 from napari_panoptic.viewer.kit.rows import Grow, Row, lay_out
 from napari_panoptic.viewer.kit.sentence_list import SentenceList
 from napari_panoptic.viewer.kit.shown import WrappedLabel, show_info
-from napari_panoptic.viewer.kit.widgets import PushButton
-from napari_panoptic.viewer.kit.work_controls import WorkControls
+from napari_panoptic.viewer.kit.widgets import PushButton, WorkControls
 from napari_panoptic.viewer.panels.around import Surroundings
 from napari_panoptic.viewer.panels.notes import notes_in_tooltip
 from napari_panoptic.viewer.panels.part import Connections, Presenter

@@ -220,7 +220,7 @@ class TestRegion:
         table = panel.changes
         column = next(c for c, n in enumerate(table.texts()[0]) if int(n))
         table.setFocus()
-        table.setCurrentCell(0, column)
+        table.setCurrentIndex(table.model().index(0, column))
         QTest.keyClick(table, Qt.Key.Key_Return)
         assert panel.chosen is list(Change)[column]
         assert len(panel.listed()) == int(table.texts()[0][column])
