@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, TypeVar
 
 import napari
+from qtpy.compat import isalive
 from qtpy.QtWidgets import QMainWindow, QWidget
 
 from napari_panoptic.live.read_ahead import ReadAhead
@@ -16,7 +17,6 @@ from napari_panoptic.viewer.desk import shell
 from napari_panoptic.viewer.desk.link import Link
 from napari_panoptic.viewer.desk.parts import PARTS, base_parts
 from napari_panoptic.viewer.desk.shell import DeskShell
-from napari_panoptic.viewer.desk.start import Start
 from napari_panoptic.viewer.desk.tour_stops import tour_stops
 from napari_panoptic.viewer.desk.workspaces import LAYERS, Arrangement, DockArea, Stack, Workspace
 from napari_panoptic.viewer.kit.commands import offer
@@ -36,9 +36,10 @@ from napari_panoptic.viewer.panels.metrics import MetricsPanel
 from napari_panoptic.viewer.panels.navigator import Navigator
 from napari_panoptic.viewer.panels.notes import NotesDialog
 from napari_panoptic.viewer.panels.objects.panel import ObjectTable
-from napari_panoptic.viewer.panels.overview import Overview
+from napari_panoptic.viewer.panels.overview import OverviewPicture, OverviewPresenter
 from napari_panoptic.viewer.panels.part import PanelPart, Presenter, presenter_of
 from napari_panoptic.viewer.panels.settings import SettingsPanel
+from napari_panoptic.viewer.panels.start import StartPanel
 from napari_panoptic.viewer.panels.title import NOTHING_OPEN, TitleStrip
 from napari_panoptic.viewer.state.preferences import PREFERENCES
 
@@ -146,7 +147,7 @@ class Desk(DeskShell):
         self.session: Session | None = None
         title, objects = TitleStrip(), ObjectTable()
         title.show_message(NOTHING_OPEN)
-        self.start = Start(self)
+        self.start = StartPanel(self.viewer, self.open)
         self.make_strip(title)
         self.panels = Panels(
             navigator=Navigator(),
@@ -162,7 +163,6 @@ class Desk(DeskShell):
         self.parts: list[PanelPart[Any]] = [PanelPart(kind) for kind in PARTS]
         self.panels.settings.open.pushed.connect(self.ask_for_cohort)
         self.panels.title.keys_clicked.connect(self._show_keys)
-        self.overview: Overview | None = None
         self.tour: Tour | None = None
         self._withdraw: Callable[[], None] = lambda: None
         self.closed.connect(self._remove_helpers)
@@ -176,7 +176,7 @@ class Desk(DeskShell):
         """Return title -> panel of all docks."""
         panels = self.panels
         own: dict[str, QWidget] = {
-            START: self.start.panel,
+            START: self.start,
             REGIONS: panels.navigator,
             SETTINGS: panels.settings,
             METRICS: panels.metrics,
@@ -203,11 +203,14 @@ class Desk(DeskShell):
         if self.tour is not None or not isinstance(window, QMainWindow):
             return
         self.dock(OBJECTS).visibilityChanged.connect(self.panels.objects.set_in_sight)
-        self.overview, self.tour = Overview(self.viewer, window), Tour(window)
+        self.tour = Tour(window)
+        middle = window.centralWidget()
+        if middle is not None:
+            self._base.append(PanelPart(OverviewPresenter, OverviewPicture(middle)))
         self.panels.keys.offer_tour(self.take_tour)
         commands = {
             OPEN_COHORT: self.ask_for_cohort,
-            TOGGLE_OVERVIEW: self.overview.toggle,
+            TOGGLE_OVERVIEW: self._toggle_overview,
             TOUR: self.take_tour,
         }
         self._withdraw = offer(self.viewer, commands)
@@ -216,7 +219,7 @@ class Desk(DeskShell):
         """Explain the panels in sight, with or without a cohort."""
         window = self.strip.window()
         if self.tour is not None and isinstance(window, QMainWindow):
-            self.tour.begin(tour_stops(window, self.strip, self.panels, self.start.panel))
+            self.tour.begin(tour_stops(window, self.strip, self.panels, self.start))
 
     def show_cohort(
         self,
@@ -259,8 +262,6 @@ class Desk(DeskShell):
             reveal=self.reveal,
             ahead=ahead,
         )
-        if self.overview is not None:
-            self.overview.attach(self.session)
         self.link.start(region or last_region)
 
     def leave_cohort(self) -> None:
@@ -281,10 +282,16 @@ class Desk(DeskShell):
     def _remove_helpers(self) -> None:
         """Take away what belongs to the window, and its commands."""
         self._withdraw()
-        for helper in (self.overview, self.tour):
-            if helper is not None:
-                helper.remove()
-        self.overview = self.tour = None
+        if self.tour is not None:
+            self.tour.remove()
+        self.tour = None
+        for part in self._base:
+            if isinstance(picture := part.widget, OverviewPicture) and isalive(picture):  # type: ignore[no-untyped-call]
+                picture.hide()
+                picture.deleteLater()
+
+    def _toggle_overview(self) -> None:
+        self.state.overview = not self.state.overview
 
     def _show_keys(self) -> None:
         """List all keys, those of the parts among them; also before a cohort is open."""

@@ -115,10 +115,10 @@ def test_it_works_before_a_cohort_is_open_and_after(
     viewer = make_napari_viewer(show=True)
     viewer.window.resize(1280, 800)
     desk = desk_of(viewer)
-    wait_until(desk.start.panel.isVisible)
+    wait_until(desk.start.isVisible)
     assert titles(desk)[:2] == ["Begin here", "Workspaces"]
     desk.show_cohort(cohort)
-    wait_until(lambda: desk.is_settled and not desk.start.panel.isVisible())
+    wait_until(lambda: desk.is_settled and not desk.start.isVisible())
     named = titles(desk)
     assert named[:2] == ["Workspaces", "Regions and teams"]
     assert "The image" in named
