@@ -21,7 +21,7 @@ from napari_panoptic.live.read_ahead import ReadAhead, ReadAheadSettings
 from napari_panoptic.live.session import Session
 from napari_panoptic.values.cohort import Cohort, Task
 from napari_panoptic.viewer.desk.nuclei import Desk, desk_of
-from napari_panoptic.viewer.desk.window_size import fit_into_screen
+from napari_panoptic.viewer.desk.window import fit_into_screen
 from napari_panoptic.viewer.kit.napari_private import settings_saved_once, window_of
 from napari_panoptic.viewer.opening import AnyDesk, Opened, read_folder, show_in, title_of
 from napari_panoptic.viewer.state.preferences import PLUGIN

@@ -24,7 +24,7 @@ from napari_panoptic.io.cohorts.tasks import task_of
 from napari_panoptic.report.nuclei.inspection_picture import InspectionPicture, inspection_picture
 from napari_panoptic.samples.write import write_sample
 from napari_panoptic.values.cohort import Task
-from napari_panoptic.viewer.desk.shell import DeskShell
+from napari_panoptic.viewer.desk.shell import DeskShell, Wanted
 from napari_panoptic.viewer.jobs.jobs import Several
 from napari_panoptic.viewer.kit.napari_private import unwrapped, window_check, window_of
 from napari_panoptic.viewer.kit.shown import NOTIFICATIONS, OpeningReport, shown
@@ -470,28 +470,21 @@ def _read(folder: Path, allow_outside: bool) -> Opened | _Outside:
     return opened if outside is None else _Outside(outside.message, opened)
 
 
-class _Opener:
-    """How desks, which do not know each other, open other cohorts."""
-
-    @staticmethod
-    def ask_for_folder(
-        viewer: Any, parent: QWidget | None = None, report: OpeningReport = NOTIFICATIONS
-    ) -> None:
+def _open(
+    viewer: Any,
+    wanted: Wanted,
+    report: OpeningReport = NOTIFICATIONS,
+    parent: QWidget | None = None,
+) -> None:
+    """Open what a desk is asked for: desks do not know each other."""
+    if wanted is None:
         ask_for_folder(viewer, parent, report)
-
-    @staticmethod
-    def open_folder(viewer: Any, folder: Path, report: OpeningReport) -> None:
-        open_in_background(viewer, folder, report=report)
-
-    @staticmethod
-    def open_files(
-        viewer: Any, paths: Sequence[Path], report: OpeningReport = NOTIFICATIONS
-    ) -> None:
-        open_dropped(viewer, paths, report)
-
-    @staticmethod
-    def open_sample(viewer: Any, report: OpeningReport) -> None:
-        open_sample(viewer, report=report)
+    elif isinstance(wanted, Task):
+        open_sample(viewer, wanted, report)
+    elif isinstance(wanted, Path):
+        open_in_background(viewer, wanted, report=report)
+    else:
+        open_dropped(viewer, wanted, report)
 
 
-DeskShell.opener = _Opener()
+DeskShell.opener = staticmethod(_open)
