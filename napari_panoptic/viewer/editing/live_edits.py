@@ -27,6 +27,7 @@ from napari_panoptic.values.labels import LabelImage
 from napari_panoptic.values.settings import Overlaps
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
+from napari_panoptic.viewer.kit.events import Within
 from napari_panoptic.viewer.kit.shown import show_error, show_info, show_warning
 from napari_panoptic.viewer.layers.scene import Scene
 from napari_panoptic.viewer.layers.watch import ClassChange, LayerValues, LayerWatch
@@ -96,10 +97,10 @@ class LiveEdits:
         self._watches: dict[Side, LayerWatch] = {}
         self._region = ""
         self._is_on = False
-        self._is_taking = False
+        self._taking = Within()  # the layer shows an edit already
         self.chosen_class: str | None = None
         """The class that new objects get; None for that of the selected object."""
-        self._is_redrawing = False
+        self._redrawing = Within()  # an edit without pixels is of the ambiguous area
         self._unsaved: dict[EditedPart, _Unsaved] = {}
         self.revision = 0
         """The number of edits so far."""
@@ -440,7 +441,7 @@ class LiveEdits:
             return
         name = snapshot.region.name
         part = self._part(result.side, result.team)
-        if result.edit is None and self._is_redrawing:
+        if result.edit is None and self._redrawing:
             part = EditedPart(name, None)
         self.revision += 1
         if result.is_mirrored and part not in self._unsaved:
@@ -455,7 +456,7 @@ class LiveEdits:
         if self._session.is_flattened and name not in self._told_flattened:
             self._told_flattened.add(name)
             show_warning(FLATTENED)
-        if not self._is_taking and result.edit is not None:
+        if not self._taking and result.edit is not None:
             self._show_edit(result)
         self.changed.emit()
 
@@ -479,13 +480,11 @@ class LiveEdits:
 
     def set_ambiguous(self, mask: NDArray[np.bool_] | None) -> None:
         """Redraw the ambiguous area."""
-        self._is_redrawing = True
         try:
-            self._session.set_ambiguous(mask)
+            with self._redrawing:
+                self._session.set_ambiguous(mask)
         except PanopticError as error:
             show_error(str(error))
-        finally:
-            self._is_redrawing = False
 
     def _take(self, side: Side, window: IdWindow, ids: NDArray[np.int64]) -> None:
         """Hand changed pixels to the session; what it refuses is undone on the layer."""
@@ -496,14 +495,12 @@ class LiveEdits:
         part = self._part(side)
         highest = max(classes, default=0)
         self._highest_ids[part] = max(self._highest_ids.get(part, 0), highest)
-        self._is_taking = True
         try:
-            session.edit_window(side, window, classes=classes)
+            with self._taking:
+                session.edit_window(side, window, classes=classes)
         except PanopticError as error:
             show_error(str(error))
             self._put_back(side)
-        finally:
-            self._is_taking = False
 
     def _classes_of_drawn(self, side: Side, ids: NDArray[np.int64]) -> dict[int, str]:
         """Return the classes of drawn objects that had no pixel before.
@@ -519,7 +516,7 @@ class LiveEdits:
         if not len(absent):
             return {}
         known = session.known_ids(side)
-        if not self._watches[side].is_replaying:
+        if not self._watches[side].replaying:
             known = known[np.isin(known, on_disk.ids)]
         new = absent[~np.isin(absent, known)]
         return dict.fromkeys(new.tolist(), self.new_class() if len(new) else "")
