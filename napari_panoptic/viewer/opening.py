@@ -94,30 +94,24 @@ class DeskKind:
 
 def _nuclei() -> DeskKind:
     from napari_panoptic.io.cohorts.nuclei import open_cohort
-    from napari_panoptic.viewer.desk.nuclei import Desk, desk_in, desk_of
+    from napari_panoptic.viewer.desk.nuclei import desk_in, desk_of
 
-    def show(viewer: Any, cohort: Any, region: str | None) -> Desk:
-        desk = desk_of(viewer)
-        desk.show_cohort(cohort, region=region)
-        return desk
-
-    return DeskKind(open_cohort, show, desk_in)
+    return DeskKind(open_cohort, partial(_show_on, desk_of), desk_in)
 
 
 def _detections() -> DeskKind:
     from napari_panoptic.io.cohorts.detections import open_detection_cohort
-    from napari_panoptic.viewer.desk.detections import (
-        DetectionDesk,
-        detection_desk_in,
-        detection_desk_of,
-    )
+    from napari_panoptic.viewer.desk.detections import detection_desk_in, detection_desk_of
 
-    def show(viewer: Any, cohort: Any, region: str | None) -> DetectionDesk:
-        desk = detection_desk_of(viewer)
-        desk.show_cohort(cohort, region=region)
-        return desk
-
+    show = partial(_show_on, detection_desk_of)
     return DeskKind(open_detection_cohort, show, detection_desk_in)
+
+
+def _show_on(desk_of: Callable[[Any], Any], viewer: Any, cohort: Any, region: str | None) -> Any:
+    """Show a cohort on the desk of a viewer, which is opened if necessary."""
+    desk = desk_of(viewer)
+    desk.show_cohort(cohort, region=region)
+    return desk
 
 
 def _raters() -> DeskKind:
