@@ -16,13 +16,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from napari_panoptic.common.errors import LabelError, PanopticError
+from napari_panoptic.common.errors import LabelError, PanopticError, SettingsError
 from napari_panoptic.common.findings import Finding, FindingKind
+from napari_panoptic.common.records import fields_of
+from napari_panoptic.common.text import english_list
 from napari_panoptic.kernels.restore import components
 from napari_panoptic.nuclei import evaluate as engine
 from napari_panoptic.nuclei.evaluate import Evaluation
-from napari_panoptic.questions.scored_objects import scored_region
-from napari_panoptic.questions.thresholds import Thresholded, at_threshold
+from napari_panoptic.questions.engines.scored_objects import scored_region
+from napari_panoptic.questions.engines.thresholds import Thresholded, at_threshold
 from napari_panoptic.values.cohort import ONLY_CLASS, Cohort, Task
 from napari_panoptic.values.labels import (
     Scores,
@@ -35,7 +37,9 @@ from napari_panoptic.values.settings import DEFAULT_PROTOCOL, EvaluationSettings
 if TYPE_CHECKING:
     import pandas as pd
 
-    from napari_panoptic.questions.cohort_scores import CohortScores
+    from napari_panoptic.questions.answer import Answer
+    from napari_panoptic.questions.engines.cohort_scores import CohortScores
+    from napari_panoptic.questions.question import Question
 
 WORST = 8
 """Number of failures that a notebook shows by default."""
@@ -57,7 +61,7 @@ class PairResult(Evaluation):
     @cached_property
     def scores(self) -> CohortScores:
         """What the scores of the predictions are worth: see `OpenedCohort.scores`."""
-        from napari_panoptic.questions.cohort_scores import CohortScores
+        from napari_panoptic.questions.engines.cohort_scores import CohortScores
 
         return CohortScores("", [scored_region(self, "", "")])
 
@@ -101,14 +105,14 @@ class Comparison:
     @cached_property
     def objects(self) -> pd.DataFrame:
         """One row per object and prediction, as in ``objects.csv``."""
-        from napari_panoptic.report.columns import stacked
+        from napari_panoptic.tables.columns import stacked
 
         return stacked({team: result.objects for team, result in self.results.items()})
 
     @cached_property
     def by_class(self) -> pd.DataFrame:
         """One row per prediction and class."""
-        from napari_panoptic.report.columns import stacked
+        from napari_panoptic.tables.columns import stacked
 
         return stacked({team: result.by_class for team, result in self.results.items()})
 
@@ -145,6 +149,45 @@ class CohortResult:
 
     def _repr_html_(self) -> str:
         return str(self.teams.to_html(index=False, float_format="{:.3f}".format, border=0))
+
+
+@dataclass(frozen=True, eq=False)
+class CohortAnswer:
+    """The answer to a question over a cohort, which a notebook shows as a report does."""
+
+    cohort: Cohort
+    #: What was asked, and what was found.
+    question: Question
+    answer: Answer
+
+    @property
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """Name of each file -> its rows."""
+        return self.answer.files
+
+    def objects(self, table: str, row: int) -> pd.DataFrame:
+        """Return the objects that a row of a table is about: team, region, side, id."""
+        import pandas as pd
+
+        (own,) = (one for one in self.answer.tables if one.spec.file == table)
+        names = () if own.objects is None else own.objects(row).names
+        columns = ["team", "region", "side", "id"]
+        rows = [fields_of(name, *columns) for name in names]
+        frame = pd.DataFrame(rows, columns=columns)
+        return frame.sort_values(columns, ignore_index=True)
+
+    def save(self, folder: str | Path) -> None:
+        """Write the files of the command into a folder."""
+        from napari_panoptic.report.answers import write_answer
+
+        write_answer(self.question, self.answer, self.cohort, Path(folder))
+
+    def _repr_html_(self) -> str:
+        from napari_panoptic.report.answers import answer_parts
+        from napari_panoptic.tables.markup import fragment
+
+        name = self.question.name()
+        return str(fragment(*answer_parts(self.answer, name, self.cohort.team_names)))
 
 
 class OpenedCohort:
@@ -249,6 +292,51 @@ class OpenedCohort:
             findings=_findings_table(evaluation.findings),
         )
 
+    def ask(self, question: str, *, jobs: int | None = None, **asked: Any) -> CohortAnswer:
+        """Ask a question over the cohort.
+
+        Parameters
+        ----------
+        question
+            Its name, that of its command: ``causes``, ``groups``, ``slices`` and others.
+        jobs
+            Regions at a time; one per processor if None.
+        asked
+            What is asked, as the options of the command: ``team`` or ``teams`` (default: all), and
+            others; ``settings`` for how objects are matched.
+
+        Raises
+        ------
+        SettingsError
+            For an unknown question or option, or a value that it cannot have.
+        CohortError
+            For an unknown team.
+        PanopticError
+            If nothing could be evaluated.
+
+        Examples
+        --------
+        >>> cohort.ask("causes", team="careful").tables["causes.csv"]  # doctest: +SKIP
+        """
+        from napari_panoptic.questions.question import question_kind
+
+        kind = question_kind(question)
+        names = {own.name for own in fields(kind)}
+        if "teams" in names:
+            asked.setdefault("teams", tuple(self.teams))
+        if unknown := [name for name in asked if name not in names]:
+            known = english_list(sorted(names), limit=99)
+            raise SettingsError(f"'{question}' has no option '{unknown[0]}'; it has {known}")
+        needed = [own.name for own in fields(kind) if own.default is own.default_factory]
+        if missing := [name for name in needed if name not in asked]:
+            raise SettingsError(f"'{question}' needs the option '{missing[0]}'")
+        own = kind(**asked)
+        for team in own.teams_read:
+            self.cohort.checked_team(team)
+        if why := own.why_not(self.cohort):
+            raise SettingsError(why)
+        return CohortAnswer(self.cohort, own, own.answer(self.cohort, jobs=jobs))
+
     def scores(self, team: str, *, settings: EvaluationSettings | None = None) -> CohortScores:
         """Evaluate a team, and return what the scores of its predictions are worth.
 
@@ -270,7 +358,7 @@ class OpenedCohort:
         CohortError
             For an unknown team.
         """
-        from napari_panoptic.questions.cohort_scores import cohort_scores
+        from napari_panoptic.questions.engines.cohort_scores import cohort_scores
 
         name = self.cohort.checked_team(team)
         return cohort_scores(self.cohort, (name,), settings or EvaluationSettings())[name]
@@ -612,7 +700,7 @@ def _pictures_html(result: PairResult, failures: pd.DataFrame) -> str:
     from napari_panoptic.io.cohorts.comparison import rgb
     from napari_panoptic.io.images.slides import SlideImage
     from napari_panoptic.report.nuclei.gallery import SIZE_PX, failures_in, pictures_of
-    from napari_panoptic.report.page import data_uri
+    from napari_panoptic.tables.markup import data_uri
 
     if failures.empty:
         return "<p>No failures.</p>"

@@ -23,24 +23,29 @@ from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.text import shortened, visible
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.tables.metadata import Metadata
-from napari_panoptic.questions.cohort_report import (
+from napari_panoptic.report import plots
+from napari_panoptic.report.nuclei.cohort_report import (
     CohortReport,
     ReportRequest,
     cohort_report,
 )
-from napari_panoptic.report import plots
 from napari_panoptic.report.nuclei.gallery import PER_CAUSE, SIZE_PX, pictures, worst_failures
-from napari_panoptic.report.nuclei.page import methods_values, report_page, write_report
+from napari_panoptic.report.nuclei.page import (
+    methods_values,
+    pictured_failures,
+    report_page,
+    write_report,
+)
 from napari_panoptic.report.nuclei.tables import (
     confusion_table,
     patients_by_class_table,
     patients_table,
     teams_table,
 )
-from napari_panoptic.report.page import element, escaped
 from napari_panoptic.report.plots.embed import plot_figure
 from napari_panoptic.report.sections import REFERENCES, methods
-from napari_panoptic.report.text import p_value, ratio, signed
+from napari_panoptic.tables.figures import p_value, ratio, signed
+from napari_panoptic.tables.markup import element, escaped
 from napari_panoptic.values.cohort import ClassScheme, Cohort
 from napari_panoptic.values.settings import (
     AmbiguousPolicy,
@@ -67,8 +72,8 @@ from tests.support.small_cohort import write_cohort
 
 SECTIONS = (
     "summary", "settings", "data", "teams", "patients", "classes", "confusion", "protocols",
-    "aggregation", "statistics", "robustness", "overlaps", "size", "cause", "slices", "gallery",
-    "methods",
+    "aggregation", "statistics", "robustness", "overlaps", "size", "cause", "slices", "causes",
+    "groups", "gallery", "methods",
 )  # fmt: skip
 VOID = {"meta", "img", "br"}
 
@@ -130,7 +135,7 @@ def page_of(report: CohortReport, *only: str) -> Page:
     if only:
         return Page(report_page(report, [], only=only))
     request = report.request
-    failures = worst_failures(report.detailed.results)
+    failures = pictured_failures(report)
     found = pictures(request.cohort, failures, request.detailed, request.source)
     return Page(report_page(report, list(found)))
 

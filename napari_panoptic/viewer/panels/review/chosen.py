@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from napari_panoptic.questions.cohort_failures import FailureName
+from napari_panoptic.questions.engines.cohort_failures import FailureName
 from napari_panoptic.review.cohort_verdicts import CohortVerdicts
 from napari_panoptic.review.judged import Object, judged_as_one
 from napari_panoptic.review.reviewing import Reviewing

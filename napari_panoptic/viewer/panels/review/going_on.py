@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from napari_panoptic.display.glossary import VERDICT_WORDS
-from napari_panoptic.questions.cohort_failures import FailureName
+from napari_panoptic.questions.engines.cohort_failures import FailureName
 from napari_panoptic.review.file import ReviewError
 from napari_panoptic.review.identity import Subject
 from napari_panoptic.review.judged import Object

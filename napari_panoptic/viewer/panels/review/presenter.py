@@ -10,7 +10,7 @@ from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.display.glossary import VERDICT_WORDS
 from napari_panoptic.live.session import EditedEvaluation, Selection
-from napari_panoptic.questions.cohort_failures import FailureName
+from napari_panoptic.questions.engines.cohort_failures import FailureName
 from napari_panoptic.review.cohort_verdicts import CohortVerdicts, Details
 from napari_panoptic.review.reviewing import Reviewing, usual_place
 from napari_panoptic.review.verdicts import ReviewRecord

@@ -1,0 +1,159 @@
+"""Answers to questions over a cohort, on a page and as files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import MISSING, fields, replace
+from pathlib import Path
+from typing import Any
+
+from napari_panoptic.common.progress import Progress
+from napari_panoptic.questions.answer import Answer, AnswerPlot, AnswerTable, UnansweredError
+from napari_panoptic.questions.engines.cohort_failures import FailureName
+from napari_panoptic.questions.question import Gathered, Question, TeamQuestion, gather_together
+from napari_panoptic.report import plots
+from napari_panoptic.report.columns import spec_table
+from napari_panoptic.report.nuclei.tables import input_fingerprints
+from napari_panoptic.report.page import team_label
+from napari_panoptic.report.plots.embed import plot_figure
+from napari_panoptic.report.writing import provenance, write_set
+from napari_panoptic.tables.markup import Child, bullets, element, named, paragraph
+from napari_panoptic.values.cohort import Cohort
+
+MOST_SENTENCES = 10
+"""The number of rows that a page shows as sentences."""
+ROWS_WITH_OBJECTS, OBJECTS_OF_ROW = 3, 3
+"""The number of rows of an answer whose objects a report shows, and of objects of each."""
+
+
+Asked = tuple[Question, Answer]
+"""A question and its answer."""
+
+
+def drawn(plot: AnswerPlot) -> plots.Plot:
+    """Draw a plot of an answer."""
+    found: plots.Plot = getattr(plots, plot.name)(*plot.arguments)
+    return found
+
+
+def write_answer(question: Question, answer: Answer, cohort: Cohort, folder: Path) -> list[Path]:
+    """Write the files of an answer, all of them or none; see `write_set`."""
+    record = answer.record
+    inputs = input_fingerprints(cohort, record.teams)
+    content = {**record.content, **provenance(record.findings, inputs)}
+    return write_set(folder, answer.files, (question.record_file(), content))
+
+
+def shown_objects(answer: Answer) -> list[tuple[str, list[FailureName]]]:
+    """Return the objects that a page shows: a title, and objects of the first rows."""
+    found = []
+    for table in (own for own in answer.tables if own.is_shown):
+        rows = range(min(ROWS_WITH_OBJECTS, len(table.frame)))
+        for own in (table.objects(row) for row in rows) if table.objects is not None else ():
+            names = sorted(own.names, key=lambda name: (name.region, name.side, name.id))
+            if names:
+                found.append((own.title, names[:OBJECTS_OF_ROW]))
+    return found
+
+
+def asked_by_reports(
+    kind: type[Question], cohort: Cohort, team_names: Sequence[str], **common: Any
+) -> list[Question]:
+    """Return the questions of a kind that a report asks: of each team, or of all together.
+
+    Parameters
+    ----------
+    kind
+        Questions that need more than teams are not asked.
+    cohort, team_names
+        The cohort, and its teams that are reported on.
+    common
+        Settings and the like, as the fields of `Question`.
+    """
+    required = {f.name for f in fields(kind) if f.default is MISSING and "option" in f.metadata}
+    if required == {"team"}:
+        asked = [kind(**common, team=team) for team in team_names]  # type: ignore[call-arg]
+    elif required == {"teams"}:
+        asked = [kind(**common, teams=tuple(team_names))]  # type: ignore[call-arg]
+    else:
+        asked = []
+    return [own for own in asked if not own.why_not(cohort)]
+
+
+def answers_to(
+    questions: Sequence[Question], cohort: Cohort, progress: Progress, *, jobs: int | None = None
+) -> list[Asked]:
+    """Return the questions that have an answer, with it; regions are read once for those alike."""
+    gathered: dict[int, Gathered] = {}
+    alike: dict[tuple[Any, ...], list[TeamQuestion]] = {}
+    for own in questions:
+        if isinstance(own, TeamQuestion) and type(own).gather is TeamQuestion.gather:
+            alike.setdefault((own.matching, own.source, own.held_up_to_px), []).append(own)
+    for group in alike.values():
+        found = gather_together(group, cohort, progress, jobs=jobs)
+        gathered |= {id(own): one for own, one in zip(group, found, strict=True)}
+    answers = []
+    for own in questions:
+        try:
+            if (known := gathered.get(id(own))) is None:
+                answers.append((own, own.answer(cohort, progress, jobs=jobs)))
+            elif known.parts:
+                answers.append((own, own.answered(cohort, known, progress)))
+        except UnansweredError:
+            continue  # the section on the data has the reasons
+    return answers
+
+
+def answers_section(
+    answers: Sequence[Asked],
+    teams: Sequence[str],
+    pictures: Callable[[Sequence[FailureName]], Sequence[Child]],
+) -> list[Child]:
+    """Return the section of a report on the answers to one kind of question; see `answer_parts`."""
+    parts: list[Child] = []
+    for number, (question, answer) in enumerate(answers, start=1):
+        slug = question.name()
+        if isinstance(question, TeamQuestion):
+            parts.append(element("h3", team_label(question.team, teams)))
+            slug += f"-{number}"
+        parts += answer_parts(answer, slug, teams, pictures)
+    return parts
+
+
+def answer_parts(
+    answer: Answer,
+    slug: str,
+    teams: Sequence[str] = (),
+    pictures: Callable[[Sequence[FailureName]], Sequence[Child]] = lambda _names: (),
+) -> list[Child]:
+    """Return an answer as the content of a section.
+
+    Parameters
+    ----------
+    answer
+        The answer.
+    slug
+        Begins the names of its downloads.
+    teams
+        All teams of the cohort, in its order, which decides their colours.
+    pictures
+        Returns pictures of objects.
+    """
+    parts: list[Child] = [paragraph(named(answer.headline))]
+    if answer.notes:
+        parts.append(bullets(map(named, answer.notes)))
+    for number, plot in enumerate(answer.plots, start=1):
+        parts.append(plot_figure(drawn(plot), f"{slug}-{number}", plot.caption))
+    parts += [_table(table, slug, teams) for table in answer.tables if table.is_shown]
+    for title, names in shown_objects(answer):
+        if drawings := pictures(names):
+            parts += [paragraph(named(title)), *drawings]
+    return parts
+
+
+def _table(table: AnswerTable, slug: str, teams: Sequence[str]) -> Child:
+    if table.sentence is not None:
+        return bullets(map(named, table.sentences(MOST_SENTENCES)))
+    name = table.spec.file.removesuffix(".csv")
+    own = slug if name == slug.partition("-")[0] else f"{slug}_{name or 'summary'}"
+    return spec_table(replace(table.spec, file=f"{own}.csv"), table.frame, teams)
