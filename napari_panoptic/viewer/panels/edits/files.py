@@ -36,7 +36,7 @@ from napari_panoptic.viewer.editing.live_edits import LiveEdits
 from napari_panoptic.viewer.jobs.jobs import Several
 from napari_panoptic.viewer.kit.questions import may_replace
 from napari_panoptic.viewer.kit.shown import show_error, show_info, show_warning, shown
-from napari_panoptic.viewer.panels.around import DeskLink
+from napari_panoptic.viewer.panels.around import Surroundings
 from napari_panoptic.viewer.panels.edits.panel import EditsPanel
 
 STILL_UNSAVED = (
@@ -275,12 +275,12 @@ class RecoveredEdits:
         Runs what looks for it, and asks before something is replaced.
     autosaver
         Finds what was left.
-    link
-        Leads to other regions.
+    around
+        Has the link, which leads to other regions.
     """
 
-    def __init__(self, files: EditsFiles, autosaver: Autosaver, link: DeskLink) -> None:
-        self._files, self._autosaver, self._link = files, autosaver, link
+    def __init__(self, files: EditsFiles, autosaver: Autosaver, around: Surroundings) -> None:
+        self._files, self._autosaver, self._link = files, autosaver, around.link
         self._session, self._panel = files.session, files.panel
         self._edits, self._shapes = files.edits, files.shapes
         self._left: list[tuple[Autosave, bool]] = []
