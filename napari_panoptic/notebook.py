@@ -331,7 +331,7 @@ class OpenedCohort:
         if missing := [name for name in needed if name not in asked]:
             raise SettingsError(f"'{question}' needs the option '{missing[0]}'")
         own = kind(**asked)
-        for team in own.teams_read:
+        for team in own.teams_read(self.cohort):
             self.cohort.checked_team(team)
         if why := own.why_not(self.cohort):
             raise SettingsError(why)
@@ -358,10 +358,13 @@ class OpenedCohort:
         CohortError
             For an unknown team.
         """
-        from napari_panoptic.questions.engines.cohort_scores import cohort_scores
+        from napari_panoptic.questions.question import gather_together
+        from napari_panoptic.questions.scores import Scores
 
         name = self.cohort.checked_team(team)
-        return cohort_scores(self.cohort, (name,), settings or EvaluationSettings())[name]
+        question = Scores(team=name, settings=settings or EvaluationSettings())
+        (gathered,) = gather_together([question], self.cohort)
+        return question.scores(gathered)
 
 
 def evaluate_pair(

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 from napari_panoptic.common.findings import FindingKind
-from napari_panoptic.detections.atypia import POINTS_RULE, AnswerState
 from napari_panoptic.explain.failure_groups import GroupKind
 from napari_panoptic.nuclei.metrics import METRIC_TEXTS
 from napari_panoptic.values.settings import (
@@ -20,20 +19,13 @@ from napari_panoptic.values.settings import (
     Overlaps,
     Restoration,
 )
+from napari_panoptic.values.vocabulary import STATUS_MEANINGS as STATUS_MEANINGS
 from napari_panoptic.values.vocabulary import Status, Verdict
 
 NO_ANNOTATION = "no annotation"
 """In the place of a figure, where a region or frame has none."""
 NO_ANNOTATION_MEANING = "the region has no annotation: it can be viewed but not evaluated"
 NO_IMAGE_MEANING = "the region has no image: its objects are evaluated, and shown on black"
-
-STATUS_MEANINGS: Mapping[Status, str] = {
-    Status.TP: "Found: reference and prediction match and have the same class.",
-    Status.FP: "False positive: a predicted object that matches no reference object.",
-    Status.FN: "False negative: a reference object that no prediction matches.",
-    Status.MISCLASSIFIED: "Found, but with another class than the annotation.",
-    Status.IGNORED: "Excluded from all metrics because of an ambiguous area.",
-}
 
 FIGURE_MEANINGS: Mapping[str, str] = {name: text.meaning for name, text in METRIC_TEXTS.items()}
 
@@ -72,18 +64,6 @@ DETECTION_MEANINGS: Mapping[str, str] = {
     "threshold": "Detections below this confidence are left out; at the left end all count.",
     "reference": "Annotated points, in circles of the matching distance.",
     "prediction": "The team's detections, as crosses.",
-}
-
-ATYPIA_MEANINGS: Mapping[str, str] = {
-    "true score": "The true score of nuclear atypia: 1, 2 or 3.",
-    "score": "The team's score: 1, 2 or 3.",
-    "points": f"{POINTS_RULE}; teams are ranked by the sum.",
-    "rank": "1 + the number of teams with more points.",
-    "frames": "Frames with a true score and a file of the team.",
-    "right": "Frames with the right score.",
-    str(AnswerState.SCORED): "",
-    str(AnswerState.NOT_EVALUATED): "Not evaluated: the team's file is empty; 0 points.",
-    str(AnswerState.MISSING): "No usable file of the team: no points.",
 }
 
 COUNT_MEANINGS: Mapping[str, str] = {

@@ -38,10 +38,12 @@ class Option:
     help: str
     #: The values that it may have; empty for any.
     choices: tuple[str, ...] = ()
-    #: Reads the word of the command line.
+    #: Reads the word of the command line, or raises `SettingsError`.
     read: Callable[[str], Any] = str
     #: Stands for the value in the help.
     metavar: str | None = None
+    #: The word of the command line, if it is not the name of the field.
+    word: str = ""
     #: The menu of the panel; None if the panel leaves the default.
     menu: Menu | None = None
     #: Whether the objects that are read do not depend on it.
@@ -51,6 +53,21 @@ class Option:
 def option(help: str, default: Any = MISSING, **how: Any) -> Any:  # noqa: A002
     """Return a field that is an option of the command; see `Option`. Required without default."""
     return field(default=default, metadata={"option": Option(help, **how)})
+
+
+def whole_number(least: int, why: str = "") -> Callable[[str], int]:
+    """Return what reads whole numbers from a least one; a refusal ends with the reason why."""
+
+    def read(word: str) -> int:
+        try:
+            number = int(word)
+        except ValueError:
+            raise SettingsError(f"must be a whole number, found '{word}'") from None
+        if number < least:
+            raise SettingsError(f"must be at least {least}{why}, found {number}")
+        return number
+
+    return read
 
 
 def options_of(kind: type[Question]) -> dict[str, Option]:
@@ -72,8 +89,21 @@ class Question(ABC):
     """What the command does, for its help."""
     tables: ClassVar[tuple[TableSpec, ...]]
     """The tables that it writes."""
+    page: ClassVar[str] = ""
+    """The HTML file that it writes beside them; empty if none."""
     verb: ClassVar[str] = "Compute"
     """The text of the button that asks."""
+    too_large: ClassVar[str] = ""
+    """What follows where a region is too large to be held, in place of the usual reason."""
+    done: ClassVar[str] = "evaluated"
+    """What is done with regions, for the message where nothing of them could be."""
+    takes_pair: ClassVar[bool] = False
+    """Whether its command takes two files in place of a cohort."""
+    own_settings: ClassVar[EvaluationSettings | None] = None
+    """The settings to start from in place of a protocol; its command only offers how objects are
+    read, and the ambiguous policy."""
+    share_of_gathering: ClassVar[float] = 0.5
+    """The share of the work that `gather` is; the rest is `answered`."""
     hint: ClassVar[str]
     """What the panel says before anything was asked."""
 
@@ -103,7 +133,8 @@ class Question(ABC):
     @classmethod
     def file_names(cls) -> tuple[str, ...]:
         """Return the names of the files, the record last."""
-        return (*(spec.file for spec in cls.tables), cls.record_file())
+        page = (cls.page,) if cls.page else ()
+        return (*(spec.file for spec in cls.tables), *page, cls.record_file())
 
     @property
     def matching(self) -> EvaluationSettings:
@@ -112,9 +143,8 @@ class Question(ABC):
             distances=False, scoring=Scoring.DISENTANGLED, corrections=frozenset()
         )
 
-    @property
-    def teams_read(self) -> tuple[str, ...]:
-        """The teams whose predictions are read."""
+    def teams_read(self, cohort: Cohort) -> tuple[str, ...]:
+        """Return the teams of a cohort whose predictions are read."""
         return (self.team,) if hasattr(self, "team") else tuple(getattr(self, "teams", ()))
 
     def why_not(self, cohort: Cohort) -> str:
@@ -152,8 +182,9 @@ class Question(ABC):
         self, cohort: Cohort, progress: Progress = UNWATCHED, *, jobs: int | None = 1
     ) -> Answer:
         """Return the answer; see `gather` for parameters and errors."""
-        gathered = self.gather(cohort, progress.part(0, 0.5), jobs=jobs)
-        return self.answered(cohort, gathered, progress.part(0.5, 1))
+        share = self.share_of_gathering
+        gathered = self.gather(cohort, progress.part(0, share), jobs=jobs)
+        return self.answered(cohort, gathered, progress.part(share, 1))
 
     @property
     def gathering(self) -> Self:
@@ -168,7 +199,7 @@ class Question(ABC):
     def record(self, cohort: Cohort, findings: Sequence[Finding], **content: Any) -> AnswerRecord:
         """Return a record with the given entries, and the findings of cohort and answer."""
         every = tuple(dict.fromkeys((*cohort.findings, *findings)))
-        return AnswerRecord(content, every, self.teams_read)
+        return AnswerRecord(content, every, self.teams_read(cohort))
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,7 +225,8 @@ class TeamQuestion(Question):
         """Look at the team in each region."""
         (gathered,) = gather_together([self], cohort, progress, jobs=jobs)
         if not gathered.parts:
-            raise UnansweredError(why_nothing(cohort, (self.team,)), gathered.findings)
+            findings = (*cohort.findings, *gathered.findings)
+            raise UnansweredError(why_nothing(cohort, (self.team,)), findings)
         return gathered
 
     @abstractmethod
@@ -249,6 +281,7 @@ def gather_together(
         look,
         jobs=jobs,
         held_up_to_px=first.held_up_to_px,
+        too_large=first.too_large,
         progress=progress,
     ):
         for place, own in enumerate(questions):

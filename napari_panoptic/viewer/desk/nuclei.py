@@ -97,7 +97,7 @@ WORKSPACES = (
     Workspace(
         "Teams",
         "Compare several teams",
-        Arrangement(bottom=DockArea(0.36, (Stack(("Teams", "Versions")),))),
+        Arrangement(bottom=DockArea(0.36, (Stack(("Teams", "Versions", "Sweeps")),))),
         "Teams",
     ),
     Workspace(
