@@ -34,6 +34,7 @@ from napari_panoptic.viewer.kit.widgets import opens_menu
 VERDICT_KEYS: Mapping[Verdict, str] = {
     verdict: f"Alt-{number}" for number, verdict in enumerate(VERDICTS, start=1)
 }
+UNDO_KEY = f"Alt-{len(VERDICTS) + 1}"
 VERDICT_COLOURS: Mapping[Verdict, Rgb] = {
     Verdict.ANNOTATION_RIGHT: STATUS_COLOURS[Status.TP],
     Verdict.PREDICTION_RIGHT: STATUS_COLOURS[Status.MISCLASSIFIED],

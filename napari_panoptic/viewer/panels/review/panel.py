@@ -21,7 +21,6 @@ from qtpy.QtWidgets import (
 
 from napari_panoptic.display.styles import UNDEFINED, count_text, ratio_text, with_sign
 from napari_panoptic.nuclei.metrics import METRIC_TEXTS
-from napari_panoptic.review.judged import VERDICTS
 from napari_panoptic.review.verdicts import ReviewRecord, Share
 from napari_panoptic.values.vocabulary import Verdict
 from napari_panoptic.viewer.kit.figures import Cell, FigureTable
@@ -32,6 +31,7 @@ from napari_panoptic.viewer.kit.widgets import ElidedLabel, PushButton, opens_me
 from napari_panoptic.viewer.panels.review.dialogs import CompareDialog
 from napari_panoptic.viewer.panels.review.history import HistoryList
 from napari_panoptic.viewer.panels.review.inputs import (
+    UNDO_KEY,
     LineField,
     NoteField,
     StateLine,
@@ -39,7 +39,6 @@ from napari_panoptic.viewer.panels.review.inputs import (
     VerdictButtons,
 )
 
-UNDO_KEY = f"Alt-{len(VERDICTS) + 1}"
 NOTHING_TO_JUDGE = (
     "Nothing to judge here: this region has no prediction of this team, or no annotation. Choose "
     "another region or team."

@@ -25,8 +25,8 @@ from napari_panoptic.viewer.panels.review.counting import ReviewCounting
 from napari_panoptic.viewer.panels.review.files import FileWatch, ReviewPlaces, ReviewWriting
 from napari_panoptic.viewer.panels.review.going_on import Adjudicating, GoingOn
 from napari_panoptic.viewer.panels.review.history import LAST_COUNT, verdict_text
-from napari_panoptic.viewer.panels.review.inputs import VERDICT_KEYS
-from napari_panoptic.viewer.panels.review.panel import UNDO_KEY, ReviewPanel
+from napari_panoptic.viewer.panels.review.inputs import UNDO_KEY, VERDICT_KEYS
+from napari_panoptic.viewer.panels.review.panel import ReviewPanel
 from napari_panoptic.viewer.panels.review.showing import ReviewShowing
 from napari_panoptic.viewer.panels.seen_part import Sight
 from napari_panoptic.viewer.state.preferences import PREFERENCES
