@@ -35,12 +35,13 @@ from napari_panoptic.viewer.desk.nuclei import desk_of
 from napari_panoptic.viewer.jobs import jobs
 from napari_panoptic.viewer.kit.widgets import is_in_sight
 from napari_panoptic.viewer.panels.failures.presenter import FailuresPresenter
-from napari_panoptic.viewer.panels.review import files, going_on, presenter
-from napari_panoptic.viewer.panels.review.dialogs import THIRD_NEEDED, TOO_FEW
-from napari_panoptic.viewer.panels.review.history import (
+from napari_panoptic.viewer.panels.review import files, presenter, review_queue
+from napari_panoptic.viewer.panels.review.compare import THIRD_NEEDED, TOO_FEW
+from napari_panoptic.viewer.panels.review.panel import (
     LAST_VERDICTS,
     NO_HISTORY,
     THIS_OBJECT,
+    Export,
 )
 from napari_panoptic.viewer.panels.review.presenter import NOTHING_TO_UNDO, ReviewPresenter
 from napari_panoptic.viewer.panels.seen_part import Sight
@@ -77,7 +78,7 @@ def open_desk(qapp, review_cohort, wait_until, napari_application):  # noqa: ARG
 def told(monkeypatch):
     """Collect notifications instead of showing them."""
     told = []
-    for module in (presenter, going_on, files):
+    for module in (presenter, review_queue, files):
         for name in ("show_info", "show_error", "show_warning"):
             monkeypatch.setattr(module, name, told.append, raising=False)
     monkeypatch.setattr(jobs, "show_error", told.append)
@@ -802,7 +803,7 @@ class TestAdjudication:
         assert "0 of 2" in panel.adjudication_text()
         press(canvas, Qt.Key.Key_2, ALT)
         press(canvas, Qt.Key.Key_4, ALT)
-        assert panel.verdicts.end_text() == going_on.ALL_DECIDED
+        assert panel.verdicts.end_text() == review_queue.ALL_DECIDED
         # The table and the figures follow the consensus: what both agree on, and the decisions.
         found = {at: r.verdict for at, r in part.reviewing.judged.records.items()}
         assert len(found) == 4
@@ -811,7 +812,7 @@ class TestAdjudication:
         assert panel.adjudication_text() == ""
         assert part.reviewing.judged.records == {}  # Hedy has no own verdict
         assert UNDEFINED not in panel.region_progress.text()
-        assert going_on.ALL_DECIDED not in desk.panels.title.selected.text()
+        assert review_queue.ALL_DECIDED not in desk.panels.title.selected.text()
         assert [len(stored(desk, name)) for name in ("Ada", "Grace", "Hedy")] == [4, 4, 0]
 
     def test_the_agreement_is_written(
@@ -841,7 +842,7 @@ class TestAdjudication:
         panel.end_adjudication.click()
         path = tmp_path / "mine.csv"  # decisions are the adjudicator's own, also afterwards
         with patch.object(QFileDialog, "getSaveFileName", return_value=(str(path), "")):
-            panel.csv_wanted.emit(False)
+            panel.export_wanted.emit(Export.OWN)
         wait_until(lambda: not part.is_busy)
         with path.open(newline="") as file:
             rows = list(csv.DictReader(file))
@@ -890,18 +891,18 @@ class TestTheFile:
             assert answers.wait(20)
             return check(*arguments, **options)
 
-        wait_until(lambda: not part.watch.is_busy)
+        wait_until(lambda: not part.files.is_checking)
         monkeypatch.setattr(Watch, "check", slow)
-        part.watch.ask()
+        part.files.check()
         wait_until(lambda: threads)
-        part.watch.ask()  # no second look while the first one has not come back
+        part.files.check()  # no second look while the first one has not come back
         desk.session.select_row(Side.REFERENCE, 1)
         press(canvas, Qt.Key.Key_2, ALT)
         assert panel.state.text().startswith("✓")
-        assert part.watch.is_busy
+        assert part.files.is_checking
         assert len(threads) == 1
         answers.set()
-        wait_until(lambda: not part.watch.is_busy)
+        wait_until(lambda: not part.files.is_checking)
         assert verdict_texts(desk)[:2] == ["annotation right", "prediction right"]
         assert threads[0] != threading.get_ident()
 
@@ -985,7 +986,7 @@ class TestWriting:
         wait_until(lambda: desk.session.snapshot.region.name == FIRST and desk.is_settled)
         path = tmp_path / "v.csv"
         with patch.object(QFileDialog, "getSaveFileName", return_value=(str(path), "")):
-            part.panel.csv_wanted.emit(False)
+            part.panel.export_wanted.emit(Export.OWN)
         wait_until(lambda: not part.is_busy)
         with path.open(newline="") as file:
             here, there = csv.DictReader(file)
@@ -1004,7 +1005,7 @@ class TestWriting:
         press(canvas, Qt.Key.Key_1, ALT)
         path = tmp_path / "r.geojson"
         with patch.object(QFileDialog, "getSaveFileName", return_value=(str(path), "")):
-            panel.geojson_wanted.emit()
+            panel.export_wanted.emit(Export.REGION)
         wait_until(lambda: not part.is_busy)
         features = json.loads(path.read_text())["features"]
         outcomes = desk.session.evaluation.outcomes
@@ -1016,7 +1017,7 @@ class TestWriting:
     def test_a_place_that_cannot_be_written(self, desk, part, told, tmp_path, wait_until):  # noqa: ARG002
         path = str(tmp_path / "missing" / "r.geojson")
         with patch.object(QFileDialog, "getSaveFileName", return_value=(path, "")):
-            part.panel.geojson_wanted.emit()
+            part.panel.export_wanted.emit(Export.REGION)
         wait_until(lambda: not part.is_busy)
         assert len(told) == 1
         assert "cannot be written" in told[0]
