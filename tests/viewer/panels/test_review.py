@@ -533,6 +533,7 @@ class TestReviewers:
         self, desk, part, panel, canvas, wait_until
     ):
         desk.raise_part(part)
+        wait_until(lambda: Sight.of(part.panel).is_seen)
         desk.session.select_row(Side.PREDICTION, 2)
         judged = desk.session.selection
         press(canvas, Qt.Key.Key_1, ALT)
@@ -778,6 +779,27 @@ class TestAdjudication:
         dialog = self.compare(part, panel)
         assert not dialog.decide.isEnabled()
         assert dialog.decide.toolTip() == THIRD_NEEDED
+        dialog.close()
+
+    def test_nobody_decides_their_own_disagreements_under_a_name_with_more_spaces(
+        self, desk, part, panel, canvas
+    ):
+        desk.raise_part(part)
+        panel.settings.fold.setChecked(True)
+        for name, key in (("Ada  Byron", "1"), ("Grace", "2"), ("Ada  Byron", None)):
+            panel.name.clear()
+            QTest.keyClicks(panel.name, name)
+            press(panel.name, Qt.Key.Key_Return)
+            desk.session.select_row(Side.PREDICTION, 0)
+            if key is not None:
+                press(canvas, getattr(Qt.Key, f"Key_{key}"), ALT)
+        panel.settings.fold.setChecked(False)
+        panel.compare.click()
+        dialog = part.panel.compare_dialog
+        assert (dialog.first.currentText(), dialog.second.currentText()) == ("Ada Byron", "Grace")
+        dialog.go.click()
+        assert len(dialog.lines()) == 1
+        assert not dialog.decide.isEnabled()
         dialog.close()
 
     @pytest.mark.long

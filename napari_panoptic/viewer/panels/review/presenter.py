@@ -14,6 +14,7 @@ from napari_panoptic.live.session import EditedEvaluation, Selection
 from napari_panoptic.questions.cohort_failures import FailureName
 from napari_panoptic.review.cohort_verdicts import CohortVerdicts, Details
 from napari_panoptic.review.file import may_be_there
+from napari_panoptic.review.identity import reviewer_name
 from napari_panoptic.review.judged import Judged
 from napari_panoptic.review.reviewing import Reviewing, usual_place
 from napari_panoptic.review.verdicts import ReviewRecord, Role
@@ -362,7 +363,8 @@ class ReviewPresenter(Presenter[ReviewPanel]):
 
     # Changes of reviewer and file.
 
-    def _on_named(self, name: str) -> None:
+    def _on_named(self, typed: str) -> None:
+        name = reviewer_name(typed)
         if not name or name == self.reviewing.reviewer:
             return
         PREFERENCES.reviewer = name

@@ -11,7 +11,6 @@ from qtpy.QtWidgets import QFileDialog
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.review.file import ReviewError
-from napari_panoptic.review.identity import one_spelling
 from napari_panoptic.review.plan.corrected import ALL
 from napari_panoptic.review.plan.design import Plan, extend
 from napari_panoptic.review.plan.estimates import Estimates, ItemVerdict
@@ -277,7 +276,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         own = self._reviewing.reviewer
         lines = []
         others = self._ask_store(PlannedReview.plan_reviewers) or []
-        for other in (name for name in others if name != one_spelling(own)):
+        for other in (name for name in others if name != own):
             found = self._ask_store(partial(PlannedReview.plan_agreement, first=own, second=other))
             if found is not None and found.n:
                 lines.append(
