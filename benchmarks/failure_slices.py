@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.questions.slice_conditions import slice_words
-from napari_panoptic.questions.slices import SliceSearch, search_slices
+from napari_panoptic.questions.engines.slice_conditions import slice_words
+from napari_panoptic.questions.engines.slices import SliceSearch, search_slices
 from napari_panoptic.statistics.max_t import PERMUTATIONS
 
 CLASSES = np.array(["Epithelial", "Lymphocyte", "Macrophage"], dtype=object)

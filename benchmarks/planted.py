@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import ndimage
 from scipy.stats import rankdata
 
-from napari_panoptic.questions.suspects import Suspect, SuspectKind
+from napari_panoptic.questions.engines.suspects import Suspect, SuspectKind
 from napari_panoptic.values.labels import LabelImage
 from napari_panoptic.values.vocabulary import Side
 

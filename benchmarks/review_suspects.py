@@ -22,7 +22,7 @@ from benchmarks.suspects import regions_of, with_errors
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.live.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.evaluate import evaluate
-from napari_panoptic.questions.suspects import SuspectKind, find_suspects
+from napari_panoptic.questions.engines.suspects import SuspectKind, find_suspects
 from napari_panoptic.review.plan.corrected import QUANTITIES
 from napari_panoptic.review.plan.design import draw, rows_of
 from napari_panoptic.review.plan.suspects import with_suspects

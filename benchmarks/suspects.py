@@ -19,7 +19,7 @@ from benchmarks.planted import KINDS, Found, Planted, Ranked, choose, plant, ran
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.live.snapshots import RegionSnapshot, load_region
 from napari_panoptic.nuclei.evaluate import evaluate
-from napari_panoptic.questions.suspects import (
+from napari_panoptic.questions.engines.suspects import (
     NO_MEMBER,
     Agreement,
     SuspectKind,

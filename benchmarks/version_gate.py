@@ -30,9 +30,9 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from napari_panoptic.nuclei.regions.results import counts_of_rows
-from napari_panoptic.questions.thresholds import ThresholdCurve, best_threshold
-from napari_panoptic.questions.version_diff import Change
-from napari_panoptic.questions.versions import Version, VersionComparison, compare_versions
+from napari_panoptic.questions.engines.thresholds import ThresholdCurve, best_threshold
+from napari_panoptic.questions.engines.version_diff import Change
+from napari_panoptic.questions.engines.versions import Version, VersionComparison, compare_versions
 from napari_panoptic.statistics.differences import Conclusion, decide, paired_differences
 from tests.support.version_rows import (
     CLASSES,

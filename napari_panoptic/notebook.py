@@ -21,8 +21,8 @@ from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.kernels.restore import components
 from napari_panoptic.nuclei import evaluate as engine
 from napari_panoptic.nuclei.evaluate import Evaluation
-from napari_panoptic.questions.scored_objects import scored_region
-from napari_panoptic.questions.thresholds import Thresholded, at_threshold
+from napari_panoptic.questions.engines.scored_objects import scored_region
+from napari_panoptic.questions.engines.thresholds import Thresholded, at_threshold
 from napari_panoptic.values.cohort import ONLY_CLASS, Cohort, Task
 from napari_panoptic.values.labels import (
     Scores,
@@ -35,7 +35,7 @@ from napari_panoptic.values.settings import DEFAULT_PROTOCOL, EvaluationSettings
 if TYPE_CHECKING:
     import pandas as pd
 
-    from napari_panoptic.questions.cohort_scores import CohortScores
+    from napari_panoptic.questions.engines.cohort_scores import CohortScores
 
 WORST = 8
 """Number of failures that a notebook shows by default."""
@@ -57,7 +57,7 @@ class PairResult(Evaluation):
     @cached_property
     def scores(self) -> CohortScores:
         """What the scores of the predictions are worth: see `OpenedCohort.scores`."""
-        from napari_panoptic.questions.cohort_scores import CohortScores
+        from napari_panoptic.questions.engines.cohort_scores import CohortScores
 
         return CohortScores("", [scored_region(self, "", "")])
 
@@ -101,14 +101,14 @@ class Comparison:
     @cached_property
     def objects(self) -> pd.DataFrame:
         """One row per object and prediction, as in ``objects.csv``."""
-        from napari_panoptic.report.columns import stacked
+        from napari_panoptic.tables.columns import stacked
 
         return stacked({team: result.objects for team, result in self.results.items()})
 
     @cached_property
     def by_class(self) -> pd.DataFrame:
         """One row per prediction and class."""
-        from napari_panoptic.report.columns import stacked
+        from napari_panoptic.tables.columns import stacked
 
         return stacked({team: result.by_class for team, result in self.results.items()})
 
@@ -270,7 +270,7 @@ class OpenedCohort:
         CohortError
             For an unknown team.
         """
-        from napari_panoptic.questions.cohort_scores import cohort_scores
+        from napari_panoptic.questions.engines.cohort_scores import cohort_scores
 
         name = self.cohort.checked_team(team)
         return cohort_scores(self.cohort, (name,), settings or EvaluationSettings())[name]
@@ -612,7 +612,7 @@ def _pictures_html(result: PairResult, failures: pd.DataFrame) -> str:
     from napari_panoptic.io.cohorts.comparison import rgb
     from napari_panoptic.io.images.slides import SlideImage
     from napari_panoptic.report.nuclei.gallery import SIZE_PX, failures_in, pictures_of
-    from napari_panoptic.report.page import data_uri
+    from napari_panoptic.tables.markup import data_uri
 
     if failures.empty:
         return "<p>No failures.</p>"

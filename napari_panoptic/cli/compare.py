@@ -32,8 +32,8 @@ from napari_panoptic.common.text import counted, english_list, similar
 from napari_panoptic.io.files.fingerprints import file_fingerprints
 from napari_panoptic.io.tables.evaluation import OBJECTS, EvaluationTables, read_evaluation
 from napari_panoptic.nuclei.regions.cohort_evaluation import InputWatch
-from napari_panoptic.questions.version_diff import IOU_STEP
-from napari_panoptic.questions.versions import (
+from napari_panoptic.questions.engines.version_diff import IOU_STEP
+from napari_panoptic.questions.engines.versions import (
     MARGIN,
     Pairing,
     VersionComparison,
@@ -41,8 +41,6 @@ from napari_panoptic.questions.versions import (
     compare_evaluations,
     compare_teams_of,
 )
-from napari_panoptic.report.columns import whole
-from napari_panoptic.report.columns import words as words_column
 from napari_panoptic.report.nuclei.tables import input_fingerprints
 from napari_panoptic.report.nuclei.versions import (
     COMPARE_NAMES,
@@ -55,6 +53,8 @@ from napari_panoptic.report.nuclei.versions import (
     differences_table,
     transitions,
 )
+from napari_panoptic.tables.columns import whole
+from napari_panoptic.tables.columns import words as words_column
 
 ABOUT = (
     "Compare two teams of a cohort as an old and a new version. Instead of a cohort, give two "

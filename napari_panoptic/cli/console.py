@@ -20,7 +20,6 @@ from napari_panoptic.common.text import visible
 from napari_panoptic.io.files.file_sets import finish_replacing
 from napari_panoptic.io.files.locking import exclusive_lock
 from napari_panoptic.io.formats.saving import check_not_in_cohort
-from napari_panoptic.report.columns import TableColumn, aligned, values
 from napari_panoptic.report.writing import (
     check_replaceable,
     check_writable,
@@ -28,6 +27,7 @@ from napari_panoptic.report.writing import (
     provenance,
     write_set,
 )
+from napari_panoptic.tables.columns import TableColumn, aligned, values
 from napari_panoptic.values.cohort import Cohort
 
 if TYPE_CHECKING:

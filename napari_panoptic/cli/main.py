@@ -6,6 +6,9 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from functools import partial
+from importlib import import_module
+from pathlib import Path
 from typing import Any, TextIO, cast
 
 from napari_panoptic import __version__
@@ -97,8 +100,30 @@ def command_parser() -> Parser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=CommandParser)
     for name, meaning in COMMANDS.items():
         own = commands.add_parser(name, help=meaning)
-        own.module = f"napari_panoptic.cli.{name.replace('-', '_')}"
+        own.load = partial(import_module, f"napari_panoptic.cli.{name.replace('-', '_')}")
+    for name, meaning in _questions().items():
+        own = commands.add_parser(name, help=meaning)
+        own.load = partial(_question, name)
     return parser
+
+
+def _questions() -> dict[str, str]:
+    """Return the questions over a cohort: name -> the first line of the module.
+
+    Modules are not imported, since that takes long.
+    """
+    found = {}
+    for path in sorted((Path(__file__).parents[1] / "questions").glob("*.py")):
+        if path.stem not in ("__init__", "answer", "question", *COMMANDS):
+            line = path.read_text(encoding="utf-8").partition("\n")[0].strip('".')
+            found[path.stem] = line[:1].lower() + line[1:]
+    return found
+
+
+def _question(name: str) -> Any:
+    from napari_panoptic.cli.question import question_command
+
+    return question_command(name)
 
 
 class _Output:

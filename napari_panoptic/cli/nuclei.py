@@ -43,7 +43,7 @@ from napari_panoptic.values.cohort import Cohort, Source
 from napari_panoptic.values.settings import Correction, EvaluationSettings, Overlaps, Scoring
 
 if TYPE_CHECKING:
-    from napari_panoptic.questions.cohort_report import ReportRequest
+    from napari_panoptic.report.nuclei.cohort_report import ReportRequest
 
 _STORE, _LOCK = ".parts", ".lock"
 
@@ -158,7 +158,7 @@ def _print_scores(evaluation: CohortEvaluation, folder: Path) -> None:
 
 def report(options: argparse.Namespace) -> int:
     """Write the report of a cohort."""
-    from napari_panoptic.questions.cohort_report import ReportRequest
+    from napari_panoptic.report.nuclei.cohort_report import ReportRequest
 
     settings = protocol_from(options)
     if options.overlaps is not None:
@@ -193,7 +193,7 @@ def _versions_from(options: argparse.Namespace, cohort: Cohort) -> tuple[str, st
             raise SettingsError("--margin is for --compare OLD NEW; give that as well")
         return None
     if options.margin is not None:
-        from napari_panoptic.questions.versions import check_metric
+        from napari_panoptic.questions.engines.versions import check_metric
 
         check_metric("pq", options.margin)
     old, new = (checked_name("--compare", name, cohort.checked_team) for name in options.compare)
@@ -208,8 +208,8 @@ def _report_alone(
 ) -> int:
     """Write a report whose file is locked."""
     # They take long to import, and evaluate does not need them.
-    from napari_panoptic.questions.cohort_report import cohort_report, remove_kept
-    from napari_panoptic.questions.versions import MARGIN, compare_teams_of
+    from napari_panoptic.questions.engines.versions import MARGIN, compare_teams_of
+    from napari_panoptic.report.nuclei.cohort_report import cohort_report, remove_kept
     from napari_panoptic.report.nuclei.page import write_report
 
     if options.resume is False:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
-from importlib import import_module
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from napari_panoptic.common.text import english_list, similar, visible
 
@@ -44,8 +43,8 @@ class CommandParser(Parser):
     Unknown options are reported before missing arguments.
     """
 
-    module: str | None = None
-    """Name of the module with ``ABOUT``, ``add_arguments`` and ``run``; None once imported."""
+    load: Callable[[], Any] | None = None
+    """Returns what has ``ABOUT``, ``add_arguments`` and ``run``; None once loaded."""
     words: str | None = None
     """The argument that has the words behind options, too: argparse would refuse them there."""
 
@@ -53,9 +52,9 @@ class CommandParser(Parser):
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
         """Refuse words that look like options and are none, then parse."""
-        if self.module is not None:
-            command = import_module(self.module)
-            self.module = None
+        if self.load is not None:
+            command = self.load()
+            self.load = None
             self.description = command.ABOUT
             command.add_arguments(self)
             self.set_defaults(parser=self, run=command.run)

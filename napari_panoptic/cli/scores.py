@@ -8,7 +8,7 @@ from napari_panoptic.cli.console import report_findings, share_bar, tables_in, w
 from napari_panoptic.cli.inputs import one_team_from
 from napari_panoptic.cli.options import add_cohort, add_held, add_output, add_rules_of_objects
 from napari_panoptic.cli.printing import say, warn
-from napari_panoptic.questions.cohort_scores import cohort_scores
+from napari_panoptic.questions.engines.cohort_scores import cohort_scores
 from napari_panoptic.report.nuclei.scores import (
     NO_SCORES_ADVICE,
     SCORES_NAMES,

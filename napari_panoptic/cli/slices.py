@@ -19,9 +19,9 @@ from napari_panoptic.cli.printing import say
 from napari_panoptic.common.errors import SettingsError
 from napari_panoptic.common.text import english_list
 from napari_panoptic.io.tables.covariates import read_covariates
-from napari_panoptic.questions.cohort_objects import CAUSES_OF
-from napari_panoptic.questions.cohort_slices import SliceRequest, cohort_slices
-from napari_panoptic.questions.slices import LEAST_PERMUTATIONS, SliceSearch
+from napari_panoptic.questions.engines.cohort_objects import CAUSES_OF
+from napari_panoptic.questions.engines.cohort_slices import SliceRequest, cohort_slices
+from napari_panoptic.questions.engines.slices import LEAST_PERMUTATIONS, SliceSearch
 from napari_panoptic.report.nuclei.slices import (
     NOTHING,
     SLICES,

@@ -20,12 +20,12 @@ from napari_panoptic.cli.printing import say
 from napari_panoptic.cli.tasks import check_task
 from napari_panoptic.common.errors import SettingsError
 from napari_panoptic.common.text import counted
-from napari_panoptic.questions.cohort_suspects import (
+from napari_panoptic.questions.engines.cohort_suspects import (
     SUSPECT_SETTINGS,
     CohortSuspects,
     cohort_suspects,
 )
-from napari_panoptic.questions.suspects import LIKELY_SCORE, SuspectKind
+from napari_panoptic.questions.engines.suspects import LIKELY_SCORE, SuspectKind
 from napari_panoptic.report.nuclei.suspects import (
     SUSPECTS_NAMES,
     SUSPECTS_RECORD,

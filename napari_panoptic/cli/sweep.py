@@ -31,9 +31,8 @@ from napari_panoptic.common.text import english_list
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.tables.csv_tables import read_sweep_table
 from napari_panoptic.nuclei.regions.cohort_evaluation import InputWatch
-from napari_panoptic.questions.sweep import CohortSweep, sweep_cohort
-from napari_panoptic.questions.sweep_design import parameters_in, sweep_design
-from napari_panoptic.report.columns import name_column, number, whole
+from napari_panoptic.questions.engines.sweep import CohortSweep, sweep_cohort
+from napari_panoptic.questions.engines.sweep_design import parameters_in, sweep_design
 from napari_panoptic.report.nuclei.sweeps import (
     SWEEP,
     SWEEP_NAMES,
@@ -48,6 +47,7 @@ from napari_panoptic.report.nuclei.sweeps import (
 )
 from napari_panoptic.report.nuclei.tables import input_fingerprints
 from napari_panoptic.report.page import write_page
+from napari_panoptic.tables.columns import name_column, number, whole
 from napari_panoptic.values.cohort import Cohort
 from napari_panoptic.values.vocabulary import Cause, Side
 

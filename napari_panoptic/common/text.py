@@ -16,6 +16,7 @@ _COMBINING = ("Mn", "Me")
 _MOST_COMBINING = 4
 """Most marks on one letter in real scripts; more would cover the lines above and below."""
 
+THIN_SPACE = "\N{THIN SPACE}"
 LONGEST_WORD = 200
 """Longest word that a message quotes from a file, in characters."""
 
@@ -137,3 +138,8 @@ def _joins(text: str, place: int) -> bool:
         return False
     around = text[max(0, place - 1) : place] + text[place + 1 : place + 2]
     return len(around) == 2 and all(not letter.isascii() for letter in around)
+
+
+def spaced(text: str) -> str:
+    """Return a number whose thousands are separated by thin spaces instead of commas."""
+    return text.replace(",", THIN_SPACE)

@@ -12,7 +12,7 @@ from napari_panoptic.display.crops import Crop, CropSource, cut
 from napari_panoptic.io.images.slides import SlideImage
 from napari_panoptic.nuclei.regions.reading import read_picture
 from napari_panoptic.nuclei.regions.region import HeldRegion, held_region
-from napari_panoptic.questions.cohort_failures import FailureName
+from napari_panoptic.questions.engines.cohort_failures import FailureName
 from napari_panoptic.values.cohort import Cohort, Source
 from napari_panoptic.values.settings import EvaluationSettings
 

@@ -6,7 +6,7 @@ import html
 import math
 from dataclasses import dataclass
 
-from napari_panoptic.common.text import visible
+from napari_panoptic.common.text import THIN_SPACE, visible
 from napari_panoptic.display import styles
 from napari_panoptic.live.session import Session
 from napari_panoptic.nuclei.matching import NO_PARTNER
@@ -111,7 +111,7 @@ class ObjectFacts:
             rows.append((name, _area_text(area_px, area_um2)))
         if self.centroid_yx_px is not None:
             y, x = map(styles.decimal_text, self.centroid_yx_px)
-            rows.append(("Centroid", f"y {y}, x {x}{styles.THIN_SPACE}px"))
+            rows.append(("Centroid", f"y {y}, x {x}{THIN_SPACE}px"))
         if not math.isnan(self.score):
             rows.append(("Score", styles.ratio_text(self.score)))
         return rows
@@ -127,7 +127,7 @@ class ObjectFacts:
 
 
 def _area_text(area_px: int, area_um2: float = math.nan) -> str:
-    text = f"{styles.count_text(area_px)}{styles.THIN_SPACE}px"
+    text = f"{styles.count_text(area_px)}{THIN_SPACE}px"
     return text if math.isnan(area_um2) else f"{text} ({styles.length_text(area_um2, 'µm²')})"
 
 

@@ -10,6 +10,7 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_panoptic.common.text import THIN_SPACE, spaced
 from napari_panoptic.display.glossary import STATUS_MEANINGS as STATUS_MEANINGS
 
 # Defined there, and known here by the name that every panel uses.
@@ -121,7 +122,6 @@ SHORT_STATUS_WORDS: Mapping[Status, str] = {**STATUS_WORDS, Status.MISCLASSIFIED
 """For narrow columns and captions, beside a colour or above a tooltip with the whole word."""
 
 UNDEFINED = "–"
-THIN_SPACE = "\N{THIN SPACE}"
 MINUS = "\N{MINUS SIGN}"
 
 
@@ -200,17 +200,17 @@ def signed_count_text(value: int) -> str:
 
 def length_text(value: float, unit: str = "px") -> str:
     """Write a length with one decimal and its unit; an en dash if undefined."""
-    return UNDEFINED if math.isnan(value) else f"{_spaced(f'{value:,.1f}')}{THIN_SPACE}{unit}"
+    return UNDEFINED if math.isnan(value) else f"{spaced(f'{value:,.1f}')}{THIN_SPACE}{unit}"
 
 
 def decimal_text(value: float) -> str:
     """Write a number with one decimal and no unit; an en dash if undefined."""
-    return UNDEFINED if math.isnan(value) else _spaced(f"{value:,.1f}")
+    return UNDEFINED if math.isnan(value) else spaced(f"{value:,.1f}")
 
 
 def count_text(value: int) -> str:
     """Write a whole number, thousands set apart by a thin space."""
-    return _spaced(f"{value:,d}")
+    return spaced(f"{value:,d}")
 
 
 def points_text(value: float) -> str:
@@ -226,10 +226,6 @@ def short_count_text(value: int) -> str:
         return count_text(value)
     # 999,500 would round to 1000k.
     return f"{value / 1e3:.0f}k" if value < 999_500 else f"{value / 1e6:.1f}M"
-
-
-def _spaced(text: str) -> str:
-    return text.replace(",", THIN_SPACE)
 
 
 def _lut(rgba: NDArray[np.float32], values: NDArray[np.int64] | None = None) -> NDArray[np.float32]:

@@ -11,7 +11,7 @@ from PIL import Image
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.display.palette import STATUS_COLOURS, hex_colour
 from napari_panoptic.io.images.slides import SlideImage, read_image
-from napari_panoptic.report.page import Child, Html, data_uri, element
+from napari_panoptic.tables.markup import Child, Html, data_uri, element
 from napari_panoptic.values.vocabulary import Status
 
 _QUALITY = 82

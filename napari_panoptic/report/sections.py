@@ -7,11 +7,16 @@ from collections.abc import Mapping, Sequence
 
 from napari_panoptic import __version__
 from napari_panoptic.common.findings import FINDING_TITLES, Finding, FindingKind
-from napari_panoptic.report.columns import CellContent, TableColumn, table, whole, words
-from napari_panoptic.report.page import (
+from napari_panoptic.report.columns import table
+from napari_panoptic.report.page import Section, page, rendered
+from napari_panoptic.report.writing import MADE_WITH, versions
+from napari_panoptic.statistics.bootstrap import LEVEL, RESAMPLES, SEED
+from napari_panoptic.statistics.friedman import SIGNIFICANCE
+from napari_panoptic.tables.columns import CellContent, TableColumn, whole, words
+from napari_panoptic.tables.figures import count
+from napari_panoptic.tables.markup import (
     Child,
     Html,
-    Section,
     bullets,
     definitions,
     element,
@@ -19,14 +24,8 @@ from napari_panoptic.report.page import (
     fragment,
     named,
     note,
-    page,
     paragraph,
-    rendered,
 )
-from napari_panoptic.report.text import count
-from napari_panoptic.report.writing import MADE_WITH, versions
-from napari_panoptic.statistics.bootstrap import LEVEL, RESAMPLES, SEED
-from napari_panoptic.statistics.friedman import SIGNIFICANCE
 
 DATA_SLUG = "data"
 """Address of the section on data quality."""

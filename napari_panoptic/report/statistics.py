@@ -8,39 +8,25 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from napari_panoptic.common.records import fields_of
-from napari_panoptic.report.columns import (
+from napari_panoptic.report.columns import table, team_column
+from napari_panoptic.report.page import team_label
+from napari_panoptic.report.plots import critical_difference_diagram
+from napari_panoptic.report.plots.embed import plot_figure
+from napari_panoptic.statistics.bootstrap import LEVEL, RESAMPLES, SEED
+from napari_panoptic.statistics.friedman import SIGNIFICANCE, TeamComparison
+from napari_panoptic.statistics.teams import TeamStatistics
+from napari_panoptic.tables.columns import (
     CellContent,
     Record,
     TableColumn,
     bounds_cell,
     number,
     number_cell,
-    table,
-    team_column,
     whole,
     words,
 )
-from napari_panoptic.report.page import (
-    Child,
-    Html,
-    folded,
-    fragment,
-    note,
-    team_label,
-)
-from napari_panoptic.report.plots import critical_difference_diagram
-from napari_panoptic.report.plots.embed import plot_figure
-from napari_panoptic.report.text import (
-    count,
-    p_value,
-    places_of,
-    signed,
-    two_places,
-    writer,
-)
-from napari_panoptic.statistics.bootstrap import LEVEL, RESAMPLES, SEED
-from napari_panoptic.statistics.friedman import SIGNIFICANCE, TeamComparison
-from napari_panoptic.statistics.teams import TeamStatistics
+from napari_panoptic.tables.figures import count, p_value, places_of, signed, two_places, writer
+from napari_panoptic.tables.markup import Child, Html, folded, fragment, note
 
 if TYPE_CHECKING:
     import pandas as pd

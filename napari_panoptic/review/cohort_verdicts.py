@@ -10,7 +10,7 @@ import numpy as np
 from napari_panoptic.live.session import Session
 from napari_panoptic.live.summary import RegionSummary
 from napari_panoptic.nuclei.matching import NO_PARTNER
-from napari_panoptic.questions.cohort_failures import (
+from napari_panoptic.questions.engines.cohort_failures import (
     FailureName,
     FailureSet,
     RegionFailures,

@@ -13,7 +13,7 @@ from napari_panoptic.explain.what_if import without_annotation_errors
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.metrics import Counts
-from napari_panoptic.questions.cohort_failures import whole_objects
+from napari_panoptic.questions.engines.cohort_failures import whole_objects
 from napari_panoptic.review.identity import Fingerprint, Subject, matched, object_key
 from napari_panoptic.review.verdicts import ReviewRecord
 from napari_panoptic.values.vocabulary import STATUS_CODE, Side, Status, Verdict

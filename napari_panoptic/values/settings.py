@@ -230,6 +230,11 @@ def protocol(name: str) -> EvaluationSettings:
     return PROTOCOLS[base].replaced(corrections=frozenset(corrections))
 
 
+def protocol_name(settings: EvaluationSettings) -> str:
+    """Return the name of settings in `PROTOCOLS`, or "own settings"."""
+    return next((name for name, known in PROTOCOLS.items() if known == settings), "own settings")
+
+
 def challenge_protocol_name(corrections: frozenset[Correction]) -> str:
     """Return the name by which `protocol` finds the challenge's scoring with corrections."""
     if corrections == frozenset(Correction):

@@ -806,7 +806,7 @@ def test_evaluating_two_images_imports_nothing_that_takes_long(tmp_path: Path) -
     assert (out / "teams.csv").is_file()
     imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
     assert "pandas" in imported  # for the tables
-    assert not imported & {*HEAVY, "napari_panoptic.questions.cohort_report"}
+    assert not imported & {*HEAVY, "napari_panoptic.report.nuclei.cohort_report"}
 
 
 def test_the_process_ends_with_the_exit_code(tmp_path: Path) -> None:

@@ -15,13 +15,13 @@ import tifffile
 from napari_panoptic.cli.main import main
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.notebook import open_cohort as opened
-from napari_panoptic.questions.cohort_report import ReportRequest, cohort_report
-from napari_panoptic.questions.cohort_scores import cohort_scores
-from napari_panoptic.questions.precision import COCO_IOUS
-from napari_panoptic.questions.thresholds import FIGURES
+from napari_panoptic.questions.engines.cohort_scores import cohort_scores
+from napari_panoptic.questions.engines.precision import COCO_IOUS
+from napari_panoptic.questions.engines.thresholds import FIGURES
+from napari_panoptic.report.nuclei.cohort_report import ReportRequest, cohort_report
 from napari_panoptic.report.nuclei.scores import SCORES_NAMES, TABLES
 from napari_panoptic.report.nuclei.teams import scores_section
-from napari_panoptic.report.page import fragment
+from napari_panoptic.tables.markup import fragment
 from napari_panoptic.values.settings import EvaluationSettings
 from tests.support.paths import REPOSITORY
 

@@ -18,7 +18,7 @@ from napari_panoptic.display.styles import STATUS_COLOURS
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.images.slides import SlideImage
 from napari_panoptic.live.snapshots import load_region
-from napari_panoptic.questions.cohort_failures import FailureName, FailureSet
+from napari_panoptic.questions.engines.cohort_failures import FailureName, FailureSet
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import Side, Status
 from tests.support.small_cohort import write_cohort

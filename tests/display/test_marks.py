@@ -13,7 +13,7 @@ from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.live.session import Session
 from napari_panoptic.live.snapshots import load_region
 from napari_panoptic.nuclei.evaluate import evaluate
-from napari_panoptic.questions.cohort_losses import cohort_losses
+from napari_panoptic.questions.engines.cohort_losses import cohort_losses
 from napari_panoptic.values.labels import LabelPair
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.panels.seen_part import material

@@ -21,7 +21,7 @@ from napari_panoptic.explain.policy_audit import audit_policies, reasons, spill_
 from napari_panoptic.explain.what_if import without_annotation_errors
 from napari_panoptic.nuclei.edits import EditedPair
 from napari_panoptic.nuclei.evaluate import Evaluation
-from napari_panoptic.questions.thresholds import evaluation_at_threshold
+from napari_panoptic.questions.engines.thresholds import evaluation_at_threshold
 from napari_panoptic.values.labels import LabelImage, LabelPair
 from napari_panoptic.values.settings import Matching
 from napari_panoptic.values.vocabulary import Side

@@ -23,7 +23,7 @@ from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.files.locking import InUseError, exclusive_lock
 from napari_panoptic.io.formats.polygons.geojson_writer import UnwritableFileError
 from napari_panoptic.io.formats.saving import write_objects
-from napari_panoptic.questions.cohort_report import ReportRequest, cohort_report
+from napari_panoptic.report.nuclei.cohort_report import ReportRequest, cohort_report
 from napari_panoptic.report.nuclei.tables import TABLE_NAMES
 from napari_panoptic.values.settings import EvaluationSettings
 from tests.faults.kill import ENDINGS, contents, version

@@ -19,9 +19,13 @@ from napari_panoptic.live.session import Session
 from napari_panoptic.live.snapshots import RegionSnapshot, load_in_steps, load_region
 from napari_panoptic.live.summary import evaluate_cohort_summary
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluate
-from napari_panoptic.questions.cohort_report import CohortReport, ReportRequest, cohort_report
+from napari_panoptic.report.nuclei.cohort_report import (
+    CohortReport,
+    ReportRequest,
+    cohort_report,
+)
 from napari_panoptic.report.nuclei.teams import overlaps_section, overlaps_table
-from napari_panoptic.report.page import fragment
+from napari_panoptic.tables.markup import fragment
 from napari_panoptic.values.cohort import Cohort
 from napari_panoptic.values.labels import LabelImage, LabelPair
 from napari_panoptic.values.settings import EvaluationSettings, Overlaps

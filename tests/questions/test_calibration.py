@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from napari_panoptic.notebook import PairResult, evaluate_pair
-from napari_panoptic.questions.calibration import reliability
-from napari_panoptic.questions.scored_objects import failures_by_score, scored_region
+from napari_panoptic.questions.engines.calibration import reliability
+from napari_panoptic.questions.engines.scored_objects import failures_by_score, scored_region
 
 STEP = 6
 PER_PATIENT = 50

@@ -15,7 +15,7 @@ from napari_panoptic.display.object_rows import ObjectFilter, ObjectRows, WorstF
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.live.snapshots import load_region
 from napari_panoptic.live.summary import RegionSummary, evaluate_cohort_summary
-from napari_panoptic.questions.cohort_failures import (
+from napari_panoptic.questions.engines.cohort_failures import (
     Block,
     CohortFailures,
     FailureName,

@@ -15,15 +15,15 @@ from napari_panoptic.common.progress import Progress, StoppedError
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.tables.metadata import Metadata
 from napari_panoptic.live.snapshots import load_region
-from napari_panoptic.questions import covariates
-from napari_panoptic.questions.cohort_objects import (
+from napari_panoptic.questions.engines import covariates
+from napari_panoptic.questions.engines.cohort_objects import (
     CAUSES_OF,
     CohortObjects,
     cohort_objects,
     common_slices,
     is_failure,
 )
-from napari_panoptic.questions.covariates import RegionSide, region_covariates
+from napari_panoptic.questions.engines.covariates import RegionSide, region_covariates
 from napari_panoptic.values.cohort import Cohort
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import Side

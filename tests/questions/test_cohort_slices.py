@@ -9,9 +9,9 @@ import pytest
 from napari_panoptic.common.progress import Progress, StoppedError
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.live.summary import evaluate_cohort_summary
-from napari_panoptic.questions.cohort_failures import Block, FailureName
-from napari_panoptic.questions.cohort_objects import cohort_objects, common_slices
-from napari_panoptic.questions.cohort_slices import SliceRequest, cohort_slices
+from napari_panoptic.questions.engines.cohort_failures import Block, FailureName
+from napari_panoptic.questions.engines.cohort_objects import cohort_objects, common_slices
+from napari_panoptic.questions.engines.cohort_slices import SliceRequest, cohort_slices
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import Side
 

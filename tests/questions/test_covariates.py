@@ -17,8 +17,8 @@ from napari_panoptic.common.errors import LabelError, PanopticError
 from napari_panoptic.io.images.slides import SlideImage
 from napari_panoptic.nuclei.distances import contours
 from napari_panoptic.nuclei.evaluate import evaluate
-from napari_panoptic.questions import covariates
-from napari_panoptic.questions.covariates import (
+from napari_panoptic.questions.engines import covariates
+from napari_panoptic.questions.engines.covariates import (
     NEAR_PX,
     RegionSide,
     as_covariate,

@@ -17,13 +17,13 @@ from napari_panoptic import EvaluationSettings
 from napari_panoptic.io.formats.polygons.rasterize import rasterize_polygons
 from napari_panoptic.notebook import evaluate_pair
 from napari_panoptic.nuclei.evaluate import evaluate
-from napari_panoptic.questions.precision import (
+from napari_panoptic.questions.engines.precision import (
     COCO_IOUS,
     RECALLS,
     average_precisions,
     precision_recall,
 )
-from napari_panoptic.questions.scored_objects import scored_region
+from napari_panoptic.questions.engines.scored_objects import scored_region
 from napari_panoptic.values.cohort import MONUSAC_CLASSES
 from napari_panoptic.values.labels import LabelImage, LabelPair, Scores
 from napari_panoptic.values.settings import Overlaps

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from napari_panoptic import EvaluationSettings, evaluate_pair
-from napari_panoptic.questions.quality_change import OUTLINES, quality_change
-from napari_panoptic.questions.version_diff import version_diff
-from napari_panoptic.questions.versions import compare_in_region
+from napari_panoptic.questions.engines.quality_change import OUTLINES, quality_change
+from napari_panoptic.questions.engines.version_diff import version_diff
+from napari_panoptic.questions.engines.versions import compare_in_region
 from napari_panoptic.values.cohort import Region
 from tests.support.version_rows import CLASSES, two_versions
 

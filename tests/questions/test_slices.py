@@ -17,14 +17,14 @@ from scipy import stats
 from benchmarks.failure_slices import null_cohort, planted_cohort
 from napari_panoptic.common.errors import SettingsError
 from napari_panoptic.common.progress import Progress, StoppedError
-from napari_panoptic.questions.slice_conditions import (
+from napari_panoptic.questions.engines.slice_conditions import (
     SliceCondition,
     condition_words,
     conditions_on,
     rounded_threshold,
     slice_words,
 )
-from napari_panoptic.questions.slices import Limits, search_slices
+from napari_panoptic.questions.engines.slices import Limits, search_slices
 from napari_panoptic.values.vocabulary import Side
 
 Covariates = Mapping[str, NDArray[Any]]

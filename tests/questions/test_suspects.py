@@ -16,7 +16,7 @@ from napari_panoptic import EvaluationSettings
 from napari_panoptic.common.errors import LabelError, SettingsError
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluate
-from napari_panoptic.questions.suspects import (
+from napari_panoptic.questions.engines.suspects import (
     NO_MEMBER,
     Agreement,
     Suspect,

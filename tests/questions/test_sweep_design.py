@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from napari_panoptic.questions.sweep_design import parameters_in, sweep_design
+from napari_panoptic.questions.engines.sweep_design import parameters_in, sweep_design
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment, minimize_scalar
 
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.questions.sweep import sweep_cohort
-from napari_panoptic.questions.sweep_design import parameters_in, sweep_design
+from napari_panoptic.questions.engines.sweep import sweep_cohort
+from napari_panoptic.questions.engines.sweep_design import parameters_in, sweep_design
 from napari_panoptic.values.settings import EvaluationSettings
 from tests.support.sweep_cohort import TOML, write_labels
 

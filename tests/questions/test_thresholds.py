@@ -14,9 +14,9 @@ from napari_panoptic.io.formats.polygons.rasterize import rasterize_polygons
 from napari_panoptic.notebook import evaluate_pair
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluate
 from napari_panoptic.nuclei.metrics import unit_metrics
-from napari_panoptic.questions.cohort_scores import CohortScores
-from napari_panoptic.questions.scored_objects import ScoredRegion, scored_region
-from napari_panoptic.questions.thresholds import (
+from napari_panoptic.questions.engines.cohort_scores import CohortScores
+from napari_panoptic.questions.engines.scored_objects import ScoredRegion, scored_region
+from napari_panoptic.questions.engines.thresholds import (
     FIGURES,
     ThresholdCurve,
     at_threshold,

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from napari_panoptic.common.errors import LabelError
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluate_pair
-from napari_panoptic.questions.version_diff import (
+from napari_panoptic.questions.engines.version_diff import (
     DIFF_COLUMNS,
     PAIR_COLUMNS,
     Change,

@@ -8,20 +8,19 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from napari_panoptic.report.columns import (
+from napari_panoptic.report.columns import shown_columns, table, team_column
+from napari_panoptic.report.detections import tables as detections
+from napari_panoptic.report.nuclei import tables as nuclei
+from napari_panoptic.report.raters import tables as raters
+from napari_panoptic.tables.columns import (
     TableSpec,
     across,
     name_column,
     number,
     ranked,
-    table,
-    team_column,
     unshown,
     whole,
 )
-from napari_panoptic.report.detections import tables as detections
-from napari_panoptic.report.nuclei import tables as nuclei
-from napari_panoptic.report.raters import tables as raters
 from tests.support.paths import REPOSITORY
 
 NAN = float("nan")
@@ -63,7 +62,7 @@ def test_the_files_have_the_columns_of_their_specifications(
 
 def test_a_table_without_rows_has_its_columns() -> None:
     assert SPEC.frame([]).columns.tolist() == ["team", "patients", "rank", "pq"]
-    shown = table("few", "Few.", SPEC.shown(["a"]), SPEC.frame([]))
+    shown = table("few", "Few.", shown_columns(SPEC, ["a"]), SPEC.frame([]))
     assert "The table has no rows." in shown
     assert SPEC.described() == "| `few.csv` | team | team, patients (number), rank, pq |"
 
@@ -71,7 +70,7 @@ def test_a_table_without_rows_has_its_columns() -> None:
 def test_undefined_values_are_shown_and_sorted_as_such() -> None:
     frame = SPEC.frame([{"team": "a", "patients": 3, "rank": None, "pq": 0.25}])
     frame["rank"] = frame["rank"].astype("Int64")
-    shown = table("few", "Few.", SPEC.shown(["a"], ["team", "pq"]), frame)
+    shown = table("few", "Few.", shown_columns(SPEC, ["a"], ["team", "pq"]), frame)
     assert re.findall(r'<th scope="col"[^>]*>([^<]*)', shown) == ["team", "PQ", "rank"]
     assert 'data-value="0.25">0.250</td>' in shown
     assert 'data-value="">–</td>' in shown

@@ -23,12 +23,12 @@ from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.text import shortened, visible
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.tables.metadata import Metadata
-from napari_panoptic.questions.cohort_report import (
+from napari_panoptic.report import plots
+from napari_panoptic.report.nuclei.cohort_report import (
     CohortReport,
     ReportRequest,
     cohort_report,
 )
-from napari_panoptic.report import plots
 from napari_panoptic.report.nuclei.gallery import PER_CAUSE, SIZE_PX, pictures, worst_failures
 from napari_panoptic.report.nuclei.page import methods_values, report_page, write_report
 from napari_panoptic.report.nuclei.tables import (
@@ -37,10 +37,10 @@ from napari_panoptic.report.nuclei.tables import (
     patients_table,
     teams_table,
 )
-from napari_panoptic.report.page import element, escaped
 from napari_panoptic.report.plots.embed import plot_figure
 from napari_panoptic.report.sections import REFERENCES, methods
-from napari_panoptic.report.text import p_value, ratio, signed
+from napari_panoptic.tables.figures import p_value, ratio, signed
+from napari_panoptic.tables.markup import element, escaped
 from napari_panoptic.values.cohort import ClassScheme, Cohort
 from napari_panoptic.values.settings import (
     AmbiguousPolicy,

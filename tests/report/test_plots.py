@@ -26,7 +26,7 @@ from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.display.palette import TEAM_COLOURS, team_styles
 from napari_panoptic.nuclei.protocols import ProtocolTable
 from napari_panoptic.nuclei.regions.conditions import Robustness
-from napari_panoptic.questions.slice_conditions import Curve, failure_curve
+from napari_panoptic.questions.engines.slice_conditions import Curve, failure_curve
 from napari_panoptic.report import plots
 from napari_panoptic.report.plots import Plot, Point, svg_text
 from napari_panoptic.report.plots.theme import fit_legend

@@ -13,7 +13,7 @@ from lxml import html
 
 from napari_panoptic.cli.main import main
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.questions.versions import compare_teams_of
+from napari_panoptic.questions.engines.versions import compare_teams_of
 from napari_panoptic.report.nuclei.versions import DIFF, diff_table, transitions
 from napari_panoptic.values.settings import EvaluationSettings
 from tests.support.paths import REPOSITORY

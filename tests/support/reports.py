@@ -8,7 +8,11 @@ from dataclasses import replace
 
 import pytest
 
-from napari_panoptic.questions.cohort_report import CohortReport, ReportRequest, cohort_report
+from napari_panoptic.report.nuclei.cohort_report import (
+    CohortReport,
+    ReportRequest,
+    cohort_report,
+)
 from napari_panoptic.report.plots import embed
 from napari_panoptic.values.cohort import Cohort, Team
 from napari_panoptic.values.settings import EvaluationSettings

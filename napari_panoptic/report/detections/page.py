@@ -10,14 +10,7 @@ from napari_panoptic.detections.atypia import POINTS_RULE, SCORES, AnswerState
 from napari_panoptic.detections.evaluate import DetectionEvaluation, FrameResult
 from napari_panoptic.display.styles import points_text
 from napari_panoptic.report import pictures as point_pictures
-from napari_panoptic.report.columns import (
-    CellContent,
-    TableColumn,
-    number,
-    table,
-    team_column,
-    whole,
-)
+from napari_panoptic.report.columns import shown_columns, spec_table, table, team_column
 from napari_panoptic.report.detections.gallery import (
     FIELD_UM,
     PointPicture,
@@ -38,20 +31,7 @@ from napari_panoptic.report.detections.tables import (
     patients_table,
     teams_table,
 )
-from napari_panoptic.report.page import (
-    Child,
-    Html,
-    Section,
-    bullets,
-    element,
-    folded,
-    fragment,
-    named,
-    note,
-    paragraph,
-    team_label,
-    team_list,
-)
+from napari_panoptic.report.page import Section, team_label, team_list
 from napari_panoptic.report.plots.detections import precision_recall_curves
 from napari_panoptic.report.plots.embed import plot_figure
 from napari_panoptic.report.sections import (
@@ -64,7 +44,19 @@ from napari_panoptic.report.sections import (
     settings_section,
 )
 from napari_panoptic.report.statistics import friedman_sentence
-from napari_panoptic.report.text import count, counted, ratio
+from napari_panoptic.tables.columns import CellContent, TableColumn, number, whole
+from napari_panoptic.tables.figures import count, counted, ratio
+from napari_panoptic.tables.markup import (
+    Child,
+    Html,
+    bullets,
+    element,
+    folded,
+    fragment,
+    named,
+    note,
+    paragraph,
+)
 from napari_panoptic.values.vocabulary import Side, Status
 
 WORST_FRAMES = 3
@@ -95,8 +87,10 @@ def detection_report_page(evaluation: DetectionEvaluation, *, date: str = "") ->
         Section("settings", "Settings and provenance", _settings(evaluation)),
         Section(DATA_SLUG, "Data quality", findings_section(evaluation.findings)),
         Section("curves", "Precision and recall", _curves(evaluation)),
-        Section("patients", "Patients", [PATIENTS.table(patients_table(evaluation), teams)]),
-        Section("frames", "Frames", [FRAMES.table(frames_table(evaluation), teams, by_frame)]),
+        Section("patients", "Patients", [spec_table(PATIENTS, patients_table(evaluation), teams)]),
+        Section(
+            "frames", "Frames", [spec_table(FRAMES, frames_table(evaluation), teams, by_frame)]
+        ),
         Section("worst", "Worst frames", _worst(evaluation)),
         Section("atypia", "Nuclear atypia", _atypia(evaluation)),
         Section("methods", "Methods, for a paper", methods),
@@ -107,7 +101,7 @@ def detection_report_page(evaluation: DetectionEvaluation, *, date: str = "") ->
 def _summary(evaluation: DetectionEvaluation) -> list[Child]:
     frame = teams_table(evaluation)
     rows = best_first(frame).to_dict("records")
-    shown = TEAMS.table(frame, evaluation.cohort.team_names, ["team", "rank"], rows)
+    shown = spec_table(TEAMS, frame, evaluation.cohort.team_names, ["team", "rank"], rows)
     return [shown, bullets(_conclusions(evaluation))]
 
 
@@ -162,7 +156,7 @@ def _curves(evaluation: DetectionEvaluation) -> list[Child]:
     if lacking:
         names = team_list(lacking, teams)
         parts.append(note("No curve (some detections lack a confidence): ", names, "."))
-    return [*parts, folded("Every threshold", CURVE.table(curve_table(evaluation), teams))]
+    return [*parts, folded("Every threshold", spec_table(CURVE, curve_table(evaluation), teams))]
 
 
 def _worst(evaluation: DetectionEvaluation) -> list[Child]:
@@ -228,7 +222,7 @@ def _atypia(evaluation: DetectionEvaluation) -> list[Child]:
         for key in sorted(found.teams, key=lambda own: found.ranks[own])
     ]
     columns = [team_column(teams), *(number(key, write=points_text) for key in list(rows[0])[1:])]
-    caption, shown = "Every frame of every team.", ATYPIA.shown(teams, ["region"])
+    caption, shown = "Every frame of every team.", shown_columns(ATYPIA, teams, ["region"])
     listed = table("atypia-frames", caption, shown, atypia_table(evaluation))
     return [
         table("atypia", f"{POINTS_RULE}; teams are ranked by the sum.", columns, rows),

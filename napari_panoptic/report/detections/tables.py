@@ -15,7 +15,10 @@ from napari_panoptic.detections.evaluate import DetectionEvaluation, FrameResult
 from napari_panoptic.detections.pairing import NO_PARTNER, DetectionCounts
 from napari_panoptic.display.styles import points_text
 from napari_panoptic.io.files.fingerprints import file_fingerprints
-from napari_panoptic.report.columns import (
+from napari_panoptic.report.writing import RECORD, provenance, write_set
+from napari_panoptic.statistics.bootstrap import LEVEL, RESAMPLES, SEED
+from napari_panoptic.statistics.teams import bootstrap_record
+from napari_panoptic.tables.columns import (
     CellContent,
     Record,
     TableColumn,
@@ -27,10 +30,7 @@ from napari_panoptic.report.columns import (
     unshown,
     whole,
 )
-from napari_panoptic.report.text import count, ratio
-from napari_panoptic.report.writing import RECORD, provenance, write_set
-from napari_panoptic.statistics.bootstrap import LEVEL, RESAMPLES, SEED
-from napari_panoptic.statistics.teams import bootstrap_record
+from napari_panoptic.tables.figures import count, ratio
 from napari_panoptic.values.detections import DetectionCohort
 from napari_panoptic.values.vocabulary import STATUSES, Side
 

@@ -14,17 +14,6 @@ import numpy as np
 from napari_panoptic import __version__
 from napari_panoptic.common.records import fields_of
 from napari_panoptic.io.tables.challenge_dump import Dump, organ_of
-from napari_panoptic.report.columns import (
-    CellContent,
-    Record,
-    TableColumn,
-    TableSpec,
-    name_column,
-    number,
-    unshown,
-    whole,
-)
-from napari_panoptic.report.text import interval, p_digits, ratio, two_places
 from napari_panoptic.report.writing import write_set
 from napari_panoptic.statistics.bootstrap import (
     RESAMPLES,
@@ -42,6 +31,17 @@ from napari_panoptic.statistics.teams import (
     statistics_record,
     team_statistics,
 )
+from napari_panoptic.tables.columns import (
+    CellContent,
+    Record,
+    TableColumn,
+    TableSpec,
+    name_column,
+    number,
+    unshown,
+    whole,
+)
+from napari_panoptic.tables.figures import interval, p_digits, ratio, two_places
 
 if TYPE_CHECKING:
     import pandas as pd

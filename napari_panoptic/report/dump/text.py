@@ -6,16 +6,6 @@ from collections import Counter
 from typing import Any
 
 from napari_panoptic.common.text import counted, english_list
-from napari_panoptic.report.columns import (
-    CellContent,
-    Record,
-    TableColumn,
-    across,
-    aligned,
-    figure_of,
-    name_column,
-    texts,
-)
 from napari_panoptic.report.dump.tables import (
     LEADERBOARD,
     MEAN,
@@ -26,11 +16,21 @@ from napari_panoptic.report.dump.tables import (
     leaderboard_table,
     pairs_table,
 )
-from napari_panoptic.report.text import p_digits
 from napari_panoptic.statistics.bootstrap import LEVEL
 from napari_panoptic.statistics.friedman import MissingRule, PairedFigures
 from napari_panoptic.statistics.pairwise import PairComparison
 from napari_panoptic.statistics.teams import TeamStatistics
+from napari_panoptic.tables.columns import (
+    CellContent,
+    Record,
+    TableColumn,
+    across,
+    aligned,
+    figure_of,
+    name_column,
+    texts,
+)
+from napari_panoptic.tables.figures import p_digits
 
 
 def dump_text(evaluation: DumpEvaluation) -> str:

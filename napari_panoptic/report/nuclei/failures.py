@@ -5,26 +5,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
-from napari_panoptic.questions.cohort_report import CohortReport
-from napari_panoptic.questions.slices import SliceSearch
+from napari_panoptic.questions.engines.slices import SliceSearch
 from napari_panoptic.report import pictures as failure_pictures
 from napari_panoptic.report import plots
-from napari_panoptic.report.columns import (
+from napari_panoptic.report.columns import shown_columns, table, team_column
+from napari_panoptic.report.nuclei.cohort_report import CohortReport
+from napari_panoptic.report.nuclei.gallery import Picture, failure_kinds
+from napari_panoptic.report.nuclei.slices import NOTHING, SLICES, slice_sentence, slices_table
+from napari_panoptic.report.nuclei.teams import all_teams
+from napari_panoptic.report.page import team_label
+from napari_panoptic.report.plots.embed import plot_figure
+from napari_panoptic.tables.columns import (
     CellContent,
     Record,
     TableColumn,
     across,
     number,
     stacked,
-    table,
-    team_column,
     whole,
     words,
 )
-from napari_panoptic.report.nuclei.gallery import Picture, failure_kinds
-from napari_panoptic.report.nuclei.slices import NOTHING, SLICES, slice_sentence, slices_table
-from napari_panoptic.report.nuclei.teams import all_teams
-from napari_panoptic.report.page import (
+from napari_panoptic.tables.figures import UNDEFINED, area_text, count, one_place, ratio
+from napari_panoptic.tables.markup import (
     Child,
     Html,
     bullets,
@@ -33,10 +35,7 @@ from napari_panoptic.report.page import (
     named,
     note,
     paragraph,
-    team_label,
 )
-from napari_panoptic.report.plots.embed import plot_figure
-from napari_panoptic.report.text import UNDEFINED, area_text, count, one_place, ratio
 from napari_panoptic.values.vocabulary import Cause, Side, Status
 
 _LEGEND = {
@@ -198,7 +197,7 @@ def slices_section(report: CohortReport) -> list[Child]:
     listed = {team: frame for team, frame in frames.items() if len(frame)}
     if not listed:
         return parts
-    columns = [team_column(teams), *SLICES.shown(teams)]
+    columns = [team_column(teams), *shown_columns(SLICES, teams)]
     caption = (
         "Slices of at most two conditions whose annotated objects are FN or misclassified more "
         "often than other objects of the same patients. Family-wise p-values by permutation "

@@ -11,9 +11,9 @@ from typing import Any
 
 from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.common.text import english_list
-from napari_panoptic.questions.cohort_report import CohortReport
-from napari_panoptic.questions.versions import VersionComparison
-from napari_panoptic.report.columns import bounds, number, table, team_column, whole
+from napari_panoptic.questions.engines.versions import VersionComparison
+from napari_panoptic.report.columns import table, team_column
+from napari_panoptic.report.nuclei.cohort_report import CohortReport
 from napari_panoptic.report.nuclei.failures import (
     causes_section,
     gallery_section,
@@ -39,16 +39,7 @@ from napari_panoptic.report.nuclei.teams import (
     teams_section,
 )
 from napari_panoptic.report.nuclei.versions import versions_section
-from napari_panoptic.report.page import (
-    Child,
-    Section,
-    bullets,
-    element,
-    fragment,
-    note,
-    team_list,
-    write_page,
-)
+from napari_panoptic.report.page import Section, team_list, write_page
 from napari_panoptic.report.sections import (
     DATA_SLUG,
     findings_section,
@@ -59,8 +50,10 @@ from napari_panoptic.report.sections import (
     settings_section,
 )
 from napari_panoptic.report.statistics import friedman_sentence, rank_of
-from napari_panoptic.report.text import counted, two_places
 from napari_panoptic.statistics.bootstrap import LEVEL
+from napari_panoptic.tables.columns import bounds, number, whole
+from napari_panoptic.tables.figures import counted, two_places
+from napari_panoptic.tables.markup import Child, bullets, element, fragment, note
 from napari_panoptic.values.settings import (
     PROTOCOLS,
     AmbiguousPolicy,

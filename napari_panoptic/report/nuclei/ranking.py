@@ -11,9 +11,17 @@ from napari_panoptic.common.text import english_list
 from napari_panoptic.nuclei.averages import UNDEFINED_RULES, ClassMean, Unit
 from napari_panoptic.nuclei.regions.conditions import RADII, THRESHOLDS
 from napari_panoptic.nuclei.regions.shifts import SHIFTS
-from napari_panoptic.questions.cohort_report import CohortReport, Varied
 from napari_panoptic.report import plots
-from napari_panoptic.report.columns import (
+from napari_panoptic.report.columns import table
+from napari_panoptic.report.nuclei.cohort_report import CohortReport, Varied
+from napari_panoptic.report.nuclei.tables import patients_table
+from napari_panoptic.report.nuclei.teams import all_teams
+from napari_panoptic.report.page import team_label
+from napari_panoptic.report.plots.embed import plot_figure
+from napari_panoptic.report.statistics import StatisticsTables
+from napari_panoptic.report.writing import check_writable, write_bytes
+from napari_panoptic.statistics.friedman import PairedFigures
+from napari_panoptic.tables.columns import (
     CellContent,
     Record,
     TableColumn,
@@ -21,12 +29,10 @@ from napari_panoptic.report.columns import (
     figure_of,
     name_column,
     ranked,
-    table,
     words,
 )
-from napari_panoptic.report.nuclei.tables import patients_table
-from napari_panoptic.report.nuclei.teams import all_teams
-from napari_panoptic.report.page import (
+from napari_panoptic.tables.figures import FIGURE_NAMES, count
+from napari_panoptic.tables.markup import (
     Child,
     Html,
     bullets,
@@ -36,13 +42,7 @@ from napari_panoptic.report.page import (
     named,
     note,
     paragraph,
-    team_label,
 )
-from napari_panoptic.report.plots.embed import plot_figure
-from napari_panoptic.report.statistics import StatisticsTables
-from napari_panoptic.report.text import FIGURE_NAMES, count
-from napari_panoptic.report.writing import check_writable, write_bytes
-from napari_panoptic.statistics.friedman import PairedFigures
 from napari_panoptic.values.settings import Correction, Scoring, protocol
 
 if TYPE_CHECKING:

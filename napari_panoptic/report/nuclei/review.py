@@ -10,17 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from napari_panoptic.common.findings import Finding
-from napari_panoptic.report.columns import (
-    bounds,
-    name_column,
-    number,
-    table,
-    team_column,
-    whole,
-    words,
-)
-from napari_panoptic.report.page import Child, bullets, definitions, note, paragraph
-from napari_panoptic.report.text import counted
+from napari_panoptic.report.columns import table, team_column
 from napari_panoptic.report.writing import check_replaceable, provenance, write_set
 from napari_panoptic.review.plan.conclusions import RANKED, ranking, sentences
 from napari_panoptic.review.plan.design import Plan, stratified
@@ -32,6 +22,9 @@ from napari_panoptic.review.plan.tables import (
     verdicts_frame,
 )
 from napari_panoptic.review.plan.units import Units
+from napari_panoptic.tables.columns import bounds, name_column, number, whole, words
+from napari_panoptic.tables.figures import counted
+from napari_panoptic.tables.markup import Child, bullets, definitions, note, paragraph
 
 if TYPE_CHECKING:
     import pandas as pd

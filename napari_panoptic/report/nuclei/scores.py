@@ -11,12 +11,12 @@ import numpy as np
 from napari_panoptic.common.records import fields_of
 from napari_panoptic.nuclei.outcomes import OBJECT_COLUMNS
 from napari_panoptic.nuclei.regions.results import PLACE_COLUMNS
-from napari_panoptic.questions.calibration import Reliability
-from napari_panoptic.questions.cohort_scores import CohortScores
-from napari_panoptic.questions.precision import COCO_IOUS, RECALLS, average_precisions
-from napari_panoptic.questions.thresholds import FIGURES, BestThreshold
-from napari_panoptic.report.columns import TableSpec, bounds, name_column, number, unshown, whole
-from napari_panoptic.report.text import (
+from napari_panoptic.questions.engines.calibration import Reliability
+from napari_panoptic.questions.engines.cohort_scores import CohortScores
+from napari_panoptic.questions.engines.precision import COCO_IOUS, RECALLS, average_precisions
+from napari_panoptic.questions.engines.thresholds import FIGURES, BestThreshold
+from napari_panoptic.tables.columns import TableSpec, bounds, name_column, number, unshown, whole
+from napari_panoptic.tables.figures import (
     FIGURE_NAMES,
     counted,
     counted_as_worst,

@@ -7,11 +7,11 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from napari_panoptic.common.records import fields_of
-from napari_panoptic.questions import slices as engine
-from napari_panoptic.questions.cohort_slices import CohortSlices
-from napari_panoptic.questions.slice_conditions import BROAD, EXTREMES, slice_words
-from napari_panoptic.questions.slices import Limits, Slice, SliceSearch
-from napari_panoptic.report.columns import (
+from napari_panoptic.questions.engines import slices as engine
+from napari_panoptic.questions.engines.cohort_slices import CohortSlices
+from napari_panoptic.questions.engines.slice_conditions import BROAD, EXTREMES, slice_words
+from napari_panoptic.questions.engines.slices import Limits, Slice, SliceSearch
+from napari_panoptic.tables.columns import (
     CellContent,
     Record,
     TableColumn,
@@ -21,7 +21,7 @@ from napari_panoptic.report.columns import (
     unshown,
     whole,
 )
-from napari_panoptic.report.text import counted, ratio
+from napari_panoptic.tables.figures import counted, ratio
 from napari_panoptic.values.vocabulary import Side, Status
 
 if TYPE_CHECKING:

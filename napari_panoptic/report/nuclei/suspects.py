@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from napari_panoptic.common.records import fields_of
-from napari_panoptic.questions.cohort_suspects import CohortSuspects
-from napari_panoptic.report.columns import TableSpec, unshown
+from napari_panoptic.questions.engines.cohort_suspects import CohortSuspects
 from napari_panoptic.report.writing import provenance, write_set
+from napari_panoptic.tables.columns import TableSpec, unshown
 from napari_panoptic.values.cohort import Cohort
 from napari_panoptic.values.settings import EvaluationSettings
 

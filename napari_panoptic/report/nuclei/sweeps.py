@@ -10,31 +10,11 @@ import numpy as np
 
 from napari_panoptic.common.records import fields_of
 from napari_panoptic.nuclei.regions.cohort_evaluation import LOWER_IS_BETTER
-from napari_panoptic.questions.sweep import FLIP_COLUMNS, CohortSweep, SweepStep
-from napari_panoptic.questions.sweep_design import value_text
-from napari_panoptic.questions.version_diff import Change
-from napari_panoptic.report.columns import (
-    CellContent,
-    Record,
-    TableColumn,
-    TableSpec,
-    bounds,
-    name_column,
-    number,
-    table,
-    unshown,
-    whole,
-    words,
-)
-from napari_panoptic.report.page import (
-    Child,
-    Section,
-    bullets,
-    definitions,
-    named,
-    note,
-    paragraph,
-)
+from napari_panoptic.questions.engines.sweep import FLIP_COLUMNS, CohortSweep, SweepStep
+from napari_panoptic.questions.engines.sweep_design import value_text
+from napari_panoptic.questions.engines.version_diff import Change
+from napari_panoptic.report.columns import spec_table, table
+from napari_panoptic.report.page import Section
 from napari_panoptic.report.sections import (
     DATA_SLUG,
     findings_section,
@@ -43,7 +23,21 @@ from napari_panoptic.report.sections import (
     report_document,
     settings_section,
 )
-from napari_panoptic.report.text import (
+from napari_panoptic.statistics.bootstrap import LEVEL, RESAMPLES, SEED, Interval
+from napari_panoptic.statistics.teams import bootstrap_record
+from napari_panoptic.tables.columns import (
+    CellContent,
+    Record,
+    TableColumn,
+    TableSpec,
+    bounds,
+    name_column,
+    number,
+    unshown,
+    whole,
+    words,
+)
+from napari_panoptic.tables.figures import (
     FIGURE_NAMES,
     counted,
     counted_as_worst,
@@ -51,8 +45,7 @@ from napari_panoptic.report.text import (
     signed,
     writer,
 )
-from napari_panoptic.statistics.bootstrap import LEVEL, RESAMPLES, SEED, Interval
-from napari_panoptic.statistics.teams import bootstrap_record
+from napari_panoptic.tables.markup import Child, bullets, definitions, named, note, paragraph
 from napari_panoptic.values.vocabulary import Cause, Side
 
 if TYPE_CHECKING:
@@ -299,7 +292,7 @@ def _choice_section(sweep: CohortSweep) -> list[Child]:
             "without it; the optimism is the difference, paired by patient. Intervals: "
             f"{LEVEL:.0%}, with the choice resampled together with the patients."
         ),
-        SWEEP_PATIENTS.table(_patients_table(sweep)),
+        spec_table(SWEEP_PATIENTS, _patients_table(sweep)),
     ]
 
 
@@ -368,7 +361,7 @@ def _steps_section(sweep: CohortSweep) -> list[Child]:
     if not sweep.steps:
         return [paragraph("No two settings are equal in all parameters but one.")]
     flips = sweep.flips
-    parts: list[Child] = [SWEEP_STEPS.table(steps_table(sweep))]
+    parts: list[Child] = [spec_table(SWEEP_STEPS, steps_table(sweep))]
     if len(flips):
         keys = ["team_before", "team_after", "outcome_before", "outcome_after"]
         counts = flips.groupby(keys, sort=False).size().rename("objects").reset_index()

@@ -26,7 +26,13 @@ from napari_panoptic.nuclei.regions.cohort_evaluation import (
     statistics_of,
 )
 from napari_panoptic.nuclei.regions.results import ObjectsFile
-from napari_panoptic.report.columns import (
+from napari_panoptic.report.writing import RECORD, provenance, write_set
+from napari_panoptic.statistics.bootstrap import RESAMPLES, SEED
+from napari_panoptic.statistics.teams import (
+    bootstrap_record,
+    statistics_record,
+)
+from napari_panoptic.tables.columns import (
     CellContent,
     Record,
     TableColumn,
@@ -36,14 +42,8 @@ from napari_panoptic.report.columns import (
     unshown,
     whole,
 )
-from napari_panoptic.report.page import element, fragment
-from napari_panoptic.report.text import FIGURE_NAMES, UNDEFINED, places_of, ratio, writer
-from napari_panoptic.report.writing import RECORD, provenance, write_set
-from napari_panoptic.statistics.bootstrap import RESAMPLES, SEED
-from napari_panoptic.statistics.teams import (
-    bootstrap_record,
-    statistics_record,
-)
+from napari_panoptic.tables.figures import FIGURE_NAMES, UNDEFINED, places_of, ratio, writer
+from napari_panoptic.tables.markup import element, fragment
 from napari_panoptic.values.cohort import Cohort
 from napari_panoptic.values.settings import Overlaps, Scoring
 

@@ -9,22 +9,9 @@ from napari_panoptic.common.text import english_list
 from napari_panoptic.nuclei.averages import summed
 from napari_panoptic.nuclei.metrics import METRIC_NAMES, class_metrics
 from napari_panoptic.nuclei.regions.cohort_evaluation import CohortEvaluation
-from napari_panoptic.questions.cohort_report import CohortReport
 from napari_panoptic.report import plots
-from napari_panoptic.report.columns import (
-    CellContent,
-    Record,
-    TableColumn,
-    across,
-    figure_of,
-    name_column,
-    number,
-    stacked,
-    table,
-    team_column,
-    whole,
-    words,
-)
+from napari_panoptic.report.columns import shown_columns, spec_table, table, team_column
+from napari_panoptic.report.nuclei.cohort_report import CohortReport
 from napari_panoptic.report.nuclei.scores import (
     AVERAGE,
     FAILURES,
@@ -42,7 +29,22 @@ from napari_panoptic.report.nuclei.tables import (
     patients_table,
     teams_table,
 )
-from napari_panoptic.report.page import (
+from napari_panoptic.report.page import team_label
+from napari_panoptic.report.plots.embed import plot_figure
+from napari_panoptic.tables.columns import (
+    CellContent,
+    Record,
+    TableColumn,
+    across,
+    figure_of,
+    name_column,
+    number,
+    stacked,
+    whole,
+    words,
+)
+from napari_panoptic.tables.figures import UNDEFINED, count, ratio, signed
+from napari_panoptic.tables.markup import (
     Child,
     bullets,
     element,
@@ -51,14 +53,6 @@ from napari_panoptic.report.page import (
     named,
     note,
     paragraph,
-    team_label,
-)
-from napari_panoptic.report.plots.embed import plot_figure
-from napari_panoptic.report.text import (
-    UNDEFINED,
-    count,
-    ratio,
-    signed,
 )
 from napari_panoptic.values.settings import Overlaps
 
@@ -88,7 +82,7 @@ def teams_section(report: CohortReport) -> list[Child]:
     panels = {key: patients_table(own) for key, own in report.lessons.items()}
     own = patients_table(report.evaluation)
     return [
-        TEAMS.table(frame, teams),
+        spec_table(TEAMS, frame, teams),
         plot_figure(
             plots.patient_boxes({"": own}, teams),
             "pq-boxes",
@@ -136,7 +130,7 @@ def patients_section(report: CohortReport) -> list[Child]:
     ]
     return [
         bullets(gaps) if gaps else note("Every team was evaluated in every patient."),
-        PATIENTS.table(frame, teams, ["patient"], rows),
+        spec_table(PATIENTS, frame, teams, ["patient"], rows),
     ]
 
 
@@ -320,7 +314,7 @@ def scores_section(report: CohortReport) -> list[Child]:
             "average_precision",
             "Average precision per class, as COCO computes it, at an IoU of 0.5 and 0.75; the file "
             "has all from 0.5 to 0.95.",
-            [team_column(teams), *AVERAGE.shown(teams)],
+            [team_column(teams), *shown_columns(AVERAGE, teams)],
             average,
             shown,
         ),

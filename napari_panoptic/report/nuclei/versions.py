@@ -7,26 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from napari_panoptic.common.records import fields_of
 from napari_panoptic.common.text import english_list
-from napari_panoptic.questions.quality_change import QualityChange
-from napari_panoptic.questions.version_diff import (
+from napari_panoptic.questions.engines.quality_change import QualityChange
+from napari_panoptic.questions.engines.version_diff import (
     CHANGE_MEANINGS,
     VersionDiff,
     outcome_names,
 )
-from napari_panoptic.questions.versions import VersionComparison
-from napari_panoptic.report.columns import (
-    TableColumn,
-    TableSpec,
-    bounds,
-    name_column,
-    number,
-    table,
-    unshown,
-    whole,
-    words,
-)
-from napari_panoptic.report.page import Child, Html, element, note, paragraph, team_label
-from napari_panoptic.report.text import FIGURE_NAMES, count, counted, interval, p_value, signed
+from napari_panoptic.questions.engines.versions import VersionComparison
+from napari_panoptic.report.columns import table
+from napari_panoptic.report.page import team_label
 from napari_panoptic.statistics.bootstrap import LEVEL, RESAMPLES, SEED
 from napari_panoptic.statistics.differences import (
     PairedDifference,
@@ -35,6 +24,18 @@ from napari_panoptic.statistics.differences import (
 )
 from napari_panoptic.statistics.sign_flip import DRAWS, EXACT_UP_TO, LEAST_PATIENTS
 from napari_panoptic.statistics.teams import bootstrap_record
+from napari_panoptic.tables.columns import (
+    TableColumn,
+    TableSpec,
+    bounds,
+    name_column,
+    number,
+    unshown,
+    whole,
+    words,
+)
+from napari_panoptic.tables.figures import FIGURE_NAMES, count, counted, interval, p_value, signed
+from napari_panoptic.tables.markup import Child, Html, element, note, paragraph
 from napari_panoptic.values.vocabulary import Side
 
 if TYPE_CHECKING:

@@ -13,13 +13,14 @@ from napari_panoptic.common.text import visible
 from napari_panoptic.display.glossary import VERDICT_MEANINGS, VERDICT_WORDS
 from napari_panoptic.display.palette import STATUS_COLOURS, hex_colour
 from napari_panoptic.report.package.drawing import DrawnItem, drawn
-from napari_panoptic.report.page import TEMPLATES, content_hash, rendered, trusted, write_page
-from napari_panoptic.report.text import ratio
+from napari_panoptic.report.page import TEMPLATES, content_hash, rendered, write_page
 from napari_panoptic.report.writing import MADE_WITH
 from napari_panoptic.review.package.answers import FORMAT, MOST_COUNTED, VERSION
 from napari_panoptic.review.package.choosing import Question, Reading
 from napari_panoptic.review.package.contents import Contents, package_id, seal
 from napari_panoptic.review.package.importing import fingerprints_of
+from napari_panoptic.tables.figures import ratio
+from napari_panoptic.tables.markup import trusted
 from napari_panoptic.values.cohort import Cohort
 from napari_panoptic.values.vocabulary import Cause, Side, Status, Verdict
 

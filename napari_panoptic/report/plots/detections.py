@@ -9,7 +9,7 @@ import numpy as np
 from napari_panoptic.detections.curve import DetectionCurve
 from napari_panoptic.detections.pairing import DetectionCounts
 from napari_panoptic.report.plots.theme import INK, NORMAL, Drawing, Plot, Point, equal_f1_lines
-from napari_panoptic.report.text import ratio
+from napari_panoptic.tables.figures import ratio
 
 
 def precision_recall_curves(

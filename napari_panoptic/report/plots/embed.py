@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from napari_panoptic.common.text import utf8
-from napari_panoptic.report.page import (
+from napari_panoptic.report.plots.theme import Plot, png_bytes, svg_text
+from napari_panoptic.tables.markup import (
     Child,
     Html,
     data_uri,
@@ -15,7 +16,6 @@ from napari_panoptic.report.page import (
     plain_text,
     trusted,
 )
-from napari_panoptic.report.plots.theme import Plot, png_bytes, svg_text
 
 _LARGEST_SVG = 500_000
 

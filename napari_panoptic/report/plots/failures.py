@@ -27,7 +27,7 @@ from napari_panoptic.report.plots.theme import (
     shown_teams,
     slanted_names,
 )
-from napari_panoptic.report.text import area_text, count, ratio
+from napari_panoptic.tables.figures import area_text, count, ratio
 from napari_panoptic.values.vocabulary import Side
 
 _SHARES = LinearSegmentedColormap.from_list("shares", ["#ffffff", "#08519c"])

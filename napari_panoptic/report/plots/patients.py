@@ -26,7 +26,7 @@ from napari_panoptic.report.plots.theme import (
     nothing_to_show,
     shown_teams,
 )
-from napari_panoptic.report.text import FIGURE_NAMES, ratio, writer
+from napari_panoptic.tables.figures import FIGURE_NAMES, ratio, writer
 
 
 def patient_boxes(

@@ -23,8 +23,8 @@ from napari_panoptic.report.plots.theme import (
     nothing_to_show,
     points_of,
 )
-from napari_panoptic.report.text import FIGURE_NAMES, ratio, signed
 from napari_panoptic.statistics.friedman import CriticalDifference
+from napari_panoptic.tables.figures import FIGURE_NAMES, ratio, signed
 from napari_panoptic.values.settings import CHALLENGE_PROTOCOL
 
 _GAINS = LinearSegmentedColormap.from_list("gains", ["#a6611a", "#f7f7f7", "#018571"])

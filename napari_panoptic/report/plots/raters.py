@@ -31,7 +31,7 @@ from napari_panoptic.report.plots.theme import (
     name_axes,
     points_of,
 )
-from napari_panoptic.report.text import ratio
+from napari_panoptic.tables.figures import ratio
 from napari_panoptic.values.raters import RatersSettings
 
 _RATER = "#777777"

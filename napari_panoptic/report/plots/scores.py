@@ -9,10 +9,10 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from napari_panoptic.display.palette import class_colours, hex_colour
-from napari_panoptic.questions.calibration import Reliability
-from napari_panoptic.questions.cohort_scores import CohortScores
-from napari_panoptic.questions.precision import RECALLS
-from napari_panoptic.questions.thresholds import BestThreshold, ThresholdCurve
+from napari_panoptic.questions.engines.calibration import Reliability
+from napari_panoptic.questions.engines.cohort_scores import CohortScores
+from napari_panoptic.questions.engines.precision import RECALLS
+from napari_panoptic.questions.engines.thresholds import BestThreshold, ThresholdCurve
 from napari_panoptic.report.plots.theme import (
     INK,
     PALE,
@@ -23,7 +23,7 @@ from napari_panoptic.report.plots.theme import (
     name_axes,
     points_of,
 )
-from napari_panoptic.report.text import FIGURE_NAMES, count, ratio
+from napari_panoptic.tables.figures import FIGURE_NAMES, count, ratio
 
 PRECISION, CALIBRATION, THRESHOLDS = "Precision and recall", "Calibration", "Thresholds"
 """The titles of the plots."""

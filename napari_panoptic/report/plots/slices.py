@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from matplotlib.axes import Axes
 
-from napari_panoptic.questions.slice_conditions import Curve, number_text
+from napari_panoptic.questions.engines.slice_conditions import Curve, number_text
 from napari_panoptic.report.plots.theme import (
     PALE,
     SMALL,
@@ -19,7 +19,7 @@ from napari_panoptic.report.plots.theme import (
     points_of,
     slanted_names,
 )
-from napari_panoptic.report.text import count, ratio
+from napari_panoptic.tables.figures import count, ratio
 
 _COLUMNS = 4
 _MOST_VALUES = 12
@@ -34,7 +34,7 @@ def covariate_curves(
     Parameters
     ----------
     curves
-        Covariate -> its curve, from `napari_panoptic.questions.slices.SliceSearch`.
+        Covariate -> its curve, from `napari_panoptic.questions.engines.slices.SliceSearch`.
     team, teams
         The team of the curves, and all teams of the cohort, whose order decides the colour.
     rate
@@ -61,7 +61,7 @@ def covariate_curve(curve: Curve, team: str, teams: Sequence[str], *, rate: floa
     Parameters
     ----------
     curve
-        The curve, from `napari_panoptic.questions.slices.SliceSearch`.
+        The curve, from `napari_panoptic.questions.engines.slices.SliceSearch`.
     team, teams, rate
         As in `covariate_curves`.
     """

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from matplotlib.axes import Axes
 
-from napari_panoptic.questions.cohort_objects import CAUSES_OF
-from napari_panoptic.questions.sweep import CohortSweep
-from napari_panoptic.questions.sweep_design import value_text
+from napari_panoptic.questions.engines.cohort_objects import CAUSES_OF
+from napari_panoptic.questions.engines.sweep import CohortSweep
+from napari_panoptic.questions.engines.sweep_design import value_text
 from napari_panoptic.report.plots.theme import (
     NORMAL,
     PALE,
@@ -23,8 +23,8 @@ from napari_panoptic.report.plots.theme import (
     nothing_to_show,
     slanted_names,
 )
-from napari_panoptic.report.text import FIGURE_NAMES, count, interval, ratio
 from napari_panoptic.statistics.bootstrap import Interval
+from napari_panoptic.tables.figures import FIGURE_NAMES, count, interval, ratio
 from napari_panoptic.values.vocabulary import Side
 
 _MOST_TICKS = 24

@@ -33,8 +33,8 @@ from numpy.typing import NDArray
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.text import shortened, visible
 from napari_panoptic.display.palette import team_styles
-from napari_panoptic.report.text import UNDEFINED
 from napari_panoptic.report.writing import write_bytes
+from napari_panoptic.tables.figures import UNDEFINED
 
 PNG_DPI = 200
 _HASH_SALT = "napari-panoptic"

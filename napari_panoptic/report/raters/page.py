@@ -16,25 +16,8 @@ from napari_panoptic.raters.evaluate import (
     load_map,
     load_reference,
 )
-from napari_panoptic.report.columns import (
-    CellContent,
-    Record,
-    TableColumn,
-    name_column,
-    number,
-    table,
-)
-from napari_panoptic.report.page import (
-    Child,
-    Section,
-    data_uri,
-    element,
-    folded,
-    fragment,
-    named,
-    paragraph,
-    team_label,
-)
+from napari_panoptic.report.columns import shown_columns, spec_table, table
+from napari_panoptic.report.page import Section, team_label
 from napari_panoptic.report.plots import Plot, png_bytes
 from napari_panoptic.report.plots import raters as rater_plots
 from napari_panoptic.report.plots.embed import plot_figure
@@ -66,7 +49,17 @@ from napari_panoptic.report.sections import (
     settings_section,
 )
 from napari_panoptic.report.statistics import StatisticsTables
-from napari_panoptic.report.text import counted, ratio
+from napari_panoptic.tables.columns import CellContent, Record, TableColumn, name_column, number
+from napari_panoptic.tables.figures import counted, ratio
+from napari_panoptic.tables.markup import (
+    Child,
+    data_uri,
+    element,
+    folded,
+    fragment,
+    named,
+    paragraph,
+)
 from napari_panoptic.values.raters import AtLevel, BothEmpty
 
 WORST_PER_TEAM = 3
@@ -96,9 +89,9 @@ def rater_page(evaluation: RatedEvaluation, worst: Sequence[WorstCase], *, date:
         findings=evaluation.findings,
         consequence="Missing predictions count as background.",
     )
-    structures = STRUCTURES.table(evaluation.structures, cohort.teams, ["structure"])
+    structures = spec_table(STRUCTURES, evaluation.structures, cohort.teams, ["structure"])
     lowest = evaluation.cases.sort_values("dice", kind="stable").to_dict("records")
-    cases = CASES.table(evaluation.cases, cohort.teams, ["case", "structure"], lowest)
+    cases = spec_table(CASES, evaluation.cases, cohort.teams, ["case", "structure"], lowest)
     sections = [
         Section("ranking", "Ranking", _ranking(evaluation)),
         Section("tests", "Whether teams differ", _tests(evaluation)),
@@ -156,7 +149,7 @@ def _ranking(evaluation: RatedEvaluation) -> list[Child]:
     if not evaluation.teams:
         return [paragraph("There are no predictions; the raters are compared with each other.")]
     first = ["team", "rank", "shared_rank", "score"]
-    return [TEAMS.table(ranking_table(evaluation), evaluation.cohort.teams, first)]
+    return [spec_table(TEAMS, ranking_table(evaluation), evaluation.cohort.teams, first)]
 
 
 def _tests(evaluation: RatedEvaluation) -> list[Child]:
@@ -192,7 +185,7 @@ def _spread(evaluation: RatedEvaluation) -> list[Child]:
         "raters",
         "Teams among the raters: bars reach from the lowest to the highest rater.",
     )
-    return [figure, SPREAD.table(evaluation.structures, evaluation.cohort.teams)]
+    return [figure, spec_table(SPREAD, evaluation.structures, evaluation.cohort.teams)]
 
 
 def _levels(evaluation: RatedEvaluation) -> list[Child]:
@@ -201,7 +194,7 @@ def _levels(evaluation: RatedEvaluation) -> list[Child]:
     means = levels.groupby(["structure", "team", "level"], sort=False)["dice"].mean().reset_index()
     columns = [
         column
-        for column in LEVELS.shown(evaluation.cohort.teams, ["structure"])
+        for column in shown_columns(LEVELS, evaluation.cohort.teams, ["structure"])
         if column.keys != ("case",)
     ]
     shown = table("levels", caption, columns, levels, means.to_dict("records"))
@@ -210,7 +203,7 @@ def _levels(evaluation: RatedEvaluation) -> list[Child]:
 
 
 def _calibration(evaluation: RatedEvaluation) -> list[Child]:
-    shown = RELIABILITY.table(reliability_table(evaluation), evaluation.cohort.teams)
+    shown = spec_table(RELIABILITY, reliability_table(evaluation), evaluation.cohort.teams)
     plot = rater_plots.reliability_plot(evaluation)
     figure = plot_figure(plot, "calibration", RELIABILITY.caption)
     return [figure, folded("As a table", shown)]

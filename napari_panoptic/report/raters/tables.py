@@ -11,7 +11,15 @@ from napari_panoptic.common.records import fields_of
 from napari_panoptic.io.files.fingerprints import file_fingerprints
 from napari_panoptic.raters.evaluate import RatedEvaluation, RatedResult
 from napari_panoptic.raters.levels import RELIABILITY_BINS, MapComparison, Standing
-from napari_panoptic.report.columns import (
+from napari_panoptic.report.raters.statistics import (
+    UNIT,
+    ranking_table,
+    rater_statistics,
+    statistics_records,
+)
+from napari_panoptic.report.statistics import pairs_frame, tests_frame
+from napari_panoptic.report.writing import RECORD, provenance, write_set
+from napari_panoptic.tables.columns import (
     CellContent,
     Record,
     TableColumn,
@@ -23,15 +31,7 @@ from napari_panoptic.report.columns import (
     whole,
     words,
 )
-from napari_panoptic.report.raters.statistics import (
-    UNIT,
-    ranking_table,
-    rater_statistics,
-    statistics_records,
-)
-from napari_panoptic.report.statistics import pairs_frame, tests_frame
-from napari_panoptic.report.text import UNDEFINED
-from napari_panoptic.report.writing import RECORD, provenance, write_set
+from napari_panoptic.tables.figures import UNDEFINED
 from napari_panoptic.values.raters import RatedCohort
 
 if TYPE_CHECKING:

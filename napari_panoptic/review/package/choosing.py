@@ -19,7 +19,7 @@ from napari_panoptic.common.text import english_list, shortened
 from napari_panoptic.display.object_rows import WorstFirst, worst_first
 from napari_panoptic.io.files.guard import check_file
 from napari_panoptic.nuclei.regions.run import walk_teams
-from napari_panoptic.questions.cohort_failures import (
+from napari_panoptic.questions.engines.cohort_failures import (
     Block,
     CohortFailures,
     FailureName,

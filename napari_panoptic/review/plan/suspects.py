@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from napari_panoptic.common.errors import SettingsError
-from napari_panoptic.questions.cohort_suspects import SUSPECT_SETTINGS, cohort_suspects
-from napari_panoptic.questions.suspects import LIKELY_SCORE, Suspect
+from napari_panoptic.questions.engines.cohort_suspects import SUSPECT_SETTINGS, cohort_suspects
+from napari_panoptic.questions.engines.suspects import LIKELY_SCORE, Suspect
 from napari_panoptic.review.plan.units import SUSPECT, ItemSide, KeyParts, Units, tile_name
 from napari_panoptic.values.cohort import Cohort, Source
 from napari_panoptic.values.vocabulary import Side

@@ -15,7 +15,7 @@ from napari_panoptic.display.failure_sections import passing
 from napari_panoptic.display.object_rows import worst_first
 from napari_panoptic.live.session import Selection, Session
 from napari_panoptic.nuclei.matching import NO_PARTNER
-from napari_panoptic.questions.cohort_failures import (
+from napari_panoptic.questions.engines.cohort_failures import (
     Block,
     CohortFailures,
     FailureName,

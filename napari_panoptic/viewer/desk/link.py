@@ -26,7 +26,7 @@ from napari_panoptic.live.read_ahead import ReadAhead
 from napari_panoptic.live.session import EditedEvaluation, Selection, Session
 from napari_panoptic.live.snapshots import RegionSnapshot
 from napari_panoptic.live.summary import RegionSummary
-from napari_panoptic.questions.cohort_failures import FailureName, FailureSet
+from napari_panoptic.questions.engines.cohort_failures import FailureName, FailureSet
 from napari_panoptic.values.cohort import Source
 from napari_panoptic.values.settings import EvaluationSettings, Overlaps
 from napari_panoptic.values.vocabulary import SIDES, Side, Status

@@ -71,7 +71,7 @@ WORKSPACES = (
             right=DockArea(
                 0.46,
                 (
-                    Stack(("Failures", "Slices", "Scores", "Suspects"), 0.66),
+                    Stack(("Failures", "Slices", "Causes", "Scores", "Suspects"), 0.66),
                     Stack(("Object",), 0.34),
                 ),
             ),

@@ -12,7 +12,7 @@ from napari_panoptic.common.findings import Finding
 from napari_panoptic.common.text import english_list
 from napari_panoptic.raters.evaluate import MISSING, UNREADABLE, RatedResult, case_row
 from napari_panoptic.raters.slice_outlines import Shown
-from napari_panoptic.report.text import ratio
+from napari_panoptic.tables.figures import ratio
 from napari_panoptic.values.raters import RatedCohort
 from napari_panoptic.viewer.desk import shell
 from napari_panoptic.viewer.desk.shell import DeskShell

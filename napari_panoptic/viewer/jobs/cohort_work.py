@@ -20,7 +20,7 @@ from psygnal import Signal
 from napari_panoptic import __version__
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.nuclei.regions.run import RegionDone
-from napari_panoptic.questions.cohort_report import (
+from napari_panoptic.report.nuclei.cohort_report import (
     CohortReport,
     ReportRequest,
     cohort_report,

@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 from psygnal import SignalInstance
 
 from napari_panoptic.live.session import Session
-from napari_panoptic.questions.cohort_failures import FailureName, FailureSet
+from napari_panoptic.questions.engines.cohort_failures import FailureName, FailureSet
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.jobs.region_work import SummaryWork
 from napari_panoptic.viewer.kit.keys_dialog import KeysDialog

@@ -40,7 +40,7 @@ class Presenter(ABC, Generic[PanelT]):
     """Whether the panel shows what the object table lists."""
     shows_outcomes: ClassVar[bool] = True
     """Whether the panel shows team or status of objects, which a blind reviewer must not see."""
-    panel_type: ClassVar[type[QWidget]]
+    panel_type: ClassVar[Callable[[], QWidget]]
     """Makes the panel."""
 
     def __init__(self, around: Surroundings, panel: PanelT) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from napari_panoptic.questions.suspects import LIKELY_SCORE, Suspect, SuspectKind
+from napari_panoptic.questions.engines.suspects import LIKELY_SCORE, Suspect, SuspectKind
 from napari_panoptic.review.plan.design import Level, draw, stratified
 from napari_panoptic.review.plan.suspects import with_suspects
 from napari_panoptic.review.plan.units import KINDS, NO_ID, SIDES, ItemKind, ItemSide, Units

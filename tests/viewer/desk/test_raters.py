@@ -17,8 +17,8 @@ from napari_panoptic.common.errors import CohortError, UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.raters.evaluate import CaseImages, evaluate_raters
 from napari_panoptic.raters.slice_outlines import Shown, outline_segments
-from napari_panoptic.report.text import UNDEFINED, ratio
 from napari_panoptic.samples.write import write_raters_sample
+from napari_panoptic.tables.figures import UNDEFINED, ratio
 from napari_panoptic.viewer import opening
 from napari_panoptic.viewer.desk.raters import rated_desk_in
 from napari_panoptic.viewer.jobs import rater_work as rated_work

@@ -10,7 +10,7 @@ import pytest
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.nuclei.regions.result_store import PartStore
 from napari_panoptic.nuclei.regions.run import RegionDone
-from napari_panoptic.questions.cohort_report import ReportRequest, cohort_report, n_kept
+from napari_panoptic.report.nuclei.cohort_report import ReportRequest, cohort_report, n_kept
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.viewer.jobs import cohort_work, jobs
 from napari_panoptic.viewer.jobs.cohort_work import KEPT_COHORTS, CohortWork, store_of

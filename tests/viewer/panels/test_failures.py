@@ -22,7 +22,7 @@ from napari_panoptic.display.failure_sections import GroupBy, passing, sections
 from napari_panoptic.display.object_rows import ObjectFilter, WorstFirst
 from napari_panoptic.live.snapshots import load_region
 from napari_panoptic.nuclei.outcomes import OBJECT_COLUMNS
-from napari_panoptic.questions.cohort_failures import FailureName
+from napari_panoptic.questions.engines.cohort_failures import FailureName
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import CAUSES, STATUS_CODE, STATUSES, Side, Status
 from napari_panoptic.viewer.desk.failure_steps import FIRST as FIRST_OF_ALL

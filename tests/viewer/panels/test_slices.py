@@ -5,9 +5,9 @@ import pytest
 from qtpy.QtCore import Qt
 from qtpy.QtTest import QTest
 
-from napari_panoptic.questions.cohort_failures import FailureName
-from napari_panoptic.questions.cohort_objects import cohort_objects, common_slices
-from napari_panoptic.questions.slice_conditions import slice_words
+from napari_panoptic.questions.engines.cohort_failures import FailureName
+from napari_panoptic.questions.engines.cohort_objects import cohort_objects, common_slices
+from napari_panoptic.questions.engines.slice_conditions import slice_words
 from napari_panoptic.report.nuclei.slices import slice_sentence
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.desk.parts import PARTS

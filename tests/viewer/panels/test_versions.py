@@ -7,9 +7,9 @@ from qtpy.QtCore import Qt
 from qtpy.QtTest import QTest
 
 from napari_panoptic.nuclei.regions.results import counts_of_rows
-from napari_panoptic.questions.cohort_failures import FailureName
-from napari_panoptic.questions.version_diff import Change
-from napari_panoptic.questions.versions import Version, compare_teams_of, compare_versions
+from napari_panoptic.questions.engines.cohort_failures import FailureName
+from napari_panoptic.questions.engines.version_diff import Change
+from napari_panoptic.questions.engines.versions import Version, compare_teams_of, compare_versions
 from napari_panoptic.values.vocabulary import STATUS_CODE, Side, Status
 from napari_panoptic.viewer.kit.widgets import is_in_sight
 from napari_panoptic.viewer.panels.failures.presenter import FailuresPresenter

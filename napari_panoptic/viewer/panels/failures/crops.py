@@ -14,7 +14,7 @@ from qtpy.QtGui import QImage, QPainter, QPixmap
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.display.crop_reader import CropReader, CropSize, crop_of
 from napari_panoptic.display.crops import Crop, CropSource, cut
-from napari_panoptic.questions.cohort_failures import FailureName
+from napari_panoptic.questions.engines.cohort_failures import FailureName
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.jobs.jobs import Stream
 from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers

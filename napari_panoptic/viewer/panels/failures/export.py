@@ -16,7 +16,7 @@ from napari_panoptic.common.spreadsheets import csv_bytes
 from napari_panoptic.display.crop_reader import CropReader, CropSize
 from napari_panoptic.display.crops import Crop
 from napari_panoptic.io.files.replacing import replaced_when_complete
-from napari_panoptic.questions.cohort_failures import CohortFailures
+from napari_panoptic.questions.engines.cohort_failures import CohortFailures
 
 if TYPE_CHECKING:
     import pandas as pd

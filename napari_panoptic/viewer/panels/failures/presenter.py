@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from psygnal import Signal
 from qtpy.QtWidgets import QFileDialog
 
+from napari_panoptic.common.text import THIN_SPACE
 from napari_panoptic.display import styles
 from napari_panoptic.display.crop_reader import CropReader, CropSize
 from napari_panoptic.display.crops import (
@@ -31,7 +32,7 @@ from napari_panoptic.display.object_rows import ObjectFilter, WorstFirst, worst_
 from napari_panoptic.live.session import Selection
 from napari_panoptic.live.snapshots import RegionSnapshot
 from napari_panoptic.live.summary import RegionSummary
-from napari_panoptic.questions.cohort_failures import (
+from napari_panoptic.questions.engines.cohort_failures import (
     Block,
     CohortFailures,
     FailureName,
@@ -355,7 +356,7 @@ class FailuresPresenter(Presenter[FailuresPanel]):
         sizes = {block.failures.mpp for block in self.failures.blocks}
         mpp = sizes.pop() if len(sizes) == 1 else None
         if mpp is None:
-            return f"{self._field_px}{styles.THIN_SPACE}px"
+            return f"{self._field_px}{THIN_SPACE}px"
         return styles.length_text(self._field_px * mpp, "µm")
 
     def _why_none(self) -> str:

@@ -11,7 +11,7 @@ from napari_panoptic.explain.failure_groups import (
     FailureGroup,
 )
 from napari_panoptic.live.session import Selection
-from napari_panoptic.questions.cohort_losses import LossesSoFar, cohort_losses
+from napari_panoptic.questions.engines.cohort_losses import LossesSoFar, cohort_losses
 from napari_panoptic.values.settings import Overlaps
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.jobs.jobs import Stream

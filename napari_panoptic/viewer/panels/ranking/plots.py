@@ -9,8 +9,8 @@ from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.protocols import alignments
 from napari_panoptic.nuclei.regions.conditions import radius_conditions, threshold_conditions
 from napari_panoptic.nuclei.regions.experiment import Experiment, cohort_robustness
-from napari_panoptic.questions.cohort_report import CohortReport, Varied
 from napari_panoptic.report import plots
+from napari_panoptic.report.nuclei.cohort_report import CohortReport, Varied
 from napari_panoptic.report.nuclei.tables import confusion_table, patients_table
 from napari_panoptic.report.plots import Plot
 from napari_panoptic.report.plots.ranks import alignment_curves

@@ -15,7 +15,7 @@ from napari_panoptic.display.cohort_lines import CohortLines
 from napari_panoptic.io.tables.metadata import Metadata, metadata_beside
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.protocols import ProtocolDifference, differences
-from napari_panoptic.questions.cohort_report import CohortReport, ReportRequest
+from napari_panoptic.report.nuclei.cohort_report import CohortReport, ReportRequest
 from napari_panoptic.values.cohort import Cohort, Source
 from napari_panoptic.values.settings import (
     CHALLENGE_PROTOCOL,
@@ -194,7 +194,7 @@ class RankingPresenter(SeenPresenter[RankingPanel]):
             elif self._progress is not None:
                 panel.show_hint(going_on(*self._progress))
             return
-        from napari_panoptic.report.text import FIGURE_NAMES
+        from napari_panoptic.tables.figures import FIGURE_NAMES
 
         panel.show_hint("")
         panel.hide_differences()

@@ -34,7 +34,7 @@ from napari_panoptic.raters.slice_outlines import (
     level_colours,
     rater_colour,
 )
-from napari_panoptic.report.text import UNDEFINED, count, ratio
+from napari_panoptic.tables.figures import UNDEFINED, count, ratio
 from napari_panoptic.values.raters import RatedCohort, RatersSettings
 from napari_panoptic.viewer.kit.array_table import Column
 from napari_panoptic.viewer.kit.figures import Cell, Figure, FigureTable

@@ -11,7 +11,7 @@ from napari_panoptic.common.findings import Finding
 from napari_panoptic.display.glossary import VERDICT_WORDS
 from napari_panoptic.display.object_rows import GivenVerdicts
 from napari_panoptic.live.session import EditedEvaluation, Selection
-from napari_panoptic.questions.cohort_failures import FailureName
+from napari_panoptic.questions.engines.cohort_failures import FailureName
 from napari_panoptic.review.cohort_verdicts import CohortVerdicts, Details
 from napari_panoptic.review.file import may_be_there
 from napari_panoptic.review.identity import reviewer_name

@@ -15,9 +15,9 @@ from napari_panoptic.display import styles
 from napari_panoptic.display.object_layers import too_many_objects
 from napari_panoptic.display.title import threshold_text
 from napari_panoptic.live.session import Session
-from napari_panoptic.questions.cohort_failures import FailureName
-from napari_panoptic.questions.cohort_scores import CohortScores, cohort_scores
-from napari_panoptic.questions.thresholds import BestThreshold
+from napari_panoptic.questions.engines.cohort_failures import FailureName
+from napari_panoptic.questions.engines.cohort_scores import CohortScores, cohort_scores
+from napari_panoptic.questions.engines.thresholds import BestThreshold
 from napari_panoptic.values.cohort import Cohort, Source
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import Side

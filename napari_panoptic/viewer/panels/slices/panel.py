@@ -18,7 +18,7 @@ from qtpy.QtWidgets import (
 )
 
 from napari_panoptic.display.styles import CAUSE_MEANINGS, STATUS_MEANINGS
-from napari_panoptic.questions.cohort_objects import CAUSES_OF
+from napari_panoptic.questions.engines.cohort_objects import CAUSES_OF
 from napari_panoptic.values.vocabulary import Cause, Side, Status
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
 from napari_panoptic.viewer.kit.plot_view import PlotView

@@ -7,10 +7,14 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from napari_panoptic.io.tables.metadata import metadata_beside
-from napari_panoptic.questions.cohort_objects import CohortObjects
-from napari_panoptic.questions.cohort_slices import CohortSlices, SliceRequest, cohort_slices
-from napari_panoptic.questions.slice_conditions import Curve, slice_words
-from napari_panoptic.questions.slices import Slice
+from napari_panoptic.questions.engines.cohort_objects import CohortObjects
+from napari_panoptic.questions.engines.cohort_slices import (
+    CohortSlices,
+    SliceRequest,
+    cohort_slices,
+)
+from napari_panoptic.questions.engines.slice_conditions import Curve, slice_words
+from napari_panoptic.questions.engines.slices import Slice
 from napari_panoptic.viewer.jobs.jobs import Job, Latest
 from napari_panoptic.viewer.kit.inputs import Choice
 from napari_panoptic.viewer.kit.plot_view import DRAWING

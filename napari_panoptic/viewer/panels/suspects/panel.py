@@ -9,7 +9,7 @@ from psygnal import Signal
 from qtpy.QtWidgets import QAbstractItemView, QWidget
 
 from napari_panoptic.display.styles import count_text, ratio_text
-from napari_panoptic.questions.suspects import LIKELY_SCORE, Suspect, SuspectKind
+from napari_panoptic.questions.engines.suspects import LIKELY_SCORE, Suspect, SuspectKind
 from napari_panoptic.viewer.kit.array_table import Column
 from napari_panoptic.viewer.kit.choice_menus import FilterMenu
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox

@@ -12,13 +12,17 @@ from qtpy.QtWidgets import QFileDialog
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.display.styles import count_text
 from napari_panoptic.io.formats.saving import check_not_in_cohort
-from napari_panoptic.questions.cohort_failures import FailureName, FailureSet, chosen_objects
-from napari_panoptic.questions.cohort_suspects import (
+from napari_panoptic.questions.engines.cohort_failures import (
+    FailureName,
+    FailureSet,
+    chosen_objects,
+)
+from napari_panoptic.questions.engines.cohort_suspects import (
     SUSPECT_SETTINGS,
     CohortSuspects,
     cohort_suspects,
 )
-from napari_panoptic.questions.suspects import Suspect
+from napari_panoptic.questions.engines.suspects import Suspect
 from napari_panoptic.values.cohort import Cohort, Source
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import Side

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from napari_panoptic.display import styles
 from napari_panoptic.display.styles import MINUS, count_text, ratio_text, signed_text
 from napari_panoptic.nuclei.metrics import METRIC_TEXTS
-from napari_panoptic.questions.version_diff import (
+from napari_panoptic.questions.engines.version_diff import (
     CHANGE_MEANINGS,
     NO_OBJECT,
     Change,
     outcome_names,
 )
-from napari_panoptic.questions.versions import VersionComparison
+from napari_panoptic.questions.engines.versions import VersionComparison
 from napari_panoptic.statistics.differences import PairedDifference
 from napari_panoptic.values.cohort import Rgb
 from napari_panoptic.values.vocabulary import Status

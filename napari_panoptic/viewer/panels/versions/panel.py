@@ -20,9 +20,9 @@ from qtpy.QtWidgets import (
 
 from napari_panoptic.display import styles
 from napari_panoptic.display.styles import count_text
-from napari_panoptic.questions.cohort_failures import FailureName
-from napari_panoptic.questions.version_diff import CHANGE_MEANINGS, Change
-from napari_panoptic.questions.versions import VersionComparison
+from napari_panoptic.questions.engines.cohort_failures import FailureName
+from napari_panoptic.questions.engines.version_diff import CHANGE_MEANINGS, Change
+from napari_panoptic.questions.engines.versions import VersionComparison
 from napari_panoptic.values.vocabulary import Side, Status
 from napari_panoptic.viewer.kit.array_table import ArrayTable
 from napari_panoptic.viewer.kit.figures import Cell, FigureTable

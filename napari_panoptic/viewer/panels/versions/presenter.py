@@ -9,8 +9,8 @@ from functools import partial
 from napari_panoptic.common.errors import PanopticError, SettingsError
 from napari_panoptic.common.progress import Progress
 from napari_panoptic.nuclei.regions.run import RegionDone
-from napari_panoptic.questions.cohort_failures import FailureName
-from napari_panoptic.questions.versions import (
+from napari_panoptic.questions.engines.cohort_failures import FailureName
+from napari_panoptic.questions.engines.versions import (
     VersionComparison,
     check_scoring,
     compare_in_region,

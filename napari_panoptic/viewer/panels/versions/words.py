@@ -12,17 +12,17 @@ from numpy.typing import NDArray
 
 from napari_panoptic.display.styles import count_text, ratio_text, signed_text
 from napari_panoptic.nuclei.metrics import METRIC_TEXTS
-from napari_panoptic.questions.cohort_failures import FailureName
-from napari_panoptic.questions.version_diff import (
+from napari_panoptic.questions.engines.cohort_failures import FailureName
+from napari_panoptic.questions.engines.version_diff import (
     NO_OBJECT,
     Change,
     VersionDiff,
     outcome_names,
 )
-from napari_panoptic.questions.versions import VersionComparison
-from napari_panoptic.report.text import counted
+from napari_panoptic.questions.engines.versions import VersionComparison
 from napari_panoptic.statistics.differences import PairedDifference
 from napari_panoptic.statistics.sign_flip import LEAST_PATIENTS
+from napari_panoptic.tables.figures import counted
 from napari_panoptic.values.vocabulary import Side, Status
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.common.text import LONGEST_WORD, shortened
-from napari_panoptic.questions.covariates import TEXTS, CovariateText
+from napari_panoptic.questions.engines.covariates import TEXTS, CovariateText
 from napari_panoptic.statistics.bootstrap import rate_bands
 from napari_panoptic.statistics.means import quotients
 from napari_panoptic.values.vocabulary import Side

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.questions.scored_objects import ScoredRegion
+from napari_panoptic.questions.engines.scored_objects import ScoredRegion
 
 if TYPE_CHECKING:
     import pandas as pd

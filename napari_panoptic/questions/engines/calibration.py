@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.questions.scored_objects import ScoredRegion
+from napari_panoptic.questions.engines.scored_objects import ScoredRegion
 from napari_panoptic.statistics.bootstrap import rate_bands
 from napari_panoptic.statistics.means import quotients
 from napari_panoptic.values.vocabulary import STATUS_CODE, Status

@@ -10,7 +10,7 @@ from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
 from napari_panoptic.nuclei.regions.region import HeldRegion
 from napari_panoptic.nuclei.regions.run import walk
-from napari_panoptic.questions.suspects import Agreement, Suspect, agreement, find_suspects
+from napari_panoptic.questions.engines.suspects import Agreement, Suspect, agreement, find_suspects
 from napari_panoptic.values.cohort import Cohort, Region, Source
 from napari_panoptic.values.settings import EvaluationSettings, Restoration
 

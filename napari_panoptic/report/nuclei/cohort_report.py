@@ -53,9 +53,9 @@ from napari_panoptic.nuclei.regions.result_store import PartStore, RegionResults
 from napari_panoptic.nuclei.regions.results import RegionResult
 from napari_panoptic.nuclei.regions.run import THREADS, RegionDone, run_regions
 from napari_panoptic.nuclei.regions.shifts import SHIFTS
-from napari_panoptic.questions.cohort_objects import cohort_objects, common_slices
-from napari_panoptic.questions.cohort_scores import CohortScores
-from napari_panoptic.questions.slices import SliceSearch
+from napari_panoptic.questions.engines.cohort_objects import cohort_objects, common_slices
+from napari_panoptic.questions.engines.cohort_scores import CohortScores
+from napari_panoptic.questions.engines.slices import SliceSearch
 from napari_panoptic.statistics.teams import TeamStatistics
 from napari_panoptic.values.cohort import Cohort, Source
 from napari_panoptic.values.settings import EvaluationSettings, Overlaps, Scoring

@@ -15,7 +15,7 @@ from napari_panoptic.common.errors import SettingsError
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluated
 from napari_panoptic.nuclei.metrics import Counts, Metrics, class_quality, unit_metrics
 from napari_panoptic.nuclei.outcomes import Outcomes
-from napari_panoptic.questions.scored_objects import ScoredRegion
+from napari_panoptic.questions.engines.scored_objects import ScoredRegion
 from napari_panoptic.statistics.bootstrap import Interval
 from napari_panoptic.statistics.choice import choose, comparable
 from napari_panoptic.statistics.means import means_defined, quotients

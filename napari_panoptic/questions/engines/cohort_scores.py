@@ -13,14 +13,18 @@ from napari_panoptic.common.findings import Finding
 from napari_panoptic.common.progress import UNWATCHED, Progress
 from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
 from napari_panoptic.nuclei.regions.run import walk_teams
-from napari_panoptic.questions.calibration import Reliability, reliability
-from napari_panoptic.questions.precision import (
+from napari_panoptic.questions.engines.calibration import Reliability, reliability
+from napari_panoptic.questions.engines.precision import (
     PrecisionRecall,
     average_precisions,
     precision_recall,
 )
-from napari_panoptic.questions.scored_objects import ScoredRegion, failures_by_score, scored_region
-from napari_panoptic.questions.thresholds import (
+from napari_panoptic.questions.engines.scored_objects import (
+    ScoredRegion,
+    failures_by_score,
+    scored_region,
+)
+from napari_panoptic.questions.engines.thresholds import (
     BestThreshold,
     ThresholdCurve,
     best_threshold,

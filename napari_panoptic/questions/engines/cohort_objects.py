@@ -20,7 +20,7 @@ from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX, read_picture
 from napari_panoptic.nuclei.regions.region import Evaluated, HeldRegion
 from napari_panoptic.nuclei.regions.run import walk
-from napari_panoptic.questions.covariates import (
+from napari_panoptic.questions.engines.covariates import (
     OUTCOME_COLUMNS,
     TEXTS,
     RegionSide,
@@ -29,8 +29,8 @@ from napari_panoptic.questions.covariates import (
     plugin_findings,
     region_covariates,
 )
-from napari_panoptic.questions.scored_objects import ScoredRegion, scored_region
-from napari_panoptic.questions.slices import SliceSearch, search_slices
+from napari_panoptic.questions.engines.scored_objects import ScoredRegion, scored_region
+from napari_panoptic.questions.engines.slices import SliceSearch, search_slices
 from napari_panoptic.statistics.max_t import PERMUTATIONS, SEED
 from napari_panoptic.values import vocabulary
 from napari_panoptic.values.cohort import Cohort, Region, Source
@@ -129,7 +129,7 @@ def common_slices(
     side, cause
         The failures to search; see `is_failure`.
     permutations, seed, progress
-        As in `napari_panoptic.questions.slices.search_slices`.
+        As in `napari_panoptic.questions.engines.slices.search_slices`.
 
     Returns
     -------

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from napari_panoptic.common.progress import UNWATCHED, Progress
 from napari_panoptic.io.tables.metadata import Metadata
 from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
-from napari_panoptic.questions.cohort_failures import FailureName
-from napari_panoptic.questions.cohort_objects import (
+from napari_panoptic.questions.engines.cohort_failures import FailureName
+from napari_panoptic.questions.engines.cohort_objects import (
     CohortObjects,
     cohort_objects,
     common_slices,
 )
-from napari_panoptic.questions.slices import Slice, SliceSearch
+from napari_panoptic.questions.engines.slices import Slice, SliceSearch
 from napari_panoptic.statistics.max_t import PERMUTATIONS, SEED
 from napari_panoptic.values.cohort import Cohort, Source
 from napari_panoptic.values.settings import EvaluationSettings
@@ -37,7 +37,7 @@ class SliceRequest:
     #: How objects are matched, and which format of the predictions is read.
     settings: EvaluationSettings
     source: Source | None = None
-    #: The failures; see `napari_panoptic.questions.cohort_objects.is_failure`.
+    #: The failures; see `napari_panoptic.questions.engines.cohort_objects.is_failure`.
     side: Side = Side.REFERENCE
     cause: str | None = None
     #: Settings of the permutation test.
@@ -86,7 +86,7 @@ def cohort_slices(
         The objects of the team under the same settings, from an earlier search. None evaluates the
         cohort with `metadata`, `table` and `held_up_to_px`.
     metadata, table, held_up_to_px, jobs
-        As in `napari_panoptic.questions.cohort_objects.cohort_objects`.
+        As in `napari_panoptic.questions.engines.cohort_objects.cohort_objects`.
     progress
         Receives the progress, and is checked for cancellation.
 

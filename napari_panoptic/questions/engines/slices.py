@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import SettingsError
 from napari_panoptic.common.progress import UNWATCHED, Progress
-from napari_panoptic.questions.slice_conditions import (
+from napari_panoptic.questions.engines.slice_conditions import (
     Curve,
     SliceCondition,
     conditions_on,

@@ -21,10 +21,10 @@ from napari_panoptic.nuclei.regions.conditions import Condition
 from napari_panoptic.nuclei.regions.experiment import Experiment
 from napari_panoptic.nuclei.regions.results import RegionResult
 from napari_panoptic.nuclei.regions.run import THREADS, RegionDone, run_regions
-from napari_panoptic.questions.cohort_objects import CAUSES_OF
-from napari_panoptic.questions.sweep_design import Neighbours, SweepDesign
-from napari_panoptic.questions.version_diff import Change, outcome_names, version_diff
-from napari_panoptic.questions.versions import check_scoring
+from napari_panoptic.questions.engines.cohort_objects import CAUSES_OF
+from napari_panoptic.questions.engines.sweep_design import Neighbours, SweepDesign
+from napari_panoptic.questions.engines.version_diff import Change, outcome_names, version_diff
+from napari_panoptic.questions.engines.versions import check_scoring
 from napari_panoptic.statistics.bootstrap import Interval, mean_interval
 from napari_panoptic.statistics.choice import BestSetting, choose, comparable
 from napari_panoptic.values.cohort import Cohort, Source

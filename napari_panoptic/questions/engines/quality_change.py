@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.questions.version_diff import VersionDiff
+from napari_panoptic.questions.engines.version_diff import VersionDiff
 from napari_panoptic.statistics.means import quotients
 from napari_panoptic.values.vocabulary import Status
 

@@ -1,4 +1,4 @@
-"""Names of figures, and numbers as text, for plots and reports."""
+"""Names of figures, and numbers as text."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 
 from napari_panoptic.common.text import counted as counted_plainly
-from napari_panoptic.common.text import english_list
-from napari_panoptic.display.styles import count_text
+from napari_panoptic.common.text import english_list, spaced
 from napari_panoptic.nuclei.metrics import METRIC_TEXTS
 
 FIGURE_NAMES: Mapping[str, str] = {
@@ -36,7 +35,7 @@ def signed(value: float, places: int = 3) -> str:
 
 def count(value: float) -> str:
     """Write a whole number with separated thousands; an en dash if undefined."""
-    return UNDEFINED if math.isnan(value) else count_text(int(value))
+    return UNDEFINED if math.isnan(value) else spaced(f"{int(value):,d}")
 
 
 def counted(number: int, noun: str) -> str:

@@ -28,8 +28,8 @@ from napari_panoptic.nuclei.regions.results import (
     with_figures,
 )
 from napari_panoptic.nuclei.regions.run import THREADS, RegionDone, run_regions
-from napari_panoptic.questions.quality_change import QualityChange, quality_change
-from napari_panoptic.questions.version_diff import (
+from napari_panoptic.questions.engines.quality_change import QualityChange, quality_change
+from napari_panoptic.questions.engines.version_diff import (
     IOU_STEP,
     VersionDiff,
     disc_pairs,

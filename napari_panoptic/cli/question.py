@@ -1,0 +1,143 @@
+"""The command of any question over a cohort: options from its fields, files from its answer."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, fields, replace
+from typing import Any
+
+from napari_panoptic.cli.console import (
+    print_frame,
+    report_findings,
+    share_bar,
+    tables_in,
+)
+from napari_panoptic.cli.inputs import (
+    nuclei_from,
+    settings_from,
+    source_from,
+    team_names_from,
+)
+from napari_panoptic.cli.options import (
+    add_cohort,
+    add_held,
+    add_metadata,
+    add_output,
+    add_rules_of_objects,
+)
+from napari_panoptic.cli.printing import say, warn
+from napari_panoptic.common.errors import checked_name
+from napari_panoptic.questions.answer import Answer, AnswerTable, UnansweredError
+from napari_panoptic.questions.question import Option, Question, options_of, question_kind
+from napari_panoptic.report.nuclei.tables import input_fingerprints
+from napari_panoptic.values.cohort import Cohort
+
+_ADDED: dict[str, Callable[[argparse.ArgumentParser], None]] = {"metadata": add_metadata}
+"""Options that other commands have as well."""
+
+
+@dataclass(frozen=True)
+class QuestionCommand:
+    """The command of a question."""
+
+    kind: type[Question]
+
+    @property
+    def ABOUT(self) -> str:  # noqa: N802 - as in the modules of other commands
+        """What the command does."""
+        return self.kind.about
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the arguments of the command: the fields of the question."""
+        add_cohort(parser)
+        options = options_of(self.kind)
+        for name in ("team", "teams"):
+            if name in options:
+                _add(parser, self.kind, name, options[name])
+        add_output(parser)
+        for name, option in options.items():
+            if name in _ADDED:
+                _ADDED[name](parser)
+            elif name not in ("team", "teams"):
+                _add(parser, self.kind, name, option)
+        add_rules_of_objects(parser)
+        add_held(parser)
+
+    def run(self, options: argparse.Namespace) -> int:
+        """Answer the question: write its files, and print what was found."""
+        cohort = nuclei_from(options)
+        question = self.question(options, cohort)
+        try:
+            with tables_in(options.output, self.kind.file_names()) as place:
+                with share_bar() as progress:
+                    answer = question.answer(cohort, progress, jobs=None)
+                record = answer.record
+                inputs = input_fingerprints(cohort, record.teams)
+                place.write(answer.files, record.content, record.findings, inputs)
+        except UnansweredError as error:
+            report_findings(error.findings, None)
+            warn(f"nothing could be evaluated in {cohort.root}: {error}")
+            return 1
+        print_answer(answer)
+        say(f"tables written to {options.output}")
+        return 0
+
+    def question(self, options: argparse.Namespace, cohort: Cohort) -> Question:
+        """Return what the options ask of a cohort.
+
+        Raises
+        ------
+        SettingsError
+            For a value that a field cannot have, or a team that the cohort does not have.
+        """
+        own: dict[str, Any] = {name: getattr(options, name) for name in options_of(self.kind)}
+        if "team" in own:
+            own["team"] = checked_name("--team", options.team, cohort.checked_team)
+        if "teams" in own:
+            own["teams"] = team_names_from(cohort, options.teams)
+        asked = self.kind(
+            settings=settings_from(options),
+            protocol=options.protocol,
+            held_up_to_px=options.held_up_to,
+            **own,
+        )
+        source = source_from(options, cohort, asked.teams_read)
+        return replace(asked, source=source)
+
+
+def _add(parser: argparse.ArgumentParser, kind: type[Question], name: str, option: Option) -> None:
+    field = next(f for f in fields(kind) if f.name == name)
+    is_required = field.default is MISSING
+    parser.add_argument(
+        f"--{name.replace('_', '-')}",
+        required=is_required and name != "teams",
+        default=None if is_required else field.default,
+        type=option.read,
+        choices=option.choices or None,
+        metavar=option.metavar,
+        help=option.help,
+    )
+
+
+def print_answer(answer: Answer) -> None:
+    """Print an answer: its sentences, and the first rows of its tables."""
+    say(answer.headline)
+    for note in answer.notes:
+        say(note)
+    for table in answer.tables:
+        if table.printed and len(table.frame):
+            _print(table)
+
+
+def _print(table: AnswerTable) -> None:
+    if table.sentence is not None:
+        for place, sentence in enumerate(table.sentences(table.printed), start=1):
+            say(f"{place}. {sentence}")
+    elif table.is_shown:
+        print_frame(table.spec.shown(), table.frame.head(table.printed))
+
+
+def question_command(name: str) -> QuestionCommand:
+    """Return the command of a question."""
+    return QuestionCommand(question_kind(name))

@@ -1,0 +1,107 @@
+"""The answer to a question over a cohort, which each face shows in its own way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.common.findings import Finding
+from napari_panoptic.questions.engines.cohort_failures import FailureSet
+from napari_panoptic.tables.columns import TableSpec
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class UnansweredError(PanopticError):
+    """A question has no answer in a cohort.
+
+    Parameters
+    ----------
+    message
+        Why not.
+    findings
+        What was missing or unreadable.
+    """
+
+    def __init__(self, message: str, findings: Sequence[Finding] = ()) -> None:
+        super().__init__(message)
+        self.findings = tuple(findings)
+
+
+@dataclass(frozen=True, eq=False)
+class AnswerTable:
+    """A table of an answer."""
+
+    #: Its columns, and its CSV file; without a file name it is only shown.
+    spec: TableSpec
+    #: Its rows.
+    frame: pd.DataFrame
+    #: Returns the objects that a row is about; None if its rows are not about objects.
+    objects: Callable[[int], FailureSet] | None = None
+    #: Whether some of these objects are not failures.
+    has_others: bool = False
+    #: Returns a row as a sentence, which stands for the row on the terminal and in lists; None if
+    #: rows are shown as a table.
+    sentence: Callable[[int], str] | None = None
+    #: The number of rows that the terminal prints.
+    printed: int = 20
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether it has columns that are shown; the other tables are only written."""
+        return bool(self.spec.shown())
+
+    def sentences(self, most: int | None = None) -> list[str]:
+        """Return its first rows as sentences; empty if they are shown as a table."""
+        if self.sentence is None:
+            return []
+        return [self.sentence(row) for row in range(len(self.frame))[:most]]
+
+
+@dataclass(frozen=True)
+class AnswerPlot:
+    """A plot of an answer, drawn when it is shown."""
+
+    #: The function of `napari_panoptic.report.plots` that draws it.
+    name: str
+    #: What it shows: the entry of a menu, and a caption.
+    title: str
+    caption: str
+    #: The arguments of the function.
+    arguments: tuple[Any, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class AnswerRecord:
+    """The content of the JSON file of an answer, and what it was read from."""
+
+    #: The entries, but for versions, warnings and the fingerprints of files.
+    content: Mapping[str, Any]
+    #: What was missing, unreadable or odd, each once.
+    findings: tuple[Finding, ...]
+    #: The teams whose files were read.
+    teams: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What a question over a cohort found."""
+
+    #: The result in a sentence.
+    headline: str
+    #: Further sentences: figures, and what to keep in mind.
+    notes: tuple[str, ...]
+    #: The tables; those that are written come in the order of their files.
+    tables: tuple[AnswerTable, ...]
+    #: The plots.
+    plots: tuple[AnswerPlot, ...]
+    #: The JSON file.
+    record: AnswerRecord
+
+    @property
+    def files(self) -> dict[str, pd.DataFrame]:
+        """Name of each CSV file -> its rows."""
+        return {table.spec.file: table.frame for table in self.tables if table.spec.file}

@@ -1,0 +1,1 @@
+"""What computes the answers to questions about a cohort."""

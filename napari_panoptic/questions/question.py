@@ -1,0 +1,296 @@
+"""What can be asked about a cohort: the base of the questions, each of which is a module here.
+
+A question is a frozen dataclass of what is asked. Its faces are generic: the command, the section
+of a report, the panel, the cell of a notebook, and the files. The first line of its module is its
+line in the help of the command, which has the name of the module.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields, replace
+from functools import cache
+from importlib import import_module
+from typing import Any, ClassVar, Self
+
+from napari_panoptic.common.errors import SettingsError
+from napari_panoptic.common.findings import Finding
+from napari_panoptic.common.progress import UNWATCHED, Progress
+from napari_panoptic.nuclei.evaluate import Evaluation
+from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
+from napari_panoptic.nuclei.regions.run import walk_teams
+from napari_panoptic.questions.answer import Answer, AnswerRecord, UnansweredError
+from napari_panoptic.tables.columns import TableSpec
+from napari_panoptic.values.cohort import Cohort, Region, Source
+from napari_panoptic.values.settings import DEFAULT_PROTOCOL, EvaluationSettings, Scoring
+
+Menu = Callable[[Mapping[str, Any]], Sequence[tuple[Any, str, str]]]
+"""Returns value, text and meaning of the entries of an input, given the inputs before it."""
+
+
+@dataclass(frozen=True)
+class Option:
+    """How a field of a question is asked for."""
+
+    #: Its meaning, for the help of the command and the tooltip.
+    help: str
+    #: The values that it may have; empty for any.
+    choices: tuple[str, ...] = ()
+    #: Reads the word of the command line.
+    read: Callable[[str], Any] = str
+    #: Stands for the value in the help.
+    metavar: str | None = None
+    #: The menu of the panel; None if the panel leaves the default.
+    menu: Menu | None = None
+    #: Whether the objects that are read do not depend on it.
+    is_late: bool = False
+
+
+def option(help: str, default: Any = MISSING, **how: Any) -> Any:  # noqa: A002
+    """Return a field that is an option of the command; see `Option`. Required without default."""
+    return field(default=default, metadata={"option": Option(help, **how)})
+
+
+def options_of(kind: type[Question]) -> dict[str, Option]:
+    """Return the fields of a question that are options of its own, in their order."""
+    return {f.name: f.metadata["option"] for f in fields(kind) if "option" in f.metadata}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question(ABC):
+    """What is asked of a cohort. Two equal questions have the same answer while files stay."""
+
+    title: ClassVar[str]
+    """Title of the panel and of the section of a report."""
+    key: ClassVar[str | None] = None
+    """Key that brings the panel to the front."""
+    about: ClassVar[str]
+    """What the command does, for its help."""
+    tables: ClassVar[tuple[TableSpec, ...]]
+    """The tables that it writes."""
+    verb: ClassVar[str] = "Compute"
+    """The text of the button that asks."""
+    hint: ClassVar[str]
+    """What the panel says before anything was asked."""
+
+    #: How objects are matched; the protocol is the name of these settings.
+    settings: EvaluationSettings = field(default_factory=EvaluationSettings)
+    protocol: str = DEFAULT_PROTOCOL
+    #: The format of the predictions; None for the usual one.
+    source: Source | None = None
+    #: Regions of more pixels are left out, or read in windows.
+    held_up_to_px: int = HELD_UP_TO_PX
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the name of its command, which is that of its module."""
+        return cls.__module__.rpartition(".")[2]
+
+    @classmethod
+    def suited(cls, settings: EvaluationSettings) -> EvaluationSettings:
+        """Return settings as the question is asked under them in the window and in reports."""
+        return settings
+
+    @classmethod
+    def record_file(cls) -> str:
+        """Return the name of the JSON file."""
+        return f"{cls.name()}.json"
+
+    @classmethod
+    def file_names(cls) -> tuple[str, ...]:
+        """Return the names of the files, the record last."""
+        return (*(spec.file for spec in cls.tables), cls.record_file())
+
+    @property
+    def matching(self) -> EvaluationSettings:
+        """The settings that decide outcomes of objects: without the challenge's own scoring."""
+        return self.settings.replaced(
+            distances=False, scoring=Scoring.DISENTANGLED, corrections=frozenset()
+        )
+
+    @property
+    def teams_read(self) -> tuple[str, ...]:
+        """The teams whose predictions are read."""
+        return (self.team,) if hasattr(self, "team") else tuple(getattr(self, "teams", ()))
+
+    def why_not(self, cohort: Cohort) -> str:
+        """Return why it cannot be asked about a cohort; empty if it can."""
+        return ""
+
+    @abstractmethod
+    def gather(
+        self, cohort: Cohort, progress: Progress = UNWATCHED, *, jobs: int | None = 1
+    ) -> Any:
+        """Read what the answer needs of the cohort.
+
+        Parameters
+        ----------
+        cohort
+            The cohort.
+        progress
+            Reported to after each region, and checked for cancellation.
+        jobs
+            Regions at a time; None for the number of processors.
+
+        Raises
+        ------
+        UnansweredError
+            If nothing could be evaluated.
+        StoppedError
+            If cancelled.
+        """
+
+    @abstractmethod
+    def answered(self, cohort: Cohort, gathered: Any, progress: Progress = UNWATCHED) -> Answer:
+        """Return the answer, given what `gather` returned for an equal `gathering`."""
+
+    def answer(
+        self, cohort: Cohort, progress: Progress = UNWATCHED, *, jobs: int | None = 1
+    ) -> Answer:
+        """Return the answer; see `gather` for parameters and errors."""
+        gathered = self.gather(cohort, progress.part(0, 0.5), jobs=jobs)
+        return self.answered(cohort, gathered, progress.part(0.5, 1))
+
+    @property
+    def gathering(self) -> Self:
+        """The same question without what `gather` does not depend on."""
+        late: dict[str, Any] = {
+            f.name: f.default
+            for f in fields(self)
+            if "option" in f.metadata and f.metadata["option"].is_late
+        }
+        return replace(self, **late)
+
+    def record(self, cohort: Cohort, findings: Sequence[Finding], **content: Any) -> AnswerRecord:
+        """Return a record with the given entries, and the findings of cohort and answer."""
+        every = tuple(dict.fromkeys((*cohort.findings, *findings)))
+        return AnswerRecord(content, every, self.teams_read)
+
+
+@dataclass(frozen=True, eq=False)
+class Gathered:
+    """What was read of the regions that could be evaluated."""
+
+    #: What `TeamQuestion.look` returned for each of them.
+    parts: tuple[Any, ...]
+    #: What was odd, and why regions were left out.
+    findings: tuple[Finding, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TeamQuestion(Question):
+    """A question about one team, whose evaluation of each region is looked at in turn."""
+
+    #: Name of the team.
+    team: str = option("team whose predictions are evaluated", metavar="T")
+
+    def gather(
+        self, cohort: Cohort, progress: Progress = UNWATCHED, *, jobs: int | None = 1
+    ) -> Gathered:
+        """Look at the team in each region."""
+        (gathered,) = gather_together([self], cohort, progress, jobs=jobs)
+        if not gathered.parts:
+            raise UnansweredError(why_nothing(cohort, (self.team,)), gathered.findings)
+        return gathered
+
+    @abstractmethod
+    def look(self, evaluation: Evaluation, region: Region) -> Any:
+        """Return what the answer needs of a region; called in threads."""
+
+    def team_record(self, cohort: Cohort, gathered: Gathered, **content: Any) -> AnswerRecord:
+        """Return a record that begins with team, protocol and settings."""
+        return self.record(
+            cohort,
+            gathered.findings,
+            team=self.team,
+            protocol=self.protocol,
+            settings=self.matching.as_record(),
+            **content,
+        )
+
+
+def gather_together(
+    questions: Sequence[TeamQuestion],
+    cohort: Cohort,
+    progress: Progress = UNWATCHED,
+    *,
+    jobs: int | None = 1,
+) -> list[Gathered]:
+    """Look at each region once for several questions that match objects in the same way.
+
+    Parameters
+    ----------
+    questions
+        They have the same `Question.matching`, source and limit of pixels as the first one.
+    cohort, progress, jobs
+        As in `Question.gather`.
+
+    Returns
+    -------
+    list of Gathered
+        One per question; without parts if nothing could be evaluated.
+    """
+    parts: list[list[Any]] = [[] for _ in questions]
+    findings: list[list[Finding]] = [[] for _ in questions]
+    first = questions[0]
+
+    def look(evaluation: Evaluation, region: Region, team: str) -> list[Any]:
+        return [own.look(evaluation, region) if own.team == team else None for own in questions]
+
+    for found in walk_teams(
+        cohort,
+        tuple(dict.fromkeys(own.team for own in questions)),
+        first.matching,
+        first.source,
+        look,
+        jobs=jobs,
+        held_up_to_px=first.held_up_to_px,
+        progress=progress,
+    ):
+        for place, own in enumerate(questions):
+            if own.team == found.team:
+                findings[place] += found.findings
+                if found.result is not None:
+                    parts[place].append(found.result[place])
+    return [Gathered(tuple(own), tuple(odd)) for own, odd in zip(parts, findings, strict=True)]
+
+
+def why_nothing(cohort: Cohort, names: Sequence[str]) -> str:
+    """Return why no region of a cohort could be evaluated."""
+    if not cohort.regions:
+        return "it has no regions"
+    if not names:
+        return f"it has no predictions; {cohort.predictions_expected}"
+    if all(region.reference is None for region in cohort.regions):
+        return f"no region has an annotation; {cohort.annotation_expected}"
+    return "no region has both a readable annotation and a readable prediction"
+
+
+_BASES = ("answer", "question")
+
+
+@cache
+def question_names() -> tuple[str, ...]:
+    """Return the names of all questions: those of the modules in this folder."""
+    from napari_panoptic import questions
+
+    modules = pkgutil.iter_modules(questions.__path__)
+    return tuple(m.name for m in modules if not m.ispkg and m.name not in _BASES)
+
+
+@cache
+def question_kind(name: str) -> type[Question]:
+    """Return the question of a name, whose module is imported."""
+    if name not in question_names():
+        raise SettingsError(f"there is no question '{name}'")
+    module = import_module(f"napari_panoptic.questions.{name}")
+    own = [
+        kind
+        for kind in vars(module).values()
+        if isinstance(kind, type)
+        and issubclass(kind, Question)
+        and kind.__module__ == module.__name__
+    ]
+    return own[-1]

@@ -1,0 +1,524 @@
+"""The panel of any question over the cohort: inputs from its fields, results from its answer.
+
+Whether an answer is outdated is not told by events: what was asked is a value, and is compared
+with what would be asked now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from psygnal import Signal
+from qtpy.QtWidgets import QFileDialog, QWidget
+
+from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.common.findings import Finding
+from napari_panoptic.io.formats.saving import check_not_in_cohort
+from napari_panoptic.questions.answer import Answer, AnswerPlot, AnswerTable, UnansweredError
+from napari_panoptic.questions.engines.cohort_failures import FailureSet, chosen_objects
+from napari_panoptic.questions.question import Question, options_of
+from napari_panoptic.tables.columns import CellContent, TableColumn
+from napari_panoptic.tables.markup import plain_text
+from napari_panoptic.values.cohort import Cohort
+from napari_panoptic.values.settings import protocol_name
+from napari_panoptic.viewer.jobs.jobs import Job, Latest, Stream, show_failure
+from napari_panoptic.viewer.kit.array_table import ArrayTable, Column
+from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
+from napari_panoptic.viewer.kit.layouts import FlowBar
+from napari_panoptic.viewer.kit.plot_view import DRAWING, PlotView
+from napari_panoptic.viewer.kit.questions import may_replace
+from napari_panoptic.viewer.kit.rows import PANEL_MARGINS, Grow, lay_out
+from napari_panoptic.viewer.kit.sentence_list import SentenceList
+from napari_panoptic.viewer.kit.shown import WrappedLabel, show_info
+from napari_panoptic.viewer.kit.widgets import PushButton
+from napari_panoptic.viewer.kit.work_controls import WorkControls
+from napari_panoptic.viewer.panels.around import Surroundings
+from napari_panoptic.viewer.panels.notes import notes_in_tooltip
+from napari_panoptic.viewer.panels.part import Connections, Presenter
+
+if TYPE_CHECKING:
+    from napari_panoptic.report.plots import Plot
+
+NO_TEAM = "Choose a team with predictions."
+RUNNING = "Working through the cohort …"
+STOPPED = "Stopped. Press “{verb}” to start again."
+STALE = "Outdated: the team, the settings or the files have changed. Press “{verb}” again."
+NOT_EDITED = "Unsaved edits are not included: the files are read."
+_LEAST_PLOT_PX = 130
+
+
+# --- the widgets ------------------------------------------------------------------------------
+
+
+class PlotPicker(QWidget):
+    """A menu of plots above the one that is chosen; hidden without any."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.menu, self.view = ChoiceBox(meaning="Which plot is shown."), PlotView()
+        self.view.setMinimumHeight(_LEAST_PLOT_PX)
+        self.work: Latest[Plot] = Latest(self.view.show_plot)
+        lay_out(self, ("Plot", Grow(self.menu)), Grow(self.view))
+        self.menu.chosen.connect(self._draw)
+
+    def fill(self, plots: Sequence[AnswerPlot]) -> None:
+        """Offer plots, and draw the first one."""
+        self.work.drop()
+        self.view.show_plot(None)
+        self.menu.offer([Choice(plot, plot.title, plot.caption) for plot in plots])
+        self.setVisible(bool(plots))
+        if plots:
+            self._draw(plots[0])
+
+    def _draw(self, plot: AnswerPlot) -> None:
+        self.work.start(partial(_drawn, plot))
+
+
+def _drawn(plot: AnswerPlot) -> Plot:
+    from napari_panoptic.report.answers import drawn
+
+    with DRAWING:
+        return drawn(plot)
+
+
+class QuestionView(QWidget):
+    """What is asked, a button, a sentence, and below it the tables and plots of the answer.
+
+    Parameters
+    ----------
+    kind
+        The question.
+    """
+
+    changed = Signal()  # another question would be asked now
+    wanted = Signal(list)  # of FailureSet: the objects of the chosen rows
+    table_chosen = Signal()
+
+    def __init__(self, kind: type[Question]) -> None:
+        super().__init__()
+        self.kind = kind
+        self.inputs = {
+            name: ChoiceBox(meaning=option.help)
+            for name, option in options_of(kind).items()
+            if option.menu is not None
+        }
+        self.work = WorkControls(kind.verb, f"{kind.about.partition('. ')[0]}.")
+        self.making = WorkControls(
+            "Show in gallery", "Show the objects of the chosen rows, or of all rows if none is."
+        )
+        self.save = PushButton("Save…", "Save the files that the command writes.")
+        self.headline, self.note = WrappedLabel(), WrappedLabel()
+        self.which = ChoiceBox(meaning="Which table is shown.")
+        self.table, self.sentences = ArrayTable(), SentenceList(kind.title)
+        self.plots = PlotPicker()
+        self._answer: Answer | None = None
+        self._offer()
+        lay_out(
+            self,
+            FlowBar(*self.inputs.values(), self.work.start, self.work.stop, self.making.stop),
+            self.work.bar,
+            self.making.bar,
+            self.headline,
+            self.note,
+            self.which,
+            Grow(self.sentences),
+            Grow(self.table),
+            FlowBar(self.making.start, self.save),
+            Grow(self.plots),
+            margins=PANEL_MARGINS,
+        )
+        for box in self.inputs.values():
+            box.chosen.connect(self._on_input)
+        self.which.chosen.connect(lambda _table: self._show_table())
+        self.making.start.pushed.connect(lambda: self._want(self.table.selected()))
+        self.sentences.opened.connect(self._want)
+        self.table.centre_wanted.connect(self._want)
+        self.show_nothing(kind.hint)
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The values of the inputs, by the names of the fields."""
+        return {name: box.choice for name, box in self.inputs.items()}
+
+    @property
+    def shown_table(self) -> AnswerTable | None:
+        """The table that is shown."""
+        table: AnswerTable | None = self.which.choice
+        return table
+
+    def show_nothing(self, hint: str) -> None:
+        """Show a sentence and no answer."""
+        self.show_note("")
+        self._show(None, hint)
+
+    def show_answer(self, answer: Answer) -> None:
+        """Show an answer; the keys go to its first table."""
+        self._show(answer, answer.headline)
+        self.setFocusProxy(self.sentences if self.sentences.count() else self.table)
+
+    def show_note(self, text: str, tooltip: str = "") -> None:
+        """Show a note about the answer; an empty text hides it."""
+        self.note.show_text(text)
+        self.note.setToolTip(tooltip)
+
+    def show_making(self, share: float | None, doing: str = "") -> None:
+        """Show the share of a gallery or of files that is done; None if none is being made."""
+        table = self.shown_table
+        has_objects = table is not None and table.objects is not None and len(table.frame) > 0
+        self.making.show_progress(share, doing, may_start=has_objects)
+
+    def _show(self, answer: Answer | None, headline: str) -> None:
+        self._answer = answer
+        self.headline.setText(headline)
+        tables = [] if answer is None else [own for own in answer.tables if own.is_shown]
+        self.which.offer([Choice(own, own.spec.row, own.spec.caption) for own in tables])
+        self.which.setVisible(len(tables) > 1)
+        self.save.setVisible(answer is not None)
+        self.plots.fill(() if answer is None else answer.plots)
+        self.setFocusProxy(self.work.start)
+        self._show_table()
+
+    def _show_table(self) -> None:
+        table = self.shown_table
+        self.sentences.fill([] if table is None else table.sentences())
+        rows = [] if table is None or table.sentence is not None else table_columns(table)
+        self.table.show_rows(rows)
+        self.table.setVisible(bool(rows) and len(rows[0].values) > 0)
+        self.show_making(None)
+        self.table_chosen.emit()
+
+    def _want(self, row: int | None) -> None:
+        """Ask for the objects of a row, or of all rows."""
+        table = self.shown_table
+        if table is not None and table.objects is not None:
+            rows = range(len(table.frame)) if row is None else [row]
+            self.wanted.emit([table.objects(own) for own in rows])
+
+    def _offer(self) -> None:
+        """Offer the entries of all menus, which may depend on each other's choices."""
+        for name, option in options_of(self.kind).items():
+            if option.menu is not None:
+                box = self.inputs[name]
+                entries = [Choice(*entry) for entry in option.menu(self.values)]
+                values = [entry.value for entry in entries]
+                box.show_among(entries, box.choice if box.choice in values else values[0])
+
+    def _on_input(self, _value: object) -> None:
+        self._offer()
+        self.changed.emit()
+
+
+def table_columns(table: AnswerTable) -> list[Column]:
+    """Return the columns of a table of an answer for `ArrayTable`."""
+    records = table.frame.to_dict("records")
+    return [
+        _column(column, [column.cell(record) for record in records])
+        for column in table.spec.shown()
+        if column.cell is not None
+    ]
+
+
+def _column(column: TableColumn, cells: Sequence[CellContent]) -> Column:
+    texts = [plain_text(cell.shown) for cell in cells]
+    is_text = all(cell.value is None for cell in cells)
+    numbers = [np.nan if cell.value is None else cell.value for cell in cells]
+    return Column(
+        plain_text(column.title),
+        column.about,
+        np.array(texts, str) if is_text else np.array(numbers, np.float64),
+        text=str if is_text else lambda _value: "",
+        instead={} if is_text else dict(enumerate(texts)),
+        is_text=is_text,
+        stretch=is_text,
+    )
+
+
+# --- the presenter ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question, and the cohort that it is about."""
+
+    cohort: Cohort
+    question: Question
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """What a worker found: an answer, or the reason why there is none."""
+
+    asked: Asked
+    answer: Answer | None
+    why: str = ""
+    findings: tuple[Finding, ...] = ()
+    #: What was read of the cohort.
+    gathered: Any = None
+
+
+class QuestionPresenter(Presenter[QuestionView]):
+    """Asks a question about the cohort, and takes the answer away when another would be given."""
+
+    kind: ClassVar[type[Question]]
+    """The question."""
+
+    def __init__(self, around: Surroundings, panel: QuestionView) -> None:
+        super().__init__(around, panel)
+        self._work: Stream[Found] = Stream(
+            self._on_found,
+            ended=lambda: panel.work.show_progress(None),
+            failed=self._on_failed,
+            progressed=panel.work.show_progress,
+        )
+        self._gallery: Stream[FailureSet] = Stream(
+            self.link.show_objects,
+            ended=lambda: panel.show_making(None),
+            progressed=panel.show_making,
+        )
+        self._saving: Stream[Path] = Stream(
+            lambda folder: show_info(f"The files are in {folder}"),
+            ended=lambda: panel.show_making(None),
+        )
+        self.asked: Asked | None = None
+        """What was asked; None once the answer is no longer shown or expected."""
+        self.found: Found | None = None
+        """What was found; None if that is unknown."""
+        self._known: Found | None = None
+
+    @property
+    def answer(self) -> Answer | None:
+        """The answer that is shown."""
+        return None if self.found is None else self.found.answer
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether something is still to come."""
+        works = (self._work, self._gallery, self._saving, self.panel.plots.work)
+        return any(work.is_busy for work in works)
+
+    def connections(self) -> Connections:
+        """Compare the question whenever it may be another one."""
+        session, panel = self.session, self.panel
+        return [
+            (session.team_changed, self._on_change),
+            (session.settings_changed, self._on_change),
+            (session.source_changed, self._on_change),
+            (session.edited, self._on_edit),
+            (session.copies_changed, self._on_edit),
+            (panel.changed, self._on_input),
+            (panel.work.start.pushed, self.ask),
+            (panel.work.stop.pushed, self.stop),
+            (panel.making.stop.pushed, self._stop_making),
+            (panel.wanted, self.show_sets),
+            (panel.save.pushed, self._on_save),
+        ]
+
+    def refresh(self) -> None:
+        """Show that nothing was asked yet."""
+        self._show_nothing(self.kind.hint)
+
+    def close(self) -> None:
+        """Stop all work."""
+        for work in (self._work, self._gallery, self._saving):
+            work.close()
+        self.panel.plots.work.drop()
+
+    # The question.
+
+    def question(self) -> Asked | None:
+        """Return what would be asked now; None if nothing can be."""
+        session, kind = self.session, self.kind
+        names = {field.name for field in fields(kind)}
+        known: dict[str, Any] = {
+            "team": session.team,
+            "teams": tuple(team.name for team in session.cohort.competing_teams),
+        }
+        own = {name: value for name, value in known.items() if name in names}
+        if None in own.values():
+            return None
+        question = kind(
+            settings=kind.suited(session.settings),
+            protocol=protocol_name(session.settings),
+            source=session.source,
+            held_up_to_px=session.held_up_to_px,
+            **own,
+            **self.panel.values,
+        )
+        return Asked(session.cohort, question)
+
+    def ask(self) -> None:
+        """Ask, and compute the answer in a worker."""
+        if (asked := self.question()) is None or self.why_not():
+            return
+        if asked == self.asked:  # the same again: files may have changed meanwhile
+            self._known = None
+        known, self._known = self._known, None
+        if known is not None and known.asked.question.gathering != asked.question.gathering:
+            known = None
+        self._show_nothing(RUNNING)
+        self.asked, self._known = asked, known
+        self.panel.work.show_progress(0.0)
+        self._work.start(partial(_found, asked, known))
+
+    def stop(self) -> None:
+        """Stop, and show no answer."""
+        self._drop(STOPPED)
+
+    def why_not(self) -> str:
+        """Return why nothing can be asked; empty if something can."""
+        asked = self.question()
+        return NO_TEAM if asked is None else asked.question.why_not(asked.cohort)
+
+    def _on_change(self, _changed: object = None) -> None:
+        if self.asked is not None and self.asked != self.question():
+            self._drop(STALE)
+        elif self.asked is None:
+            self._show_nothing(self.kind.hint)
+
+    def _on_input(self) -> None:
+        if self.asked != self.question():
+            self._drop(self.kind.hint)
+
+    def _on_edit(self, _edited: object = None) -> None:
+        """Note unsaved edits, and read the files again for the next question."""
+        self._known = None
+        self._note()
+
+    def _drop(self, hint: str) -> None:
+        self._work.stop()
+        self._stop_making()
+        self.asked = None
+        self._show_nothing(hint)
+
+    def _show_nothing(self, hint: str) -> None:
+        self.found = None
+        self.panel.work.show_progress(None)
+        why = self.why_not()
+        self.panel.work.start.setEnabled(not why)
+        self.panel.show_nothing(why or hint.format(verb=self.kind.verb))
+
+    # The answer.
+
+    def _on_found(self, found: Found) -> None:
+        self.found = self._known = found
+        if found.answer is None:
+            self.panel.show_nothing(found.why)
+        else:
+            self.panel.show_answer(found.answer)
+            self.show(found.answer)
+        self._note()
+
+    def show(self, answer: Answer) -> None:
+        """Show more of an answer than all panels do."""
+
+    def _on_failed(self, error: PanopticError) -> None:
+        self._drop(self.kind.hint)
+        show_failure(error)
+
+    def _note(self) -> None:
+        """Show the notes of the answer, and what it leaves out."""
+        if self.found is None:
+            return
+        answer = self.found.answer
+        findings = self.found.findings if answer is None else answer.record.findings
+        count, tooltip = notes_in_tooltip(findings)
+        notes = () if answer is None else answer.notes
+        edited = NOT_EDITED if self.session.has_any_edits else ""
+        self.panel.show_note(" ".join(filter(None, (*notes, edited, count))), tooltip)
+
+    # The way to the objects, and to files.
+
+    def show_sets(self, sets: Sequence[FailureSet]) -> None:
+        """Show the objects of rows in the gallery, as they are under the settings of the desk."""
+        titles = list(dict.fromkeys(own.title for own in sets))
+        names = frozenset().union(*(own.names for own in sets))
+        title = titles[0] if len(titles) == 1 else self.kind.title
+        agreeing = {name: teams for own in sets for name, teams in own.agreeing.items()}
+        wanted = FailureSet(title, names, sets[0].versions if sets else None, agreeing=agreeing)
+        table = self.panel.shown_table
+        if table is None or not table.has_others:
+            self.link.show_failures(title, names, wanted.versions)
+        elif self.found is not None:
+            self.panel.show_making(0.0)
+            question = replace(self.found.asked.question, settings=self.session.settings)
+            now = Asked(self.found.asked.cohort, question)
+            self._gallery.start(partial(_with_columns, now, wanted))
+
+    def _stop_making(self) -> None:
+        self._gallery.stop()
+        self._saving.stop()
+        self.panel.show_making(None)
+
+    def _on_save(self) -> None:
+        """Ask for a folder, and write the files of the command into it."""
+        found, kind = self.found, self.kind
+        if found is None or found.answer is None:
+            return
+        chosen = QFileDialog.getExistingDirectory(self.panel, f"Save {kind.title.lower()} in")
+        if not chosen:
+            return
+        files = [Path(chosen) / name for name in kind.file_names()]
+        try:
+            check_not_in_cohort(files, found.asked.cohort.root)
+        except PanopticError as error:
+            show_failure(error)
+            return
+        if may_replace(self.panel, files):
+            self.panel.show_making(0.0)
+            self._saving.start(partial(_saved, found, Path(chosen)))
+
+
+def question_presenter(kind: type[Question]) -> type[QuestionPresenter]:
+    """Return the presenter of a question that needs no widgets of its own."""
+    return type(
+        f"{kind.__name__}Presenter",
+        (QuestionPresenter,),
+        {
+            "kind": kind,
+            "title": kind.title,
+            "key": kind.key,
+            "panel_type": partial(QuestionView, kind),
+        },
+    )
+
+
+# --- in workers -------------------------------------------------------------------------------
+
+
+def _found(asked: Asked, known: Found | None, job: Job[Found]) -> Iterator[Found]:
+    question, cohort, progress = asked.question, asked.cohort, job.progress
+    try:
+        gathered = None if known is None else known.gathered
+        if gathered is None:
+            gathered = question.gather(cohort, progress.part(0, 0.5))
+        answer = question.answered(cohort, gathered, progress.part(0.5, 1))
+        yield Found(asked, answer, gathered=gathered)
+    except UnansweredError as error:
+        yield Found(asked, None, f"Nothing could be evaluated: {error}.", error.findings)
+
+
+def _with_columns(now: Asked, wanted: FailureSet, job: Job[FailureSet]) -> Iterator[FailureSet]:
+    """Read the objects of a set, some of which are no failures."""
+    question = now.question
+    given = chosen_objects(
+        now.cohort,
+        wanted.names,
+        question.settings,
+        question.source,
+        held_up_to_px=question.held_up_to_px,
+        progress=job.progress,
+    )
+    yield replace(wanted, given=given)
+
+
+def _saved(found: Found, folder: Path, _job: Job[Path]) -> Iterator[Path]:
+    from napari_panoptic.report.answers import write_answer
+
+    if found.answer is not None:
+        write_answer(found.asked.question, found.answer, found.asked.cohort, folder)
+    yield folder
