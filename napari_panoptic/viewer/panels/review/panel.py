@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import count
 from pathlib import Path
 
 from psygnal import Signal
@@ -131,8 +130,7 @@ class HistoryList(QTreeWidget):
             font = group.font(0)
             font.setBold(True)
             group.setFont(0, font)
-        self._numbers = count()
-        self._records: dict[int, ReviewRecord] = {}
+        self._records: dict[str, list[ReviewRecord]] = {}
         self.itemClicked.connect(self._on_item)
         self.itemActivated.connect(self._on_item)
 
@@ -165,28 +163,21 @@ class HistoryList(QTreeWidget):
 
     def _fill(self, title: str, lines: Sequence[tuple[ReviewRecord, str]]) -> None:
         group = self._groups[title]
-        for item in group.takeChildren():
-            self._records.pop(_number(item), None)
+        group.takeChildren()
+        self._records[title] = [record for record, _ in lines]
         for record, text in lines:
             item = QTreeWidgetItem([shown(text)])
             item.setIcon(0, swatch_icon(VERDICT_COLOURS[record.verdict]))
             item.setToolTip(0, shown(text))
-            number = next(self._numbers)
-            item.setData(0, Qt.ItemDataRole.UserRole, number)
-            self._records[number] = record
             group.addChild(item)
         if not lines:
             group.addChild(QTreeWidgetItem([NO_HISTORY]))
 
     def _on_item(self, item: QTreeWidgetItem, _column: int = 0) -> None:
-        record = self._records.get(_number(item))
-        if record is not None:
-            self.record_chosen.emit(record)
-
-
-def _number(item: QTreeWidgetItem) -> int:
-    number = item.data(0, Qt.ItemDataRole.UserRole)
-    return -1 if number is None else int(number)
+        if (group := item.parent()) is not None:
+            row, records = group.indexOfChild(item), self._records[group.text(0)]
+            if row < len(records):
+                self.record_chosen.emit(records[row])
 
 
 def _entry_text(entry: HistoryEntry) -> str:
@@ -323,11 +314,8 @@ class ReviewPanel(ScrollPanel):
         self._adjudicated.setText(text)
         self._opinions.show_text(opinions)
 
-    def show_place(self, path: Path | None, *, is_there: bool) -> None:
+    def show_place(self, path: Path, *, is_there: bool) -> None:
         """Show where verdicts are kept."""
-        if path is None:
-            self.where.set_text("")
-            return
         verb = "Kept in" if is_there else "Will be kept in"
         self.where.set_text(f"{verb} {path.parent.name}/{path.name}", tooltip=str(path))
 

@@ -125,12 +125,12 @@ class ReviewPresenter(Presenter[ReviewPanel]):
             (session.region_changed, self._on_region),
             (session.team_changed, self.reviewing.refresh),
             (session.edited, self._on_edited),
-            (session.selection_changed, self._on_selection),
+            (session.selection_changed, self._on_chosen),
             (session.selected_again, self._on_selected_again),
             (session.summary_changed, self._on_summary),
             (self._sight.changed, self._on_sight),
             (link.panels.objects.rows_selected, self._show_object),
-            (failures.chosen_changed, self._on_failures_chosen),
+            (failures.chosen_changed, self._on_chosen),
             (failures.only_changed, self.verdicts.include),
             (failures.ended, self._queue.report_end),
             (self.reviewing.touched, self.counting.forget),
@@ -404,7 +404,7 @@ class ReviewPresenter(Presenter[ReviewPanel]):
     def _on_edited(self, _edited: EditedEvaluation) -> None:
         self._settle.start()
 
-    def _on_selection(self, _selection: Selection | None) -> None:
+    def _on_chosen(self, _chosen: object) -> None:
         self._queue.follow_selection()
         self._show_object()
         if self._sight.is_seen:
@@ -412,10 +412,6 @@ class ReviewPresenter(Presenter[ReviewPanel]):
 
     def _on_selected_again(self, _selection: Selection) -> None:
         self._queue.allow()
-        self._show_object()
-
-    def _on_failures_chosen(self, _names: tuple[FailureName, ...]) -> None:
-        self._queue.follow_selection()
         self._show_object()
 
     def _on_summary(self, _summary: object) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -21,7 +21,7 @@ from napari_panoptic.review.plan.units import Population
 from napari_panoptic.review.reviewing import Reviewing
 from napari_panoptic.review.verdicts import Share
 from napari_panoptic.values.vocabulary import Verdict
-from napari_panoptic.viewer.jobs.jobs import Latest, Several, Stream, show_failure
+from napari_panoptic.viewer.jobs.jobs import Latest, Stream, show_failure
 from napari_panoptic.viewer.kit.shown import show_error, show_info
 from napari_panoptic.viewer.panels.around import Surroundings
 from napari_panoptic.viewer.panels.part import Connections
@@ -61,19 +61,21 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         self._review.key_taker = self._key_taker
         self._counting: Stream[Population] = Stream(
             self._on_population,
-            ended=self._on_counted,
             failed=self._on_failed,
             progressed=panel.ask.counting.show_progress,
         )
         self._offering: Latest[Offer] = Latest(self._on_offer, failed=self._on_failed)
         self._estimating: Latest[PlanEstimates] = Latest(self._on_found, failed=self._on_failed)
-        self._others = Several()
+        self._extending: Latest[Plan] = Latest(self._on_extended)
+        self._exporting: Latest[list[Path]] = Latest(self._on_exported)
+        computing = (self._counting, self._offering, self._estimating)
+        self._work = (*computing, self._extending, self._exporting)
         self._navigation = PlanNavigation(around)
         self._known: tuple[PopulationInputs, Population] | None = None
         self._asked: PopulationInputs | None = None
         self._offer: Offer | None = None
         self._reviewed_by: tuple[PlannedReview | None, str] = (None, "")
-        self._asks_anew = self._is_stopped = self._is_closed = False
+        self._asks_anew = self._is_stopped = False
         self._current: CurrentPlan | None = None
         self._found: PlanEstimates | None = None
         self.item: PlanItem | None = None
@@ -87,8 +89,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
     @property
     def is_busy(self) -> bool:
         """Whether something is being computed or written."""
-        work = (self._counting, self._offering, self._estimating, self._others)
-        return any(each.is_busy for each in work)
+        return any(each.is_busy for each in self._work)
 
     def connections(self) -> Connections:
         """Listen to session, review and panel."""
@@ -121,9 +122,9 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
 
     def close(self) -> None:
         """Stop all work and remove the square."""
-        for each in (self._counting, self._offering, self._estimating):
+        for each in self._work:
             each.close()
-        self.is_on, self._is_closed = False, True
+        self.is_on = False
         self._navigation.close(is_window_gone=self.is_window_gone)
 
     # View.
@@ -316,10 +317,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
     def _on_population(self, found: Population) -> None:
         if self._asked is not None:
             self._known = self._asked, found
-
-    def _on_counted(self) -> None:
-        self.panel.ask.counting.show_progress(None, may_start=False)
-        if self._known is not None and self._known[0] == self._asked:
+            self.panel.ask.counting.show_progress(None, may_start=False)
             self.refresh()
 
     def _on_offer(self, found: Offer) -> None:
@@ -422,11 +420,11 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
             return
         plan, units = current.plan, known[1].units
         wanted = len(plan) + self.panel.more.value()
-        self._others.start(partial(extend, plan, units, wanted), self._on_extended)
+        self._extending.start(partial(extend, plan, units, wanted))
 
     def _on_extended(self, plan: Plan) -> None:
         current = self._current
-        if self._is_closed or current is None:
+        if current is None:
             return
         added = len(plan) - len(current.plan)
         if added and not self._write(lambda at: at.extend_plan(plan)):
@@ -449,12 +447,10 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         if current is None or known is None or estimates is None:
             return
         answers = self._answers() or []
-        write = partial(written, folder, current.plan, known[1], estimates, answers)
-        self._others.start(write, self._on_exported)
+        self._exporting.start(partial(written, folder, current.plan, known[1], estimates, answers))
 
-    def _on_exported(self, paths: Sequence[Path]) -> None:
-        if not self._is_closed:
-            self.panel.state.show_state(f"{len(paths)} files written to {paths[0].parent}.")
+    def _on_exported(self, paths: list[Path]) -> None:
+        self.panel.state.show_state(f"{len(paths)} files written to {paths[0].parent}.")
 
     def _on_new(self) -> None:
         self.pause()
