@@ -21,7 +21,7 @@ from napari_panoptic.review.plan.corrected import ALL, Quantity
 from napari_panoptic.review.plan.goal import Goal
 from napari_panoptic.review.verdicts import Share
 from napari_panoptic.values.vocabulary import Verdict
-from napari_panoptic.viewer.kit.figures import FigureTable
+from napari_panoptic.viewer.kit.figures import Cell, FigureTable
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
 from napari_panoptic.viewer.kit.keys import key_text
 from napari_panoptic.viewer.kit.layouts import FlowBar, ScrollPanel, stack
@@ -361,7 +361,7 @@ class PlanPanel(ScrollPanel):
         self._problem.show_text(text[:1].upper() + text[1:])
 
     def show_results(
-        self, sentences: str | None, rows: Sequence[words.Row], classes: Sequence[str]
+        self, sentences: str | None, rows: Sequence[Sequence[Cell]], classes: Sequence[str]
     ) -> None:
         """Show the estimates as sentences and as a table; None if there are none yet."""
         self._sentences.setText(sentences or "No estimates yet. Review some items first.")
@@ -370,7 +370,7 @@ class PlanPanel(ScrollPanel):
         if choices and self.of_class.choice is None:
             self.of_class.show_choice(ALL)
         self.of_class.setVisible(len(choices) > 1)
-        self.table.fill(*words.cells(rows))
+        self.table.fill(words.HEADER, rows)
         self.table.setVisible(bool(rows))
         self.export.setEnabled(sentences is not None)
 

@@ -235,10 +235,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         elif self.link.state.is_blind:
             self.panel.show_results(words.AFTER_PAUSE, (), ())
         else:
-            class_name = self.panel.of_class.choice or ALL
-            rows = words.result_rows(estimates, class_name)
-            if class_name == ALL:
-                rows += words.cause_rows(estimates)
+            rows = words.result_rows(estimates, self.panel.of_class.choice or ALL)
             told = words.result_sentences(current.goal, estimates)
             self.panel.show_results(told, rows, [ALL, *current.plan.units.class_names])
         self._show_notes()
