@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from napari_panoptic.common.errors import LabelError, PanopticError
+from napari_panoptic.common.errors import LabelError, PanopticError, SettingsError
 from napari_panoptic.common.findings import Finding, FindingKind
+from napari_panoptic.common.records import fields_of
+from napari_panoptic.common.text import english_list
 from napari_panoptic.kernels.restore import components
 from napari_panoptic.nuclei import evaluate as engine
 from napari_panoptic.nuclei.evaluate import Evaluation
@@ -35,7 +37,9 @@ from napari_panoptic.values.settings import DEFAULT_PROTOCOL, EvaluationSettings
 if TYPE_CHECKING:
     import pandas as pd
 
+    from napari_panoptic.questions.answer import Answer
     from napari_panoptic.questions.engines.cohort_scores import CohortScores
+    from napari_panoptic.questions.question import Question
 
 WORST = 8
 """Number of failures that a notebook shows by default."""
@@ -147,6 +151,45 @@ class CohortResult:
         return str(self.teams.to_html(index=False, float_format="{:.3f}".format, border=0))
 
 
+@dataclass(frozen=True, eq=False)
+class CohortAnswer:
+    """The answer to a question over a cohort, which a notebook shows as a report does."""
+
+    cohort: Cohort
+    #: What was asked, and what was found.
+    question: Question
+    answer: Answer
+
+    @property
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """Name of each file -> its rows."""
+        return self.answer.files
+
+    def objects(self, table: str, row: int) -> pd.DataFrame:
+        """Return the objects that a row of a table is about: team, region, side, id."""
+        import pandas as pd
+
+        (own,) = (one for one in self.answer.tables if one.spec.file == table)
+        names = () if own.objects is None else own.objects(row).names
+        columns = ["team", "region", "side", "id"]
+        rows = [fields_of(name, *columns) for name in names]
+        frame = pd.DataFrame(rows, columns=columns)
+        return frame.sort_values(columns, ignore_index=True)
+
+    def save(self, folder: str | Path) -> None:
+        """Write the files of the command into a folder."""
+        from napari_panoptic.report.answers import write_answer
+
+        write_answer(self.question, self.answer, self.cohort, Path(folder))
+
+    def _repr_html_(self) -> str:
+        from napari_panoptic.report.answers import answer_parts
+        from napari_panoptic.tables.markup import fragment
+
+        name = self.question.name()
+        return str(fragment(*answer_parts(self.answer, name, self.cohort.team_names)))
+
+
 class OpenedCohort:
     """A cohort folder: its regions and teams, and their evaluation.
 
@@ -248,6 +291,51 @@ class OpenedCohort:
             confusion=tables.confusion_table(evaluation),
             findings=_findings_table(evaluation.findings),
         )
+
+    def ask(self, question: str, *, jobs: int | None = None, **asked: Any) -> CohortAnswer:
+        """Ask a question over the cohort.
+
+        Parameters
+        ----------
+        question
+            Its name, that of its command: ``causes``, ``groups``, ``slices`` and others.
+        jobs
+            Regions at a time; one per processor if None.
+        asked
+            What is asked, as the options of the command: ``team`` or ``teams`` (default: all), and
+            others; ``settings`` for how objects are matched.
+
+        Raises
+        ------
+        SettingsError
+            For an unknown question or option, or a value that it cannot have.
+        CohortError
+            For an unknown team.
+        PanopticError
+            If nothing could be evaluated.
+
+        Examples
+        --------
+        >>> cohort.ask("causes", team="careful").tables["causes.csv"]  # doctest: +SKIP
+        """
+        from napari_panoptic.questions.question import question_kind
+
+        kind = question_kind(question)
+        names = {own.name for own in fields(kind)}
+        if "teams" in names:
+            asked.setdefault("teams", tuple(self.teams))
+        if unknown := [name for name in asked if name not in names]:
+            known = english_list(sorted(names), limit=99)
+            raise SettingsError(f"'{question}' has no option '{unknown[0]}'; it has {known}")
+        needed = [own.name for own in fields(kind) if own.default is own.default_factory]
+        if missing := [name for name in needed if name not in asked]:
+            raise SettingsError(f"'{question}' needs the option '{missing[0]}'")
+        own = kind(**asked)
+        for team in own.teams_read:
+            self.cohort.checked_team(team)
+        if why := own.why_not(self.cohort):
+            raise SettingsError(why)
+        return CohortAnswer(self.cohort, own, own.answer(self.cohort, jobs=jobs))
 
     def scores(self, team: str, *, settings: EvaluationSettings | None = None) -> CohortScores:
         """Evaluate a team, and return what the scores of its predictions are worth.

@@ -39,7 +39,8 @@ CAUSE_WORDS = tuple(dict.fromkeys(cause for causes in CAUSES_OF.values() for cau
 _ABOUT = "mean over patients of the change if these failures were mended"
 COSTS = TableSpec(
     "causes.csv",
-    "class and cause, the most expensive cause first; the class is empty for all classes",
+    "class and cause that it has, the most expensive cause first; those of all classes, with an "
+    "empty class, come first",
     [
         unshown("team"),
         TableColumn("class", lambda row: CellContent(row["class"] or "all classes"), ("class",)),
@@ -52,8 +53,8 @@ COSTS = TableSpec(
     "Changes if all failures of a cause were mended: an FN becomes a TP with an IoU of 1, an FP is "
     "removed, a misclassified object gets its right class. The changes do not add up.",
 )
-Failure = tuple[str, str, FailureName]
-"""Class and cause of a failure, and its name."""
+Failure = tuple[set[str], str, FailureName]
+"""Classes and cause of a failure, and its name; a misclassified object has two classes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +90,7 @@ class Causes(TeamQuestion):
     """What each cause of failures costs a team."""
 
     title = "Causes"
+    heading = "What each cause costs"
     about = (
         "Compute the change of PQ, SQ, DQ and F1 if all failures of one cause were mended, for "
         "each class and patient, and write means over patients with intervals to causes.csv. An "
@@ -120,7 +122,8 @@ class Causes(TeamQuestion):
                     confusion[at, k, k] += 1
                     iou_sum[at, k - 1] += own.iou[row] if is_mixed else 1.0
                 name = FailureName(self.team, region.name, side, int(own.ids[row]))
-                failures.append((outcomes.class_names[k - 1], cause, name))
+                classes = {outcomes.class_names[c - 1] for c in (k, wrong) if c}
+                failures.append((classes, cause, name))
         return region.patient, outcomes.class_names, Mended(confusion, iou_sum), failures
 
     def answered(
@@ -137,13 +140,21 @@ class Causes(TeamQuestion):
             of_class = [
                 self._row(name, cause, failures, changes[:, c, k])
                 for k, cause in enumerate(CAUSE_WORDS)
+                if not name or any(name in own and cause == word for own, word, _ in failures)
             ]
             rows += sorted(of_class, key=lambda row: -np.nan_to_num(row["d_pq"], nan=-np.inf))
         return Answer(
             headline=f"{self.team}: what {counted(len(failures), 'failure')} of "
             f"{counted(len(patients), 'patient')} cost.",
             notes=("The changes of the causes do not add up.",),
-            tables=(AnswerTable(COSTS, COSTS.frame(rows), lambda row: rows[row]["objects"]),),
+            tables=(
+                AnswerTable(
+                    COSTS,
+                    COSTS.frame(rows),
+                    lambda row: rows[row]["objects"],
+                    printed=len(CAUSE_WORDS),
+                ),
+            ),
             plots=(),
             record=self.team_record(
                 cohort, gathered, patients=len(patients), failures=len(failures)
@@ -154,7 +165,7 @@ class Causes(TeamQuestion):
         self, name: str, cause: str, failures: Sequence[Failure], changes: NDArray[np.float64]
     ) -> dict[str, Any]:
         """Return the row of a class and cause, given the changes (4, patients)."""
-        ids = [one for n, word, one in failures if word == cause and name in ("", n)]
+        ids = [one for n, word, one in failures if word == cause and (not name or name in n)]
         pq, sq, dq, f1 = mean_intervals([own[~np.isnan(own)] for own in changes])
         return {
             "team": self.team,

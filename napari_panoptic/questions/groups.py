@@ -69,6 +69,7 @@ class Groups(TeamQuestion):
     """What splits, mergers and duplicates cost a team."""
 
     title = "Groups"
+    heading = "What splits, mergers and duplicates cost"
     about = (
         "Find the splits, mergers and duplicates of a team as groups of objects, and write them to "
         "groups.csv, each with the change of the region's PQ if its parts were joined, or the "

@@ -63,7 +63,9 @@ class Question(ABC):
     """What is asked of a cohort. Two equal questions have the same answer while files stay."""
 
     title: ClassVar[str]
-    """Title of the panel and of the section of a report."""
+    """Title of the panel."""
+    heading: ClassVar[str] = ""
+    """Heading of the section of a report; the title if empty."""
     key: ClassVar[str | None] = None
     """Key that brings the panel to the front."""
     about: ClassVar[str]

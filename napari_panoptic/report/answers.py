@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import MISSING, fields, replace
 from pathlib import Path
+from typing import Any
 
-from napari_panoptic.questions.answer import Answer, AnswerPlot, AnswerTable
+from napari_panoptic.common.progress import Progress
+from napari_panoptic.questions.answer import Answer, AnswerPlot, AnswerTable, UnansweredError
 from napari_panoptic.questions.engines.cohort_failures import FailureName
-from napari_panoptic.questions.question import Question
+from napari_panoptic.questions.question import Gathered, Question, TeamQuestion, gather_together
 from napari_panoptic.report import plots
 from napari_panoptic.report.columns import spec_table
 from napari_panoptic.report.nuclei.tables import input_fingerprints
+from napari_panoptic.report.page import team_label
 from napari_panoptic.report.plots.embed import plot_figure
 from napari_panoptic.report.writing import provenance, write_set
-from napari_panoptic.tables.markup import Child, bullets, named, paragraph
+from napari_panoptic.tables.markup import Child, bullets, element, named, paragraph
 from napari_panoptic.values.cohort import Cohort
 
 MOST_SENTENCES = 10
 """The number of rows that a page shows as sentences."""
 ROWS_WITH_OBJECTS, OBJECTS_OF_ROW = 3, 3
 """The number of rows of an answer whose objects a report shows, and of objects of each."""
+
+
+Asked = tuple[Question, Answer]
+"""A question and its answer."""
 
 
 def drawn(plot: AnswerPlot) -> plots.Plot:
@@ -40,13 +47,77 @@ def write_answer(question: Question, answer: Answer, cohort: Cohort, folder: Pat
 def shown_objects(answer: Answer) -> list[tuple[str, list[FailureName]]]:
     """Return the objects that a page shows: a title, and objects of the first rows."""
     found = []
-    for table in answer.tables:
+    for table in (own for own in answer.tables if own.is_shown):
         rows = range(min(ROWS_WITH_OBJECTS, len(table.frame)))
         for own in (table.objects(row) for row in rows) if table.objects is not None else ():
             names = sorted(own.names, key=lambda name: (name.region, name.side, name.id))
             if names:
                 found.append((own.title, names[:OBJECTS_OF_ROW]))
     return found
+
+
+def asked_by_reports(
+    kind: type[Question], cohort: Cohort, team_names: Sequence[str], **common: Any
+) -> list[Question]:
+    """Return the questions of a kind that a report asks: of each team, or of all together.
+
+    Parameters
+    ----------
+    kind
+        Questions that need more than teams are not asked.
+    cohort, team_names
+        The cohort, and its teams that are reported on.
+    common
+        Settings and the like, as the fields of `Question`.
+    """
+    required = {f.name for f in fields(kind) if f.default is MISSING and "option" in f.metadata}
+    if required == {"team"}:
+        asked = [kind(**common, team=team) for team in team_names]  # type: ignore[call-arg]
+    elif required == {"teams"}:
+        asked = [kind(**common, teams=tuple(team_names))]  # type: ignore[call-arg]
+    else:
+        asked = []
+    return [own for own in asked if not own.why_not(cohort)]
+
+
+def answers_to(
+    questions: Sequence[Question], cohort: Cohort, progress: Progress, *, jobs: int | None = None
+) -> list[Asked]:
+    """Return the questions that have an answer, with it; regions are read once for those alike."""
+    gathered: dict[int, Gathered] = {}
+    alike: dict[tuple[Any, ...], list[TeamQuestion]] = {}
+    for own in questions:
+        if isinstance(own, TeamQuestion) and type(own).gather is TeamQuestion.gather:
+            alike.setdefault((own.matching, own.source, own.held_up_to_px), []).append(own)
+    for group in alike.values():
+        found = gather_together(group, cohort, progress, jobs=jobs)
+        gathered |= {id(own): one for own, one in zip(group, found, strict=True)}
+    answers = []
+    for own in questions:
+        try:
+            if (known := gathered.get(id(own))) is None:
+                answers.append((own, own.answer(cohort, progress, jobs=jobs)))
+            elif known.parts:
+                answers.append((own, own.answered(cohort, known, progress)))
+        except UnansweredError:
+            continue  # the section on the data has the reasons
+    return answers
+
+
+def answers_section(
+    answers: Sequence[Asked],
+    teams: Sequence[str],
+    pictures: Callable[[Sequence[FailureName]], Sequence[Child]],
+) -> list[Child]:
+    """Return the section of a report on the answers to one kind of question; see `answer_parts`."""
+    parts: list[Child] = []
+    for number, (question, answer) in enumerate(answers, start=1):
+        slug = question.name()
+        if isinstance(question, TeamQuestion):
+            parts.append(element("h3", team_label(question.team, teams)))
+            slug += f"-{number}"
+        parts += answer_parts(answer, slug, teams, pictures)
+    return parts
 
 
 def answer_parts(
@@ -83,5 +154,6 @@ def answer_parts(
 def _table(table: AnswerTable, slug: str, teams: Sequence[str]) -> Child:
     if table.sentence is not None:
         return bullets(map(named, table.sentences(MOST_SENTENCES)))
-    spec = table.spec if table.spec.file else replace(table.spec, file=f"{slug}.csv")
-    return spec_table(spec, table.frame, teams)
+    name = table.spec.file.removesuffix(".csv")
+    own = slug if name == slug.partition("-")[0] else f"{slug}_{name or 'summary'}"
+    return spec_table(replace(table.spec, file=f"{own}.csv"), table.frame, teams)

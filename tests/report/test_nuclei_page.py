@@ -30,7 +30,12 @@ from napari_panoptic.report.nuclei.cohort_report import (
     cohort_report,
 )
 from napari_panoptic.report.nuclei.gallery import PER_CAUSE, SIZE_PX, pictures, worst_failures
-from napari_panoptic.report.nuclei.page import methods_values, report_page, write_report
+from napari_panoptic.report.nuclei.page import (
+    methods_values,
+    pictured_failures,
+    report_page,
+    write_report,
+)
 from napari_panoptic.report.nuclei.tables import (
     confusion_table,
     patients_by_class_table,
@@ -67,8 +72,8 @@ from tests.support.small_cohort import write_cohort
 
 SECTIONS = (
     "summary", "settings", "data", "teams", "patients", "classes", "confusion", "protocols",
-    "aggregation", "statistics", "robustness", "overlaps", "size", "cause", "slices", "gallery",
-    "methods",
+    "aggregation", "statistics", "robustness", "overlaps", "size", "cause", "slices", "causes",
+    "groups", "gallery", "methods",
 )  # fmt: skip
 VOID = {"meta", "img", "br"}
 
@@ -130,7 +135,7 @@ def page_of(report: CohortReport, *only: str) -> Page:
     if only:
         return Page(report_page(report, [], only=only))
     request = report.request
-    failures = worst_failures(report.detailed.results)
+    failures = pictured_failures(report)
     found = pictures(request.cohort, failures, request.detailed, request.source)
     return Page(report_page(report, list(found)))
 

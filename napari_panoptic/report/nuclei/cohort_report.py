@@ -56,6 +56,8 @@ from napari_panoptic.nuclei.regions.shifts import SHIFTS
 from napari_panoptic.questions.engines.cohort_objects import cohort_objects, common_slices
 from napari_panoptic.questions.engines.cohort_scores import CohortScores
 from napari_panoptic.questions.engines.slices import SliceSearch
+from napari_panoptic.questions.question import Question, question_kind, question_names
+from napari_panoptic.report.answers import Asked, answers_to, asked_by_reports
 from napari_panoptic.statistics.teams import TeamStatistics
 from napari_panoptic.values.cohort import Cohort, Source
 from napari_panoptic.values.settings import EvaluationSettings, Overlaps, Scoring
@@ -164,6 +166,8 @@ class CohortReport:
     #: Team -> what the scores of its predictions are worth, of the same regions; only teams with
     #: scores.
     scores: Mapping[str, CohortScores]
+    #: The other questions that could be answered, with their answers.
+    answers: Sequence[Asked]
 
     @property
     def cohort(self) -> Cohort:
@@ -292,9 +296,11 @@ def cohort_report(
         raise PanopticError(_why_nothing(request), path=request.cohort.root)
     try:
         slices, scores = _slices_and_scores(request, detailed, jobs, Progress(is_wanted))
+        answers = answers_to(_questions(request), request.cohort, Progress(is_wanted), jobs=jobs)
     except StoppedError:
         return None
-    return regions.report(watch.noted(evaluation), watch.noted(detailed), slices, scores)
+    noted = watch.noted(evaluation), watch.noted(detailed)
+    return regions.report(*noted, slices, scores, answers)
 
 
 def _slices_and_scores(
@@ -324,6 +330,24 @@ def _slices_and_scores(
         if team in scored
     }
     return slices, scores
+
+
+def _questions(request: ReportRequest) -> list[Question]:
+    """Return the questions that the report asks of the cohort besides slices and scores."""
+    kinds = [question_kind(name) for name in question_names() if name not in ("slices", "scores")]
+    return [
+        question
+        for kind in kinds
+        for question in asked_by_reports(
+            kind,
+            request.cohort,
+            request.team_names,
+            settings=kind.suited(request.detailed),
+            protocol=request.protocol,
+            source=request.source,
+            held_up_to_px=request.held_up_to_px,
+        )
+    ]
 
 
 def _own_conditions(request: ReportRequest) -> tuple[tuple[Condition, ...], Condition]:
@@ -412,6 +436,7 @@ class _Regions:
         detailed: CohortEvaluation,
         slices: Mapping[str, SliceSearch],
         scores: Mapping[str, CohortScores],
+        answers: Sequence[Asked],
     ) -> CohortReport:
         """Return the report, once all regions are there."""
         scored = scored_regions(self._challenge)
@@ -446,6 +471,7 @@ class _Regions:
             ),
             slices=slices,
             scores=scores,
+            answers=answers,
         )
 
     def _varied(self, family: str, neighbours: Sequence[tuple[int, int]] | None = None) -> Varied:

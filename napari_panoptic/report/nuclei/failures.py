@@ -152,10 +152,11 @@ def _kind(picture: Picture) -> tuple[Side, Cause]:
 def _cause(pictures: Sequence[Picture]) -> Html:
     failure = pictures[0].failure
     title = "misclassified" if failure.cause is Cause.NONE else f"{failure.status}: {failure.cause}"
-    return failure_pictures.group(title, [_figure(picture) for picture in pictures])
+    return failure_pictures.group(title, [failure_figure(picture) for picture in pictures])
 
 
-def _figure(picture: Picture) -> Html:
+def failure_figure(picture: Picture) -> Html:
+    """Return the picture of an object with its caption."""
     failure = picture.failure
     side = "nucleus" if failure.side is Side.REFERENCE else "prediction"
     what = f"{side} {failure.id}, {failure.class_name}"
@@ -164,7 +165,8 @@ def _figure(picture: Picture) -> Html:
     width = f"{picture.field_px} px"
     if picture.mpp is not None:
         width += f" ({picture.field_px * picture.mpp:.0f} µm)"
-    overlap = "IoU" if failure.status is Status.MISCLASSIFIED else "best IoU"
+    is_pair = failure.status in (Status.TP, Status.MISCLASSIFIED)
+    overlap = "IoU" if is_pair else "best IoU"
     caption = fragment(
         named(failure.region),
         element("br"),

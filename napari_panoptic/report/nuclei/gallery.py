@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from napari_panoptic.display.crops import ROOM, CropSource, bounded_field_px, cu
 from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
 from napari_panoptic.nuclei.regions.region import held_region
 from napari_panoptic.nuclei.regions.results import RegionResult
+from napari_panoptic.questions.engines.cohort_failures import FailureName
 from napari_panoptic.report.pictures import jpeg, readable_image
 from napari_panoptic.values.cohort import Cohort, Source
 from napari_panoptic.values.settings import EvaluationSettings
@@ -49,6 +50,11 @@ class Failure:
     iou: float
     #: Its area.
     area_px: int
+
+    @property
+    def name(self) -> FailureName:
+        """Its identity."""
+        return FailureName(self.team, self.region, self.side, self.id)
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,6 +104,25 @@ def worst_failures(results: Sequence[RegionResult]) -> tuple[Failure, ...]:
             worst = of_kind.sort_values("area_px", ascending=False, kind="stable")
             chosen += [_failure(team, row) for row in worst.head(PER_CAUSE).to_dict("records")]
     return tuple(chosen)
+
+
+def named_failures(
+    results: Sequence[RegionResult], names: Iterable[FailureName]
+) -> tuple[Failure, ...]:
+    """Return objects by their names, failures or not; those that do not exist are left out."""
+    wanted: dict[tuple[str, str], set[tuple[str, int]]] = {}
+    for name in names:
+        wanted.setdefault((name.team, name.region), set()).add((str(name.side), name.id))
+    found: list[Failure] = []
+    for result in results:
+        ids = wanted.get((result.team, result.region))
+        if ids is None or result.objects is None:
+            continue
+        at = zip(result.objects["side"], result.objects["id"], strict=True)
+        own = result.objects[[place in ids for place in at]]
+        own = own.assign(patient=result.patient, region=result.region)
+        found += [_failure(result.team, row) for row in own.to_dict("records")]
+    return tuple(found)
 
 
 def failure_kinds() -> Iterator[tuple[Side, Cause]]:

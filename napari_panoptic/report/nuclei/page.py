@@ -4,23 +4,33 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.common.text import english_list
+from napari_panoptic.questions.engines.cohort_failures import FailureName
 from napari_panoptic.questions.engines.versions import VersionComparison
+from napari_panoptic.report.answers import answers_section, shown_objects
 from napari_panoptic.report.columns import table, team_column
 from napari_panoptic.report.nuclei.cohort_report import CohortReport
 from napari_panoptic.report.nuclei.failures import (
     causes_section,
+    failure_figure,
     gallery_section,
     sizes_section,
     slices_section,
 )
-from napari_panoptic.report.nuclei.gallery import Picture, pictures, worst_failures
+from napari_panoptic.report.nuclei.gallery import (
+    Failure,
+    Picture,
+    named_failures,
+    pictures,
+    worst_failures,
+)
 from napari_panoptic.report.nuclei.ranking import (
     aggregation_section,
     protocols_section,
@@ -125,11 +135,10 @@ def write_report(
         If the file cannot be written.
     """
     request = report.request
-    failures = worst_failures(report.detailed.results)
     found = list(
         pictures(
             request.cohort,
-            failures,
+            pictured_failures(report),
             request.detailed,
             request.source,
             held_up_to_px=request.held_up_to_px,
@@ -140,6 +149,17 @@ def write_report(
         return None
     content = report_page(report, found, date=date, review=review, versions=versions)
     return write_page(path, content) if is_wanted() else None
+
+
+def pictured_failures(report: CohortReport) -> list[Failure]:
+    """Return the objects that the report has pictures of: the worst, and those of answers."""
+    results = report.detailed.results
+    failures = {own.name: own for own in worst_failures(results)}
+    answered = {
+        name for _, answer in report.answers for _, own in shown_objects(answer) for name in own
+    }
+    further = named_failures(results, answered - failures.keys())
+    return [*failures.values(), *further]
 
 
 def report_page(
@@ -167,6 +187,9 @@ def report_page(
     )
     compared = [] if versions is None else versions_section(versions, all_teams(report))
     reviewed = [] if review is None else review_section(review, all_teams(report))
+    by_name = {picture.failure.name: picture for picture in pictures}
+    worst = {failure.name for failure in worst_failures(report.detailed.results)}
+    of_gallery = [picture for picture in pictures if picture.failure.name in worst]
     contents: list[tuple[str, str, Callable[[CohortReport], Sequence[Child]]]] = [
         ("summary", "Summary", _summary),
         ("settings", "Settings and provenance", _settings),
@@ -185,7 +208,8 @@ def report_page(
         ("cause", "By cause of failure", causes_section),
         ("slices", "What failures have in common", slices_section),
         ("scores", "Scores and thresholds", scores_section),
-        ("gallery", "Worst failures", partial(gallery_section, pictures=pictures)),
+        *_answered(report, by_name),
+        ("gallery", "Worst failures", partial(gallery_section, pictures=of_gallery)),
         ("review", "Planned review", lambda _: reviewed),
         ("methods", "Methods, for a paper", _methods),
     ]
@@ -196,6 +220,20 @@ def report_page(
         if (only is None or slug in only) and (slug not in optional or optional[slug])
     ]
     return report_document(f"Segmentation report: {cohort.name}", first, sections)
+
+
+def _answered(
+    report: CohortReport, pictures: Mapping[FailureName, Picture]
+) -> Iterator[tuple[str, str, Callable[[CohortReport], Sequence[Child]]]]:
+    """Yield the sections on questions over the cohort: one for all answers of a kind."""
+
+    def drawn(names: Sequence[FailureName]) -> list[Child]:
+        figures = [failure_figure(pictures[name]) for name in names if name in pictures]
+        return [element("div", *figures, class_="gallery")] if figures else []
+
+    for kind, answers in groupby(report.answers, key=lambda asked: type(asked[0])):
+        parts = answers_section(list(answers), all_teams(report), drawn)
+        yield kind.name(), kind.heading or kind.title, lambda _, parts=parts: parts  # type: ignore[misc]
 
 
 def _data(report: CohortReport) -> Sequence[Child]:
