@@ -41,7 +41,7 @@ from napari_panoptic.viewer.panels.review.panel import (
     LAST_VERDICTS,
     NO_HISTORY,
     THIS_OBJECT,
-    Export,
+    ReviewExport,
 )
 from napari_panoptic.viewer.panels.review.presenter import NOTHING_TO_UNDO, ReviewPresenter
 from napari_panoptic.viewer.panels.seen_part import Sight
@@ -864,7 +864,7 @@ class TestAdjudication:
         panel.end_adjudication.click()
         path = tmp_path / "mine.csv"  # decisions are the adjudicator's own, also afterwards
         with patch.object(QFileDialog, "getSaveFileName", return_value=(str(path), "")):
-            panel.export_wanted.emit(Export.OWN)
+            panel.export_wanted.emit(ReviewExport.OWN)
         wait_until(lambda: not part.is_busy)
         with path.open(newline="") as file:
             rows = list(csv.DictReader(file))
@@ -1008,7 +1008,7 @@ class TestWriting:
         wait_until(lambda: desk.session.snapshot.region.name == FIRST and desk.is_settled)
         path = tmp_path / "v.csv"
         with patch.object(QFileDialog, "getSaveFileName", return_value=(str(path), "")):
-            part.panel.export_wanted.emit(Export.OWN)
+            part.panel.export_wanted.emit(ReviewExport.OWN)
         wait_until(lambda: not part.is_busy)
         with path.open(newline="") as file:
             here, there = csv.DictReader(file)
@@ -1027,7 +1027,7 @@ class TestWriting:
         press(canvas, Qt.Key.Key_1, ALT)
         path = tmp_path / "r.geojson"
         with patch.object(QFileDialog, "getSaveFileName", return_value=(str(path), "")):
-            panel.export_wanted.emit(Export.REGION)
+            panel.export_wanted.emit(ReviewExport.REGION)
         wait_until(lambda: not part.is_busy)
         features = json.loads(path.read_text())["features"]
         outcomes = desk.session.evaluation.outcomes
@@ -1039,7 +1039,7 @@ class TestWriting:
     def test_a_place_that_cannot_be_written(self, desk, part, told, tmp_path, wait_until):  # noqa: ARG002
         path = str(tmp_path / "missing" / "r.geojson")
         with patch.object(QFileDialog, "getSaveFileName", return_value=(path, "")):
-            part.panel.export_wanted.emit(Export.REGION)
+            part.panel.export_wanted.emit(ReviewExport.REGION)
         wait_until(lambda: not part.is_busy)
         assert len(told) == 1
         assert "cannot be written" in told[0]

@@ -34,7 +34,7 @@ from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.jobs.jobs import Latest, Several, show_failure
 from napari_panoptic.viewer.jobs.timers import stop_timers
 from napari_panoptic.viewer.kit.shown import show_error, show_info
-from napari_panoptic.viewer.panels.review.panel import Export, ReviewPanel
+from napari_panoptic.viewer.panels.review.panel import ReviewExport, ReviewPanel
 from napari_panoptic.viewer.state.preferences import PREFERENCES
 
 POLL_MS = 1000
@@ -128,12 +128,12 @@ class ReviewFiles:
         self.moving.emit()
         self._reviewing.use(path=path)
 
-    def export(self, wanted: Export) -> None:
+    def export(self, wanted: ReviewExport) -> None:
         """Write verdicts, or the objects of the region."""
-        if wanted is Export.REGION:
+        if wanted is ReviewExport.REGION:
             self.write_region()
         else:
-            self.write_verdicts(everybody=wanted is Export.ALL)
+            self.write_verdicts(everybody=wanted is ReviewExport.ALL)
 
     def write_verdicts(self, *, everybody: bool) -> None:
         """Write the verdicts in the whole cohort as CSV, with status and cause."""

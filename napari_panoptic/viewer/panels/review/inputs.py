@@ -184,9 +184,14 @@ def is_verdict_key(event: QKeyEvent) -> bool:
 
 
 class LineField(QLineEdit):
-    """A line of text; Esc leaves it."""
+    """A line of text; Enter takes it, Esc leaves it."""
 
+    entered = Signal()
     escaped = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.returnPressed.connect(self.entered.emit)
 
     def keyPressEvent(self, event: QKeyEvent | None) -> None:  # noqa: N802
         """Hand keys with Alt and a digit on; on some systems they would write something."""
@@ -266,8 +271,6 @@ class NoteField(QTextEdit):
 class TagField(QWidget):
     """Tags, separated by commas: typed, or ticked in a menu of known ones."""
 
-    entered = Signal()
-    escaped = Signal()
     edited = Signal()
 
     def __init__(self) -> None:
@@ -288,8 +291,6 @@ class TagField(QWidget):
         layout.addWidget(self.line, 1)
         layout.addWidget(self.choose)
         self.setFocusProxy(self.line)
-        self.line.returnPressed.connect(self.entered.emit)
-        self.line.escaped.connect(self.escaped.emit)
         self.line.textEdited.connect(lambda _text: self.edited.emit())
         self.offer(())
 

@@ -74,7 +74,7 @@ NO_HISTORY = "No verdict yet"
 _LOWEST_PX = 96
 
 
-class Export(StrEnum):
+class ReviewExport(StrEnum):
     """What can be written, in the words of the menu."""
 
     OWN = "My verdicts as CSV…"
@@ -204,7 +204,7 @@ class ReviewPanel(ScrollPanel):
 
     named = Signal(str)
     typing_ended = Signal()  # Enter or Esc in a field
-    export_wanted = Signal(Export)
+    export_wanted = Signal(ReviewExport)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent, margins_px=(8, 4, 8, 4), spacing_px=5)
@@ -446,7 +446,7 @@ class ReviewPanel(ScrollPanel):
                 "counts once."
             )
         menu = QMenu(self._export)
-        for wanted in Export:
+        for wanted in ReviewExport:
             if (entry := menu.addAction(str(wanted))) is not None:
                 entry.triggered.connect(lambda _=False, w=wanted: self.export_wanted.emit(w))
         self._export.setText("Export")
@@ -493,11 +493,10 @@ class ReviewPanel(ScrollPanel):
 
     def _wire(self) -> None:
         self.name.editingFinished.connect(self._on_name)
-        self.name.returnPressed.connect(self.typing_ended.emit)
-        self.name.escaped.connect(self.typing_ended.emit)
-        for field in (self.note, self.tags):
-            field.edited.connect(self._show_draft)
-            # Enter and Esc leave the field: N and its like would otherwise go into the text.
+        for edited in (self.note.edited, self.tags.edited):
+            edited.connect(self._show_draft)
+        # Enter and Esc leave the field: N and its like would otherwise go into the text.
+        for field in (self.name, self.note, self.tags.line):
             field.entered.connect(self.typing_ended.emit)
             field.escaped.connect(self.typing_ended.emit)
         self.same.pushed.connect(self._on_same)

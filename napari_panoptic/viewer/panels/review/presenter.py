@@ -144,7 +144,7 @@ class ReviewPresenter(Presenter[ReviewPanel]):
             (panel.verdicts.given, self.give),
             (panel.tags.edited, self._on_typed),
             (panel.note.edited, self._on_typed),
-            (panel.tags.entered, self._on_details),
+            (panel.tags.line.entered, self._on_details),
             (panel.note.entered, self._on_details),
             (panel.typing_ended, self.return_keys),
             (panel.undo.pushed, self.undo),
