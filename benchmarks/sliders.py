@@ -71,8 +71,8 @@ def slide(desk: Desk, name: str, values: list[Any]) -> tuple[list[float], list[f
         if name == "radius":  # without effect otherwise
             changes["restoration"] = "border-dilated"
         settings = session.settings.replaced(**changes)
-        times.append(answer_ms(desk, lambda: link._request(settings=settings)))  # noqa: B023
-    link._request(settings=session.protocol)
+        times.append(answer_ms(desk, lambda: link.request(settings=settings)))  # noqa: B023
+    link.request(settings=session.protocol)
     settle(desk)
     first, every = zip(*times[1:], strict=True)
     return list(first), list(every)

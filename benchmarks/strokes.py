@@ -80,7 +80,7 @@ def strokes(desk: Desk, viewer: napari.Viewer, size: Size) -> list[tuple[str, li
     return [
         ("stroke to colours and figures", call[10:]),
         ("the same, by the clock", wall[10:]),
-        ("lists and rings, 33 ms later", later[1:]),
+        ("lists and rings, at rest", later[1:]),
         ("undo", undo[1:]),
         ("redraw after a stroke", redraw[1:]),
         ("empty redraw", empty[1:]),

@@ -112,10 +112,12 @@ def _questions() -> dict[str, str]:
 
     Modules are not imported, since that takes long.
     """
+    from napari_panoptic import questions
+
     found = {}
-    for path in sorted((Path(__file__).parents[1] / "questions").glob("*.py")):
+    for path in sorted(path for folder in questions.__path__ for path in Path(folder).glob("*.py")):
         if path.stem not in ("__init__", "answer", "question", *COMMANDS):
-            line = path.read_text(encoding="utf-8").partition("\n")[0].strip('".')
+            line = path.read_text(encoding="utf-8").lstrip().partition("\n")[0].strip('".')
             found[path.stem] = line[:1].lower() + line[1:]
     return found
 

@@ -27,7 +27,7 @@ from napari_panoptic.cli.options import (
     add_rules_of_objects,
 )
 from napari_panoptic.cli.printing import say, warn
-from napari_panoptic.common.errors import checked_name
+from napari_panoptic.common.errors import SettingsError, checked_name
 from napari_panoptic.questions.answer import Answer, AnswerTable, UnansweredError
 from napari_panoptic.questions.question import Option, Question, options_of, question_kind
 from napari_panoptic.report.nuclei.tables import input_fingerprints
@@ -89,7 +89,8 @@ class QuestionCommand:
         Raises
         ------
         SettingsError
-            For a value that a field cannot have, or a team that the cohort does not have.
+            For a value that a field cannot have, a team that the cohort does not have, or a
+            question that cannot be asked about it.
         """
         own: dict[str, Any] = {name: getattr(options, name) for name in options_of(self.kind)}
         if "team" in own:
@@ -102,6 +103,8 @@ class QuestionCommand:
             held_up_to_px=options.held_up_to,
             **own,
         )
+        if why := asked.why_not(cohort):
+            raise SettingsError(why)
         source = source_from(options, cohort, asked.teams_read)
         return replace(asked, source=source)
 

@@ -18,7 +18,7 @@ from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.live.snapshots import RegionSnapshot
 from napari_panoptic.live.summary import RegionSummary
 from napari_panoptic.live.working_copies import WHOLE, RegionCopies, key_of
-from napari_panoptic.nuclei.edits import Area, Edit, EditedPair, IdWindow
+from napari_panoptic.nuclei.edits import Area, Edit, IdWindow
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
 from napari_panoptic.questions.engines.thresholds import evaluation_at_threshold
@@ -101,6 +101,7 @@ class Session:
     """
 
     region_changed = Signal(RegionSnapshot)
+    teams_came = Signal(RegionSnapshot)  # other teams were evaluated; all that is shown stays
     team_changed = Signal(str)
     settings_changed = Signal(EvaluationSettings)
     source_changed = Signal(object)  # Source | None: predictions are read from other files
@@ -143,6 +144,11 @@ class Session:
         changes with every stroke.
         """
         return self._loaded
+
+    @property
+    def wanted_region(self) -> str | None:
+        """The region requested last, even if it is not there yet; None before any request."""
+        return self._region_name
 
     @property
     def settings(self) -> EvaluationSettings:
@@ -310,8 +316,9 @@ class Session:
     def deliver(self, request: Request, snapshot: RegionSnapshot) -> bool:
         """Show the answer to a request, unless there is a newer request.
 
-        An answer may come in two steps: first with teams still to come, then
-        whole. The selected object stays selected if it still exists.
+        An answer may come in two steps: first the team that is shown
+        (`region_changed`), then the others (`teams_came`). The selected object
+        stays selected if it still exists.
 
         Returns
         -------
@@ -333,7 +340,7 @@ class Session:
             used[snapshot.region.name].follow(snapshot)
         self._snapshot = self._at_threshold(self._with_copies(snapshot))
         if same_region and shown is not None and self.shown is shown:
-            self.region_changed.emit(self._snapshot)  # only other teams have come
+            self.teams_came.emit(self._snapshot)
             return True
         self._selection = None
         self.region_changed.emit(self._snapshot)
@@ -407,7 +414,10 @@ class Session:
             changed then.
         """
         return self._edit(
-            side, lambda live: live.set_pixels(side, y, x, ids, classes=classes), area=(y, x)
+            side,
+            lambda copies, team: copies.edit(
+                team, side, lambda pair: pair.set_pixels(side, y, x, ids, classes=classes), (y, x)
+            ),
         )
 
     def edit_window(
@@ -425,8 +435,12 @@ class Session:
         """
         return self._edit(
             side,
-            lambda live: live.set_window(side, window, classes=classes, renamed=renamed),
-            area=_area_of(window),
+            lambda copies, team: copies.edit(
+                team,
+                side,
+                lambda pair: pair.set_window(side, window, classes=classes, renamed=renamed),
+                _area_of(window),
+            ),
         )
 
     def mirror_window(
@@ -449,8 +463,13 @@ class Session:
         """
         return self._edit(
             side,
-            lambda live: live.set_window(side, window, classes=classes),
-            area=_area_of(window),
+            lambda copies, whose: copies.edit(
+                whose,
+                side,
+                lambda pair: pair.set_window(side, window, classes=classes),
+                _area_of(window),
+                is_mirrored=True,
+            ),
             team=team,
             is_mirrored=True,
             box=window.box,
@@ -470,7 +489,12 @@ class Session:
 
     def set_class(self, side: Side, id_: int, class_name: str) -> EditedEvaluation:
         """Set the class of an object of a working copy."""
-        return self._edit(side, lambda live: live.set_class(side, id_, class_name))
+        return self._edit(
+            side,
+            lambda copies, team: copies.edit(
+                team, side, lambda pair: pair.set_class(side, id_, class_name), WHOLE
+            ),
+        )
 
     def known_ids(self, side: Side) -> NDArray[np.int64]:
         """Return the ids that have a class, those of objects without pixels included."""
@@ -488,9 +512,9 @@ class Session:
         is_mirrored
             Whether this only follows the source of the area.
         """
-        return self._show_edit(
+        return self._edit(
             Side.REFERENCE,
-            lambda copies: copies.set_ambiguous(ambiguous, is_mirrored=is_mirrored),
+            lambda copies, _team: copies.set_ambiguous(ambiguous, is_mirrored=is_mirrored),
             is_mirrored=is_mirrored,
         )
 
@@ -510,6 +534,15 @@ class Session:
     def is_drawn(self, side: Side, team: str | None = None) -> bool:
         """Return whether a side differs from the file by edits that are not mirrored."""
         return self.is_edited(side, team) and key_of(side, team or self.team) in self._here.drawn
+
+    @property
+    def drawn(self) -> list[tuple[Side, str | None]]:
+        """The sides of the current region, with their teams, that `is_drawn` is true of."""
+        teams = () if self.snapshot is None else self.snapshot.predictions
+        found: list[tuple[Side, str | None]] = [
+            (Side.PREDICTION, team) for team in teams if self.is_drawn(Side.PREDICTION, team)
+        ]
+        return [(Side.REFERENCE, None), *found] if self.is_drawn(Side.REFERENCE) else found
 
     @property
     def is_area_drawn(self) -> bool:
@@ -582,38 +615,18 @@ class Session:
     def _edit(
         self,
         side: Side,
-        do: Callable[[EditedPair], Edit | None],
+        do: Callable[[RegionCopies, str], Edit | None],
         *,
-        area: Area = WHOLE,
         team: str | None = None,
         is_mirrored: bool = False,
         box: tuple[int, int, int, int] | None = None,
     ) -> EditedEvaluation:
-        """Edit a side, and show it."""
-        whose = team or str(self.team)
-        return self._show_edit(
-            side,
-            lambda copies: copies.edit(whose, side, do, area, is_mirrored=is_mirrored),
-            team=whose,
-            is_mirrored=is_mirrored,
-            box=box,
-        )
-
-    def _show_edit(
-        self,
-        side: Side,
-        do: Callable[[RegionCopies], Edit | None],
-        *,
-        team: str | None = None,
-        is_mirrored: bool,
-        box: tuple[int, int, int, int] | None = None,
-    ) -> EditedEvaluation:
-        """Change the working copies, and show what that changes."""
+        """Change working copies for a team, the one shown where None; show what that changes."""
         self.set_threshold(None)
         copies, whose = self._here, team or str(self.team)
         key = key_of(side, whose)
         was_edited, was_other = self._edited_here, copies.is_restored_differently(key)
-        edit = do(copies)
+        edit = do(copies, whose)
         shown = self._with_copies(copies.loaded)
         evaluation = shown.evaluations.get(whose) or copies.evaluate(whose, self._settings_of_edits)
         self._snapshot = _replaced(shown, whose, evaluation)

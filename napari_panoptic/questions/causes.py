@@ -90,6 +90,7 @@ class Causes(TeamQuestion):
     """What each cause of failures costs a team."""
 
     title = "Causes"
+    key = "Alt-c"
     heading = "What each cause costs"
     about = (
         "Compute the change of PQ, SQ, DQ and F1 if all failures of one cause were mended, for "

@@ -256,17 +256,18 @@ def test_summaries_are_kept_until_they_are_cleared(session: Session) -> None:
 # --- answers in two steps ---------------------------------------------------------------------
 
 
-def test_an_answer_in_two_steps_is_shown_twice_and_selects_nothing_new(session: Session) -> None:
+def test_an_answer_in_two_steps_shows_a_region_and_then_its_other_teams(session: Session) -> None:
     request = session.request()
     assert request.team == session.team
     first, whole = load_in_steps(
         session.cohort, request.region, request.settings, first=request.team
     )
     shown, selected = heard(session.region_changed), heard(session.selection_changed)
+    came = heard(session.teams_came)
     assert session.deliver(request, first)
     session.select_row(Side.REFERENCE, 0)
     assert session.deliver(request, whole)
-    assert shown == [first, whole]
+    assert (shown, came) == ([first], [whole])
     assert selected == [session.selection]
     assert session.loaded is whole
 

@@ -43,7 +43,6 @@ from napari_panoptic.report.sections import (
     report_document,
     settings_section,
 )
-from napari_panoptic.report.statistics import friedman_sentence
 from napari_panoptic.tables.columns import CellContent, TableColumn, number, whole
 from napari_panoptic.tables.figures import count, counted, ratio
 from napari_panoptic.tables.markup import (
@@ -57,6 +56,7 @@ from napari_panoptic.tables.markup import (
     note,
     paragraph,
 )
+from napari_panoptic.tables.ranks import friedman_sentence
 from napari_panoptic.values.vocabulary import Side, Status
 
 WORST_FRAMES = 3

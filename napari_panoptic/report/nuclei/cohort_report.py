@@ -333,8 +333,9 @@ def _slices_and_scores(
 
 
 def _questions(request: ReportRequest) -> list[Question]:
-    """Return the questions that the report asks of the cohort besides slices and scores."""
-    kinds = [question_kind(name) for name in question_names() if name not in ("slices", "scores")]
+    """Return the questions that the report asks of the cohort besides its own."""
+    own = ("slices", "scores", "ranking")  # the report has these of its own evaluation
+    kinds = [question_kind(name) for name in question_names() if name not in own]
     return [
         question
         for kind in kinds

@@ -59,11 +59,11 @@ from napari_panoptic.report.sections import (
     report_document,
     settings_section,
 )
-from napari_panoptic.report.statistics import friedman_sentence, rank_of
 from napari_panoptic.statistics.bootstrap import LEVEL
 from napari_panoptic.tables.columns import bounds, number, whole
 from napari_panoptic.tables.figures import counted, two_places
 from napari_panoptic.tables.markup import Child, bullets, element, fragment, note
+from napari_panoptic.tables.ranks import friedman_sentence, rank_of
 from napari_panoptic.values.settings import (
     PROTOCOLS,
     AmbiguousPolicy,

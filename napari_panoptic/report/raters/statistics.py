@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from napari_panoptic.raters.evaluate import RatedEvaluation
-from napari_panoptic.report.statistics import friedman_sentence
 from napari_panoptic.statistics.bootstrap import RESAMPLES, SEED
 from napari_panoptic.statistics.friedman import TeamFigures
 from napari_panoptic.statistics.means import mean_defined
@@ -23,6 +22,7 @@ from napari_panoptic.statistics.teams import (
     statistics_record,
     team_statistics,
 )
+from napari_panoptic.tables.ranks import friedman_sentence
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,12 +21,11 @@ from napari_panoptic.questions.engines.cohort_failures import (
     FailureSet,
 )
 from napari_panoptic.values.vocabulary import SIDES, Side
+from napari_panoptic.viewer.jobs.region_work import SummaryWork
 from napari_panoptic.viewer.panels.objects.panel import ObjectTable
+from napari_panoptic.viewer.panels.part import Connections
 from napari_panoptic.viewer.state.desk_state import DeskState
 from napari_panoptic.viewer.state.preferences import Queue
-
-if TYPE_CHECKING:
-    from napari_panoptic.viewer.desk.link import Link
 
 LAST = "This is the last failure of the cohort. Shift+N goes back."
 FIRST = "This is the first failure of the cohort. N goes on."
@@ -67,8 +65,12 @@ class FailureSteps:
         What is shown, and the order that the user chose.
     objects
         The object table: in the region that is shown, its order and filter count.
-    link
-        Goes to other regions.
+    summary
+        Evaluates the other regions.
+    go_to
+        Goes to a region, and an object in it.
+    follow_selected
+        Brings the selected object into view.
     say
         Shows a text where the user is looking.
     """
@@ -85,18 +87,39 @@ class FailureSteps:
         session: Session,
         state: DeskState,
         objects: ObjectTable,
-        link: Link,
+        summary: SummaryWork,
+        *,
+        go_to: Callable[..., None],
+        follow_selected: Callable[[], None],
         say: Callable[[str], None],
     ) -> None:
         self._session, self._state, self._objects = session, state, objects
-        self._link, self._say = link, say
+        self._summary, self._go_to = summary, go_to
+        self._follow_selected, self._say = follow_selected, say
         self._queue = FailureQueue()
         self._names = [region.name for region in session.cohort.regions]
         self._going_on: _Asked | None = None
         self._chosen: tuple[FailureName, ...] = ()
         self._only: FailureSet | None = None
 
-    def step(self, step: int, is_wanted: IsWanted | None = None) -> bool:
+    def connections(self) -> Connections:
+        """Return what begins the walk again, or lets go of what was chosen for it."""
+        session, events = self._session, self._state.events
+        return [
+            # Another order begins with its worst failure.
+            (events.order, self.leave),
+            (events.queue, self.leave),
+            (events.object_filter, self.leave),
+            (session.team_changed, self.leave),
+            (session.team_changed, self.choose_none),
+            (session.settings_changed, self.choose_none),
+            (session.settings_changed, self.show_all),
+            (session.source_changed, self.choose_none),
+            (session.source_changed, self.show_all),  # objects may have other ids
+            (session.selection_changed, self.follow_selection),
+        ]
+
+    def step(self, step: int = 1, is_wanted: IsWanted | None = None) -> bool:
         """Go to the next (1) or previous (-1) failure; at the end, report that.
 
         Parameters
@@ -115,7 +138,7 @@ class FailureSteps:
         asked = _Asked(step, is_wanted)
         if self._take(asked):
             return True
-        self._link.follow_selected()
+        self._follow_selected()
         self._say(self._why_none(self._stops(), step))
         return False
 
@@ -213,7 +236,7 @@ class FailureSteps:
         snapshot = self._session.snapshot
         if self._going_on is None or snapshot is None or self._here() is None:
             return
-        if snapshot.region.name != self._link.wanted_region:
+        if snapshot.region.name != self._session.wanted_region:
             return
         if self._session.shown is None and self._session.team in snapshot.pending:
             return
@@ -253,7 +276,7 @@ class FailureSteps:
 
     def _here(self) -> int | None:
         """Return the position of the region last asked for, even if it is not there yet."""
-        name = self._link.wanted_region
+        name = self._session.wanted_region
         return self._names.index(name) if name in self._names else None
 
     def _stand_here(self, here: int | None) -> Stops:
@@ -293,7 +316,7 @@ class FailureSteps:
         if self._only is not None and stop.side is not None and stop.id is not None:
             name = FailureName(team, region, stop.side, stop.id)
             agreeing = self._only.agreeing.get(name, ())
-        self._link.go_to(region, stop.side, stop.id, team=team or None, beside=agreeing)
+        self._go_to(region, stop.side, stop.id, team=team or None, beside=agreeing)
 
     def _stops(self) -> Stops:
         if not self._is_by_region:
@@ -380,7 +403,7 @@ class FailureSteps:
         if not len(stops):
             if not len(self._objects.model.rows):
                 return self._objects.empty_text
-            if self._link.summary.is_busy:
+            if self._summary.is_busy:
                 return STILL_COMING
             if self._only is not None:
                 return NONE_CHOSEN
@@ -388,5 +411,5 @@ class FailureSteps:
         if step < 0:
             return FIRST if self._only is None else FIRST_CHOSEN
         last = LAST if self._only is None else LAST_CHOSEN
-        is_coming = self._link.summary.is_busy and not self._is_by_region
+        is_coming = self._summary.is_busy and not self._is_by_region
         return f"{last} {STILL_COMING}" if is_coming else last

@@ -14,7 +14,7 @@ from napari_panoptic.values.cohort import Cohort
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.viewer.desk import shell
 from napari_panoptic.viewer.desk.link import Link
-from napari_panoptic.viewer.desk.parts import PARTS
+from napari_panoptic.viewer.desk.parts import PARTS, base_parts
 from napari_panoptic.viewer.desk.shell import DeskShell
 from napari_panoptic.viewer.desk.start import Start
 from napari_panoptic.viewer.desk.tour_stops import tour_stops
@@ -31,6 +31,7 @@ from napari_panoptic.viewer.kit.keys_dialog import KeysDialog
 from napari_panoptic.viewer.kit.tour import Tour
 from napari_panoptic.viewer.kit.widgets import show_in_front
 from napari_panoptic.viewer.panels.around import Panels
+from napari_panoptic.viewer.panels.legend import LegendStrip
 from napari_panoptic.viewer.panels.metrics import MetricsPanel
 from napari_panoptic.viewer.panels.navigator import Navigator
 from napari_panoptic.viewer.panels.notes import NotesDialog
@@ -38,7 +39,7 @@ from napari_panoptic.viewer.panels.objects.panel import ObjectTable
 from napari_panoptic.viewer.panels.overview import Overview
 from napari_panoptic.viewer.panels.part import PanelPart, Presenter, presenter_of
 from napari_panoptic.viewer.panels.settings import SettingsPanel
-from napari_panoptic.viewer.panels.strips import NOTHING_OPEN, LegendStrip, TitleStrip
+from napari_panoptic.viewer.panels.title import NOTHING_OPEN, TitleStrip
 from napari_panoptic.viewer.state.preferences import PREFERENCES
 
 T = TypeVar("T")
@@ -157,6 +158,7 @@ class Desk(DeskShell):
             notes=NotesDialog(objects),
             keys=KeysDialog(objects),
         )
+        self._base = base_parts(self.panels)
         self.parts: list[PanelPart[Any]] = [PanelPart(kind) for kind in PARTS]
         self.panels.settings.open.pushed.connect(self.ask_for_cohort)
         self.panels.title.keys_clicked.connect(self._show_keys)
@@ -188,7 +190,7 @@ class Desk(DeskShell):
 
     def presenter(self, kind: type[T]) -> T:
         """Return what presents a panel; a LookupError where no cohort is shown."""
-        return presenter_of(self.parts, kind)
+        return presenter_of([*self._base, *self.parts], kind)
 
     def raise_part(self, part: PanelPart[Any] | Presenter[Any]) -> None:
         """Bring a part's panel to the front."""
@@ -253,7 +255,7 @@ class Desk(DeskShell):
             self.session,
             self.panels,
             self.state,
-            parts=self.parts,
+            parts=[*self._base, *self.parts],
             reveal=self.reveal,
             ahead=ahead,
         )
@@ -270,7 +272,7 @@ class Desk(DeskShell):
     def show_failure(self) -> None:
         """Select the first failure, as for a picture."""
         if self.link is not None:
-            self.link.select_failure()
+            self.link.failures.step()
 
     def may_leave(self) -> bool:
         """Return whether another cohort may be shown; asks where something would be lost."""

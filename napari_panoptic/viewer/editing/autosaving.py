@@ -21,7 +21,8 @@ from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
 from napari_panoptic.viewer.kit.shown import show_warning
 
 AUTOSAVE_MS = 2000
-"""How long after an edit it is written."""
+"""How long after an edit it is written. Longer than the hand rests between two strokes: a file
+holds a whole side of the region, which would be written for every stroke."""
 
 
 def autosave_folder(root: Path) -> Path:

@@ -374,6 +374,7 @@ class LiveComparison:
         if isinstance(session, Session):
             table += [
                 (session.region_changed, self._on_results),
+                (session.teams_came, self._on_results),
                 (session.edited, self._on_results),
                 (session.settings_changed, self._on_results),
                 (session.team_changed, self._on_results),

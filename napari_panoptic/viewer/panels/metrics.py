@@ -38,7 +38,9 @@ from napari_panoptic.values.windowed_labels import TiledPair
 from napari_panoptic.viewer.kit.figures import Cell, Figure, FigureTable
 from napari_panoptic.viewer.kit.layouts import SPACING_PX, FlowBar, FoldButton, ScrollPanel
 from napari_panoptic.viewer.kit.shown import WrappedLabel
-from napari_panoptic.viewer.kit.widgets import give_height, heading
+from napari_panoptic.viewer.kit.widgets import give_height, heading, is_in_sight
+from napari_panoptic.viewer.panels.objects.presenter import ObjectsPresenter
+from napari_panoptic.viewer.panels.part import Connections, Presenter
 from napari_panoptic.viewer.state.preferences import PREFERENCES
 
 _HEADLINES = ("pq", "sq", "dq", "detection_f1")
@@ -274,6 +276,38 @@ class MetricsPanel(ScrollPanel):
                 )
             rows.append(cells)
         self.confusion.fill(header, rows)
+
+
+class MetricsPresenter(Presenter[MetricsPanel]):
+    """Shows the figures of the region and team, and lists the objects behind one."""
+
+    title = "Metrics"
+    panel_type = MetricsPanel
+
+    def connections(self) -> Connections:
+        """Listen to session, table and panel."""
+        session, link = self.session, self.link
+        return [
+            (session.region_changed, self.refresh),
+            (session.team_changed, self.refresh),
+            (link.edits_rested, self.refresh),
+            (link.panels.objects.listed_changed, self._show_listed),
+            (self.panel.behind_wanted, self._list),
+        ]
+
+    def refresh(self, _changed: object = None) -> None:
+        """Show the figures of the region and team."""
+        self.panel.show_evaluation(self.session.shown, self.session.cohort.scheme)
+
+    def _show_listed(self) -> None:
+        self.panel.show_filter(self.link.panels.objects.model.filter)
+
+    def _list(self, wanted: ObjectFilter) -> None:
+        """List only the objects behind a figure, where they can be seen."""
+        self.link.presenter(ObjectsPresenter).list_only(wanted)
+        lists = [part.widget for part in self.link.parts if part.follows_table]
+        if not any(map(is_in_sight, lists)):
+            self.link.reveal(ObjectsPresenter.title)
 
 
 def _colours(scheme: ClassScheme) -> dict[str, Rgb]:

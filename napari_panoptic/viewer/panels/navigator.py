@@ -7,13 +7,18 @@ from collections.abc import Mapping, Sequence
 
 from qtpy.QtWidgets import QWidget
 
+from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.display.cohort_lines import UNKNOWN, CohortLine, CohortLines, Summaries
 from napari_panoptic.display.glossary import FIGURE_MEANINGS, STATUS_MEANINGS
+from napari_panoptic.live.snapshots import RegionSnapshot
 from napari_panoptic.live.summary import RegionSummary
 from napari_panoptic.values.cohort import Cohort
 from napari_panoptic.values.vocabulary import Status
+from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
 from napari_panoptic.viewer.kit.array_table import Column
 from napari_panoptic.viewer.kit.widgets import share_text
+from napari_panoptic.viewer.panels.around import Surroundings
+from napari_panoptic.viewer.panels.part import Connections, Presenter
 from napari_panoptic.viewer.panels.places import (
     PlaceNavigator,
     counts_column,
@@ -26,6 +31,8 @@ NO_COHORT = (
     "images, annotations and team predictions, or open File > Open Sample > Panoptic."
 )
 NO_TEAMS = "This cohort has no predictions: {expected}. Put them there and open it again."
+AHEAD_MS = 30
+"""How long after loading the neighbours of a region are read."""
 _PQ = FIGURE_MEANINGS["pq"]
 _ANNOTATION = "The annotation's own colour-coded version: shows what restoration costs."
 
@@ -37,14 +44,14 @@ class Navigator(PlaceNavigator):
         super().__init__("region", parent=parent)
         self._cohort: Cohort | None = None
         self._lines: CohortLines | None = None
-        self._team = self._region = ""
+        self._team = ""
         self._reviewed: Mapping[str, int] = {}
         self.show_stop("Stop", "Stop evaluating the rest of the cohort.")
         self.show_cohort(None, {})
 
     def show_cohort(self, cohort: Cohort | None, summaries: Summaries) -> None:
         """List the regions and teams of a cohort; a hint if there is none."""
-        self._cohort, self._region, self._team = cohort, "", ""
+        self._cohort, self._team = cohort, ""
         self._lines = None if cohort is None else CohortLines(cohort, summaries)
         self._reviewed = {}
         regions = () if cohort is None else cohort.regions
@@ -60,7 +67,6 @@ class Navigator(PlaceNavigator):
 
     def show_region(self, name: str) -> None:
         """Mark the region that is shown."""
-        self._region = name
         self.mark_place(name)
         self._fill_teams()
 
@@ -115,7 +121,7 @@ class Navigator(PlaceNavigator):
         names = [team.name for team in teams]
         explained = [_ANNOTATION if team.is_annotation else team.name for team in teams]
         mean = [math.nan if self._lines is None else self._lines.mean_pq(name) for name in names]
-        here = [self._line(self._region, name) for name in names]
+        here = [self._line(self.marked or "", name) for name in names]
         meaning = "The team; choose it to show its predictions."
         columns = [
             name_column("Team", meaning, names, full=explained),
@@ -123,6 +129,81 @@ class Navigator(PlaceNavigator):
             *_figures("Here", f"{_PQ} Of the region shown.", here),
         ]
         self.teams.show_rows(names, columns)
+
+
+class NavigatorPresenter(Presenter[Navigator]):
+    """Goes to the chosen regions and teams, and reads the next ones ahead."""
+
+    title = "Regions"
+    panel_type = Navigator
+
+    def __init__(self, around: Surroundings, panel: Navigator) -> None:
+        super().__init__(around, panel)
+        self._ahead = single_shot(AHEAD_MS, self._look_ahead)
+
+    def connections(self) -> Connections:
+        """Listen to session, work and panel."""
+        session, link, panel = self.session, self.link, self.panel
+        return [
+            (session.region_changed, self._show_region),
+            (session.teams_came, self._show_region),
+            (session.team_changed, panel.show_team),
+            (session.summary_changed, panel.show_summary),
+            (link.summary.progressed, panel.show_progress),
+            (link.loader.failed, self._on_failed),
+            (link.loader.busy_changed, self._on_busy),
+            (panel.place_chosen, self._on_place),
+            (panel.teams.chosen, session.set_team),
+            (panel.following.pushed, self.go_on),
+            (panel.previous.pushed, self.go_back),
+            (panel.stop.pushed, link.summary.stop),
+            (panel.places.filter_left, self.return_keys),
+        ]
+
+    def refresh(self) -> None:
+        """List the regions and teams of the cohort."""
+        self.panel.show_cohort(self.session.cohort, self.session.summaries)
+        self.panel.show_team(self.session.team)
+
+    def close(self) -> None:
+        """Read nothing ahead any more."""
+        stop_timers(self._ahead)
+
+    def go_on(self) -> None:
+        """Go to the next region, in the order of the table."""
+        self.link.request(region=self._neighbour(1))
+
+    def go_back(self) -> None:
+        """Go to the previous region, in the order of the table."""
+        self.link.request(region=self._neighbour(-1))
+
+    def filter(self) -> None:
+        """Put the cursor into the filter."""
+        self.link.reveal(self.title)
+        self.panel.focus_filter()
+
+    def _on_place(self, name: str) -> None:
+        self.link.request(region=name)
+
+    def _neighbour(self, step: int) -> str | None:
+        return self.panel.neighbour(self.session.wanted_region, step)
+
+    def _show_region(self, snapshot: RegionSnapshot) -> None:
+        self.panel.show_region(snapshot.region.name)
+
+    def _on_failed(self, _error: PanopticError) -> None:
+        # The region asked for stays asked for: the next one is the one after it.
+        if self.session.snapshot is not None:
+            self.panel.show_region(self.session.snapshot.region.name)
+
+    def _on_busy(self, busy: bool) -> None:
+        if not busy:
+            self._ahead.start()
+
+    def _look_ahead(self) -> None:
+        """Read the regions that J and K lead to."""
+        steps = (self._neighbour(1), self._neighbour(-1))
+        self.link.loader.look_ahead([name for name in steps if name is not None])
 
 
 def _figures(title: str, meaning: str, found: Sequence[CohortLine]) -> list[Column]:

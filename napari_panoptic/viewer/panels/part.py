@@ -14,6 +14,9 @@ from napari_panoptic.viewer.kit.keys import Shortcut
 from napari_panoptic.viewer.kit.napari_private import focus_canvas
 from napari_panoptic.viewer.panels.around import Surroundings
 
+BLIND = "team and status are hidden during this plan"
+"""Shown in place of figures and outcomes."""
+BLIND_SENTENCE = f"{BLIND[:1].upper()}{BLIND[1:]}."
 Connections = list[tuple[SignalInstance, Callable[..., None]]]
 T = TypeVar("T")
 PanelT = TypeVar("PanelT", bound=QWidget)
@@ -93,7 +96,7 @@ PresenterT = TypeVar("PresenterT", bound=Presenter[Any])
 
 
 class PanelPart(Generic[PresenterT]):
-    """A panel beside the object table, and its presenter while a cohort is shown.
+    """A panel, and its presenter while a cohort is shown.
 
     The desk makes the part once, docks its widget, and attaches it to every
     cohort that is shown, one after the other.
@@ -102,13 +105,15 @@ class PanelPart(Generic[PresenterT]):
     ----------
     kind
         The class of the presenter; it names the panel.
+    widget
+        The panel; made where None.
     """
 
-    def __init__(self, kind: type[PresenterT]) -> None:
+    def __init__(self, kind: type[PresenterT], widget: QWidget | None = None) -> None:
         self.title, self.key = kind.title, kind.key
         self.follows_table, self.shows_outcomes = kind.follows_table, kind.shows_outcomes
         self._kind = kind
-        self.widget = kind.panel_type()
+        self.widget = kind.panel_type() if widget is None else widget
         self.presenter: PresenterT | None = None
         self._ending: PresenterT | None = None
         self._connected: Connections = []

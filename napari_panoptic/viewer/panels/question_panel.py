@@ -375,6 +375,8 @@ class QuestionPresenter(Presenter[QuestionView]):
         return NO_TEAM if asked is None else asked.question.why_not(asked.cohort)
 
     def _on_change(self, _changed: object = None) -> None:
+        self._gallery.stop()  # its objects are read under the settings of the click
+        self.panel.show_making(None)
         if self.asked is not None and self.asked != self.question():
             self._drop(STALE)
         elif self.asked is None:

@@ -30,11 +30,17 @@ from napari_panoptic.values.settings import (
     Overlaps,
     Restoration,
 )
+from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox, NumberSlider
 from napari_panoptic.viewer.kit.layouts import FoldButton
 from napari_panoptic.viewer.kit.shown import PlainLabel
 from napari_panoptic.viewer.kit.widgets import FormPanel, PushButton
+from napari_panoptic.viewer.panels.around import Surroundings
+from napari_panoptic.viewer.panels.part import Connections, Presenter
 from napari_panoptic.viewer.state.preferences import PREFERENCES
+
+SLIDER_REST_MS = 250
+"""How long a setting rests before the whole cohort is evaluated with it."""
 
 _TITLES: Mapping[str, tuple[str, str]] = {
     "restoration": ("Restore", "How objects are recovered from colour-coded masks."),
@@ -168,6 +174,60 @@ class SettingsPanel(FormPanel):
     def _on_change(self, name: str, value: Any) -> None:
         if value != getattr(self._settings, name):
             self.settings_chosen.emit(self._settings.replaced(**{name: value}))
+
+
+class SettingsPresenter(Presenter[SettingsPanel]):
+    """Evaluates with the chosen settings: the region at once, the cohort when they rest."""
+
+    title = "Settings"
+    panel_type = SettingsPanel
+
+    def __init__(self, around: Surroundings, panel: SettingsPanel) -> None:
+        super().__init__(around, panel)
+        self._at_rest = single_shot(SLIDER_REST_MS, self.link.summary.start)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether the cohort is still to be evaluated."""
+        return self._at_rest.isActive()
+
+    def connections(self) -> Connections:
+        """Listen to session and panel."""
+        session, panel = self.session, self.panel
+        return [
+            (session.team_changed, panel.show_team),
+            (session.settings_changed, self._show_settings),
+            (session.source_changed, self._show_settings),
+            (panel.team.chosen, session.set_team),
+            (panel.source.chosen, self._on_source),
+            (panel.settings_chosen, self._on_settings),
+        ]
+
+    def refresh(self) -> None:
+        """Offer what the cohort has, and show what is chosen."""
+        self.panel.show_cohort(self.session.cohort)
+        self.panel.show_team(self.session.team)
+        self._show_settings()
+
+    def close(self) -> None:
+        """Evaluate nothing any more."""
+        stop_timers(self._at_rest)
+
+    def _show_settings(self, _changed: object = None) -> None:
+        session = self.session
+        self.panel.show_settings(session.settings, session.protocol, session.source)
+
+    def _on_source(self, source: Source | None) -> None:
+        self.link.request(source=source)
+        self.link.summary.start()
+
+    def _on_settings(self, settings: EvaluationSettings) -> None:
+        if settings != self.session.settings:
+            self.link.request(settings=settings)
+            # A slider moves on: the cohort is evaluated when it has come to rest.
+            self.link.summary.stop()
+            self.session.clear_summaries()
+            self._at_rest.start()
 
 
 def _menu(name: str) -> ChoiceBox:

@@ -24,6 +24,7 @@ from napari_panoptic.viewer.desk.nuclei import desk_of
 from napari_panoptic.viewer.jobs import region_work as work
 from napari_panoptic.viewer.kit import shown
 from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
+from napari_panoptic.viewer.panels.navigator import NavigatorPresenter
 from napari_panoptic.viewer.state.preferences import Queue
 from tests.support.nested_names import cohort_with_type_info
 from tests.viewer.finding import FIRST, SECOND, shown_text
@@ -63,7 +64,7 @@ class TestChanging:
         shown = []
         desk.session.region_changed.connect(lambda snapshot: shown.append(snapshot.region.name))
         for _ in range(4):
-            desk.link._on_next_region()
+            desk.link.presenter(NavigatorPresenter).go_on()
         wait_until(lambda: desk.is_settled)
         # At once where it was read ahead, else with the team that is looked at before the others.
         last = desk.session.cohort.regions[4].name
@@ -232,7 +233,7 @@ def test_a_region_without_image_or_annotation_is_still_shown(
         ("not used", ""),
         ("missing", "late"),
     ]
-    desk.link._on_next_region()
+    desk.link.presenter(NavigatorPresenter).go_on()
     wait_until(lambda: desk.is_settled)
     assert viewer.layers["image"].visible
     assert "reference" not in viewer.layers

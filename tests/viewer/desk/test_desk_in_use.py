@@ -49,7 +49,7 @@ def desk(open_desk, wait_until):
     desk.state.look = Look()
     session.select(None)
     if session.snapshot.region.name != FIRST or session.settings != session.protocol:
-        desk.link._request(region=FIRST, settings=session.protocol)
+        desk.link.request(region=FIRST, settings=session.protocol)
     wait_until(lambda: desk.is_settled)
     desk.link.scene.fit()
     return desk
@@ -223,7 +223,7 @@ class TestSelecting:
         desk.state.look = Look(display=Display.HIDDEN)
         assert not other.visible
         desk.state.look = Look(ColourBy.CLASS)
-        desk.link._request(region=SECOND)
+        desk.link.request(region=SECOND)
         wait_until(lambda: desk.is_settled)
         assert names_of_visible(viewer) == ["image", "reference", "careful", "merger"]
         evaluation = desk.session.snapshot.evaluations["merger"]
@@ -401,7 +401,7 @@ class TestChanging:
 
         def ask(**changes):
             settings = desk.session.settings.replaced(restoration="border-dilated", **changes)
-            desk.link._request(settings=settings)
+            desk.link.request(settings=settings)
             wait_until(lambda: desk.is_settled)
             assert is_right("careful")
 

@@ -11,10 +11,9 @@ from qtpy.QtGui import QDropEvent
 from qtpy.QtWidgets import QToolButton
 
 from napari_panoptic.viewer import opening
-from napari_panoptic.viewer.desk.link import READING
 from napari_panoptic.viewer.desk.nuclei import desk_of
 from napari_panoptic.viewer.panels.start import StartPanel
-from napari_panoptic.viewer.panels.strips import NOTHING_OPEN, NOTHING_SELECTED
+from napari_panoptic.viewer.panels.title import NOTHING_OPEN, NOTHING_SELECTED, READING
 from napari_panoptic.viewer.state.preferences import PREFERENCES
 from tests.viewer.finding import shown_text
 

@@ -1,5 +1,6 @@
 """Editing in a real window, with real mouse and keys: figures and colours follow."""
 
+import inspect
 from dataclasses import replace
 from itertools import product
 from unittest.mock import patch
@@ -23,6 +24,7 @@ from napari_panoptic.values.vocabulary import STATUS_CODE, Side, Status
 from napari_panoptic.viewer.editing import live_edits
 from napari_panoptic.viewer.editing.ambiguous_shapes import filled, outlines
 from napari_panoptic.viewer.kit.napari_private import exchange_colours
+from napari_panoptic.viewer.layers import scene
 from napari_panoptic.viewer.layers.watch import LayerValues
 from napari_panoptic.viewer.panels.edits import files as edits_files
 from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
@@ -51,7 +53,7 @@ def desk(open_desk, wait_until):
     session.set_team("careful")
     session.select(None)
     if session.snapshot.region.name != FIRST or session.settings != session.protocol:
-        desk.link._request(region=FIRST, settings=session.protocol)
+        desk.link.request(region=FIRST, settings=session.protocol)
     wait_until(lambda: desk.is_settled)
     part = part_of(desk)
     part.edits.discard()
@@ -584,7 +586,7 @@ class TestClasses:
         part.edits.set_on(is_on)
         id_, _, after = choose_class(desk, side, row_of_status(desk, side, Status.TP))
         for region in (SECOND, FIRST):
-            desk.link._request(region=region)
+            desk.link.request(region=region)
             wait_until(lambda: desk.is_settled)
             before = desk.session.evaluation.objects
             for undoes in (layer_of(desk, side).undo, layer_of(desk, side).redo):
@@ -638,7 +640,7 @@ class TestAround:
         part_of(desk).edits.start_new_object()
         drag(canvas, line(desk, (y - 3, x), (y + 3, x)))
         for change in ({"region": SECOND}, {"region": FIRST}):
-            desk.link._request(**change)
+            desk.link.request(**change)
             wait_until(lambda: desk.is_settled)
             follows()
         assert desk.session.is_edited(Side.PREDICTION)
@@ -653,7 +655,7 @@ class TestAround:
         drag_place = free_place(desk)
         part_of(desk).edits.start_new_object()
         drag(canvas, line(desk, drag_place, drag_place))
-        desk.link._request(region=SECOND)
+        desk.link.request(region=SECOND)
         wait_until(lambda: desk.is_settled)
         before = desk.session.evaluation.objects
         press(canvas, Qt.Key.Key_Z, CTRL)
@@ -696,7 +698,7 @@ class TestAround:
             press(canvas, Qt.Key.Key_Z, CTRL)
             follows()
             for region in (SECOND, FIRST) if goes_away else ():
-                desk.link._request(region=region)
+                desk.link.request(region=region)
                 wait_until(lambda: desk.is_settled)
                 desk.link.scene.fit()
         assert given == ["Neutrophil", "Macrophage"]
@@ -1367,7 +1369,7 @@ class TestPieces:
 @pytest.mark.long
 def test_objects_that_share_pixels_are_flattened_while_edited(desk, wait_until):
     session = desk.session
-    desk.link._request(settings=session.protocol.replaced(overlaps=Overlaps.KEEP))
+    desk.link.request(settings=session.protocol.replaced(overlaps=Overlaps.KEEP))
     wait_until(lambda: desk.is_settled)
     kept = session.evaluation
     assert "overlaps kept: 4 objects" in desk.panels.title.title()
@@ -1413,3 +1415,22 @@ def _captured(severity):
             for record in notification_manager.records[start:]
             if str(record.severity) == severity
         ]
+
+
+def test_a_stroke_reaches_its_colour_through_ten_functions(layer, follows, monkeypatch):
+    """Every function on the way costs the hand time, and the reader a place to look."""
+    ways, real = [], scene.set_colours
+
+    def set_colours(*given):
+        stack = inspect.stack()
+        ways.append([at.function for at in stack if "napari_panoptic/viewer" in at.filename])
+        ways[-1] += [at.function for at in stack if "napari_panoptic/live" in at.filename]
+        real(*given)
+
+    monkeypatch.setattr(scene, "set_colours", set_colours)
+    layer.paint((30, 30), int(layer.data.max()) + 1)
+    (first, *_) = ways
+    assert first[0] == "_colour"
+    assert "_on_labels_update" in first
+    assert len(first) + 1 <= 10  # and `set_colours` itself
+    follows()

@@ -27,7 +27,8 @@ def session(cohort):
 def shown(session):
     """Collect the names of the regions that are delivered."""
     shown = []
-    session.region_changed.connect(lambda snapshot: shown.append(snapshot.region.name))
+    for signal in (session.region_changed, session.teams_came):
+        signal.connect(lambda snapshot: shown.append(snapshot.region.name))
     return shown
 
 

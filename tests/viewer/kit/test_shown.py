@@ -192,7 +192,7 @@ def test_nothing_in_the_window_takes_a_name_for_markup(
     desk = desk_of(viewer)
     desk.show_cohort(hostile)
     wait_until(lambda: desk.is_settled)
-    desk.link.select_failure()
+    desk.link.failures.step()
     assert desk.session.team == TEAM
     found = 0
     window = viewer.window._qt_window

@@ -22,7 +22,7 @@ from napari_panoptic.viewer.layers.owned import AMBIGUOUS
 from napari_panoptic.viewer.layers.slide_view import FAILURES, ON_SLIDE
 from napari_panoptic.viewer.panels import slide_texts
 from napari_panoptic.viewer.panels.failures.panel import Scope
-from napari_panoptic.viewer.panels.strips import EVALUATE, STOP
+from napari_panoptic.viewer.panels.title import EVALUATE, STOP, SlidePresenter
 from tests.support.slides import HELD_UP_TO_PX, SHAPES, SLIDE, SMALL, TEAMS, write_slide_cohort
 from tests.viewer.finding import click, names_of_visible, on_canvas, shown_text
 
@@ -60,7 +60,7 @@ def desk(open_desk, wait_until):
     table.set_filter(ObjectFilter())
     open_desk.session.select(None)
     open_desk.session.set_team(TEAMS[0])
-    link._request(region=SLIDE, settings=open_desk.session.protocol)
+    link.request(region=SLIDE, settings=open_desk.session.protocol)
     wait_until(lambda: open_desk.is_settled)
     return open_desk
 
@@ -227,13 +227,13 @@ def test_a_square_tells_its_figures_and_is_entered(desk, viewer, zoom_to):
 
 def test_the_next_failure_is_gone_to_from_afar(desk, viewer, zoom_to):
     zoom_to(FAR)
-    desk.link.select_failure()
+    desk.link.failures.step()
     chosen = desk.session.selection
     own = desk.session.shown.outcomes.side(chosen.side)
     y, x = own.centroid_yx_px[chosen.row]
     np.testing.assert_allclose(viewer.scene.camera.center[-2:], (y, x), atol=12)
     assert not desk.link.slides.is_far
-    desk.link.select_failure()
+    desk.link.failures.step()
     assert desk.session.selection != chosen
 
 
@@ -264,7 +264,7 @@ def test_only_listed_objects_are_drawn_where_that_was_asked_for(desk, viewer, zo
 @pytest.mark.long
 def test_other_settings_and_teams(desk, viewer, wait_until, slide_cohort):
     before = desk.session.shown
-    desk.link._request(settings=desk.session.settings.replaced(iou_threshold=0.8))
+    desk.link.request(settings=desk.session.settings.replaced(iou_threshold=0.8))
     wait_until(lambda: desk.is_settled)
     assert desk.session.shown.table is before.table
     assert desk.session.shown.counts is not before.counts
@@ -298,7 +298,7 @@ def test_from_slide_to_region_and_back(desk, viewer, wait_until, _time):
 
 @pytest.mark.long
 def test_an_evaluation_is_stopped_and_taken_up_again(desk, viewer, wait_until):
-    desk.link._request(region=SMALL)
+    desk.link.request(region=SMALL)
     wait_until(lambda: desk.is_settled)
     bar = desk.panels.title.slide
 
@@ -307,7 +307,7 @@ def test_an_evaluation_is_stopped_and_taken_up_again(desk, viewer, wait_until):
             desk.link.loader.stop()
 
     desk.link.loader.busy_changed.connect(stop)
-    desk.link._request(region=SLIDE)
+    desk.link.request(region=SLIDE)
     wait_until(lambda: desk.is_settled)
     assert desk.session.shown is None
     assert names_of_visible(viewer) == ["image"]
@@ -322,7 +322,7 @@ def test_an_evaluation_is_stopped_and_taken_up_again(desk, viewer, wait_until):
 
 def test_the_bar_says_how_far_it_is(desk):
     bar = desk.panels.title.slide
-    desk.link._show_progress(0.25, "counting overlaps")
+    desk.link.loader.progressed.emit(0.25, "counting overlaps")
     assert bar.progress_text() == "counting overlaps %p%"
     assert shown_text(bar.button) == STOP
     bar.show_done()
@@ -334,9 +334,9 @@ def test_the_bar_says_how_far_it_is(desk):
 def test_while_a_slide_is_evaluated_panels_say_how_far_it_is(desk):
     link, panels = desk.link, desk.panels
     panels.metrics.show_evaluation(None)
-    link._show_progress(0.25, "counting overlaps")
+    link.loader.progressed.emit(0.25, "counting overlaps")
     assert "counting overlaps, 25%" in shown_text(panels.metrics.message)
-    link._say_when_empty(None)
+    link.presenter(SlidePresenter).say_when_empty(None)
     assert "choose another region" in shown_text(panels.metrics.message)
 
 
@@ -369,10 +369,10 @@ def test_excluded_areas_are_hatched_near_and_from_afar(desk, zoom_to, wait_until
         assert layer.visible
         wait_until(lambda: not view.is_busy)
         assert np.asarray(layer.data[0]).any()
-    desk.link._request(region=SMALL)
+    desk.link.request(region=SMALL)
     wait_until(lambda: desk.is_settled)
     assert not layer.visible
-    desk.link._request(region=SLIDE)
+    desk.link.request(region=SLIDE)
     wait_until(lambda: desk.is_settled)
     assert not layer.visible  # there is none in the file
 

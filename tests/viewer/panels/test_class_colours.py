@@ -12,8 +12,8 @@ from napari_panoptic.display.slide_layers import code_colours
 from napari_panoptic.display.styles import FAILURES, ColourBy
 from napari_panoptic.values.cohort import MONUSAC_CLASSES
 from napari_panoptic.values.vocabulary import Side, Status
+from napari_panoptic.viewer.panels.legend import class_chips
 from napari_panoptic.viewer.panels.metrics import MetricsPanel
-from napari_panoptic.viewer.panels.strips import class_chips
 from tests.support.small_pairs import SCHEME, four_fates
 from tests.support.vision import VISIONS, difference
 

@@ -7,9 +7,10 @@ import pytest
 
 from napari_panoptic import evaluate_pair
 from napari_panoptic.values.vocabulary import Side
+from napari_panoptic.viewer.panels.legend import LegendStrip
 from napari_panoptic.viewer.panels.metrics import MetricsPanel
 from napari_panoptic.viewer.panels.navigator import Navigator
-from napari_panoptic.viewer.panels.strips import LegendStrip, TitleStrip
+from napari_panoptic.viewer.panels.title import TitleStrip
 from tests.support.small_pairs import SCHEME
 
 pytestmark = pytest.mark.long

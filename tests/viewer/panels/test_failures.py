@@ -226,11 +226,11 @@ class TestScope:
         session = desk.session
         before = len(view.items.rows)
         settings = session.settings
-        desk.link._request(settings=settings.replaced(iou_threshold=0.8))
+        desk.link.request(settings=settings.replaced(iou_threshold=0.8))
         desk.link.summary.start()
         wait_until(lambda: desk.is_settled)
         assert len(view.items.rows) == n_failed(desk, "merger") > before
-        desk.link._request(settings=settings)
+        desk.link.request(settings=settings)
         desk.link.summary.start()
         wait_until(lambda: desk.is_settled)
         assert len(view.items.rows) == before
@@ -338,7 +338,7 @@ class TestChosen:
         desk.session.set_team("careful")
         wait_until(lambda: desk.is_settled)
         assert self.shown(chosen) == set(names)
-        desk.link.select_failure()
+        desk.link.failures.step()
         wait_until(lambda: desk.is_settled)
         assert desk.session.team == "merger"
 
@@ -661,7 +661,7 @@ class TestQueue:
         assert set(walked) == set(everything)
         last = desk.session.selection
         assert desk.panels.title.selected.text() == LAST
-        desk.link.select_failure()
+        desk.link.failures.step()
         assert desk.session.selection == last
         assert self.walk(desk, wait_until, -1) == walked[-2::-1]
         assert desk.panels.title.selected.text() == FIRST_OF_ALL
@@ -670,14 +670,14 @@ class TestQueue:
     def test_region_by_region_it_follows_the_table_and_goes_on(self, desk, table, wait_until):
         own = [table.model.rows.object_of(int(row)) for row in table.model.failures()]
         for side, row in own:
-            desk.link.select_failure()
+            desk.link.failures.step()
             wait_until(lambda: desk.is_settled)
             chosen = desk.session.selection
             assert (chosen.side, chosen.row) == (side, row)
-        desk.link.select_failure()
+        desk.link.failures.step()
         wait_until(lambda: desk.is_settled)
         assert desk.session.snapshot.region.name == SECOND
-        desk.link.select_failure(-1)
+        desk.link.failures.step(-1)
         wait_until(lambda: desk.is_settled)
         assert (desk.session.selection.side, desk.session.selection.row) == own[-1]
 
@@ -686,7 +686,7 @@ class TestQueue:
         desk.link.state.queue = Queue.COHORT
         areas = []
         for _ in range(5):
-            desk.link.select_failure()
+            desk.link.failures.step()
             wait_until(lambda: desk.is_settled)
             chosen = desk.session.selection
             side = desk.session.evaluation.outcomes.side(chosen.side)
@@ -716,12 +716,12 @@ class TestQueue:
         ids = table.model.rows.values["id"][table.model.failures()].tolist()
         session = desk.session
         for _ in range(2):
-            desk.link.select_failure()
+            desk.link.failures.step()
         y, x = np.nonzero(session.edited_labels(Side.PREDICTION).id_image() == ids[1])
         try:
             session.edit(Side.PREDICTION, y, x, 0)
             wait_until(lambda: desk.is_settled)
-            desk.link.select_failure()
+            desk.link.failures.step()
             now = table.model.rows.values["id"][table.model.failures()].tolist()
             assert session.selection.id == now[now.index(ids[0]) + 1]
         finally:

@@ -34,7 +34,7 @@ def desk(open_desk, wait_until):
     session.set_team("merger")
     session.select(None)
     if session.snapshot.region.name != FIRST:
-        desk.link._request(region=FIRST)
+        desk.link.request(region=FIRST)
     wait_until(lambda: desk.is_settled)
     desk.link.scene.fit()
     return desk

@@ -13,6 +13,7 @@ from qtpy.QtWidgets import QWidget
 
 from napari_panoptic.io.images.slides import SlideImage
 from napari_panoptic.viewer.panels import overview as module
+from napari_panoptic.viewer.panels.navigator import NavigatorPresenter
 from napari_panoptic.viewer.panels.overview import OverviewPicture, magnification_text
 from napari_panoptic.viewer.state.preferences import PREFERENCES
 
@@ -84,6 +85,6 @@ def test_it_follows_the_camera_and_moves_it(desk: Any, monkeypatch: Any, wait_un
     assert (y1 - y0, x1 - x0) == pytest.approx((canvas[0] / 2, canvas[1] / 2))
     assert math.prod(desk.session.snapshot.shape) >= 1000
     monkeypatch.setattr(module, "LARGE_PX", 10**9)
-    desk.link._on_next_region()
+    desk.link.presenter(NavigatorPresenter).go_on()
     wait_until(lambda: desk.is_settled)
     assert overview.picture.isHidden()

@@ -24,12 +24,12 @@ from napari_panoptic.values.settings import (
 )
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.panels.edits.panel import EditsPanel
+from napari_panoptic.viewer.panels.legend import Chip, LegendStrip
 from napari_panoptic.viewer.panels.metrics import MetricsPanel
 from napari_panoptic.viewer.panels.navigator import NO_COHORT, NO_TEAMS, Navigator
 from napari_panoptic.viewer.panels.notes import NOTHING, NotesDialog
 from napari_panoptic.viewer.panels.review.panel import ReviewPanel
 from napari_panoptic.viewer.panels.settings import SettingsPanel
-from napari_panoptic.viewer.panels.strips import NOTHING_SELECTED, Chip, LegendStrip, TitleStrip
 from napari_panoptic.viewer.panels.teams.comparison import TeamsComparison
 from napari_panoptic.viewer.panels.teams.panel import (
     NONE_ANNOTATED,
@@ -37,6 +37,7 @@ from napari_panoptic.viewer.panels.teams.panel import (
     TeamsList,
     TeamsPanel,
 )
+from napari_panoptic.viewer.panels.title import NOTHING_SELECTED, TitleStrip
 from tests.support.small_pairs import SCHEME, empty_pair, four_fates
 from tests.viewer.finding import click, shown_text
 

@@ -44,7 +44,7 @@ def in_sight(open_desk, wait_until):
     session.set_team("careful")
     first = session.cohort.regions[0].name
     if session.snapshot.region.name != first or session.settings != session.protocol:
-        desk.link._request(region=first, settings=session.protocol)
+        desk.link.request(region=first, settings=session.protocol)
     wait_until(lambda: desk.is_settled)
     for pane, view in zip(
         part.panel.plots, (RankingPlot.PATIENTS, RankingPlot.QUALITY), strict=True
@@ -133,7 +133,7 @@ class TestFigures:
         part.refresh()  # as an edit or another team does
         wait_until(lambda: open_desk.is_settled)
         assert computed == [first]
-        open_desk.link._request(region=second)  # comes in two steps
+        open_desk.link.request(region=second)  # comes in two steps
         wait_until(lambda: open_desk.is_settled)
         assert computed == [first, second]
 

@@ -100,7 +100,7 @@ def desk(open_desk, review_cohort, wait_until, told):  # noqa: ARG001
     part.reviewing.use(reviewer="Ada", path=review_cohort.root / REVIEW_FILE)
     part.say("")
     if open_desk.session.snapshot.region.name != FIRST:
-        open_desk.link._request(region=FIRST)
+        open_desk.link.request(region=FIRST)
         wait_until(lambda: open_desk.is_settled)
     yield open_desk
     part_of(open_desk).reviewing.close()
@@ -1083,12 +1083,12 @@ class TestOnlyWhatIsNeeded:
         read = []
         monkeypatch.setattr(ReviewStore, "verdicts", lambda *_a, **k: read.append(k) or [])
         settings = desk.session.settings
-        desk.link._request(settings=settings.replaced(iou_threshold=0.9))
+        desk.link.request(settings=settings.replaced(iou_threshold=0.9))
         wait_until(lambda: desk.is_settled)
         assert desk.session.settings.iou_threshold == 0.9
         assert read == []
         assert verdict_texts(desk)[0] == "both wrong"
-        desk.link._request(settings=settings)
+        desk.link.request(settings=settings)
         wait_until(lambda: desk.is_settled)
 
     def test_a_file_put_in_place_of_the_first_is_shown(self, desk, part, tmp_path):
@@ -1134,7 +1134,7 @@ class TestOnlyWhatIsNeeded:
         press(canvas, Qt.Key.Key_N)
         press(canvas, Qt.Key.Key_1, ALT)
         press(canvas, Qt.Key.Key_1, ALT)
-        desk.link._request(region=SECOND)
+        desk.link.request(region=SECOND)
         wait_until(lambda: desk.session.snapshot.region.name == SECOND and desk.is_settled)
         desk.raise_part(part)
         wait_until(lambda: panel.cohort_progress.value() == 2, "the first region is not counted")
@@ -1184,7 +1184,7 @@ def test_leaving_a_cohort_lets_go_of_everything(desk, part, canvas, wait_until):
     assert part_of(desk).reviewing is not reviewing
     desk.session.set_team("merger")
     assert verdict_texts(desk)[0] == "annotation right"  # read again from the file
-    desk.link._request(region=THIRD)
+    desk.link.request(region=THIRD)
     wait_until(lambda: desk.session.snapshot.region.name == THIRD and desk.is_settled)
     assert set(verdict_texts(desk)) == {""}
 

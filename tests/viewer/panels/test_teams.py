@@ -21,6 +21,7 @@ from napari_panoptic.viewer.panels.audit import panel as audit_panel
 from napari_panoptic.viewer.panels.audit.presenter import MARKS_LAYER, AuditPresenter
 from napari_panoptic.viewer.panels.groups import panel as groups_panel
 from napari_panoptic.viewer.panels.groups.presenter import GROUP_LAYER, GroupsPresenter
+from napari_panoptic.viewer.panels.navigator import NavigatorPresenter
 from napari_panoptic.viewer.panels.seen_part import WAITING
 from napari_panoptic.viewer.panels.teams import comparison as teams_comparison
 from napari_panoptic.viewer.panels.teams import panel as teams_panel
@@ -62,7 +63,7 @@ def desk(open_desk, wait_until, request):
         teams.set_mode(ViewMode.ONE)
     first = session.cohort.regions[0].name
     if session.snapshot.region.name != first or session.settings != session.protocol:
-        desk.link._request(region=first, settings=session.protocol)
+        desk.link.request(region=first, settings=session.protocol)
     wait_until(lambda: desk.is_settled)
     session.set_team("careful")
     session.select(None)
@@ -117,7 +118,7 @@ def press_row(table, row, column):
 def go_to_region_with(desk, wait_until, condition):
     """Show the first region of which something is so."""
     for region in desk.session.cohort.regions:
-        desk.link._request(region=region.name)
+        desk.link.request(region=region.name)
         wait_until(lambda: desk.is_settled)
         if condition():
             return
@@ -502,7 +503,7 @@ class TestSideBySide:
 
     @pytest.mark.long
     def test_another_region_and_other_settings_are_followed(self, desk, grid, wait_until):
-        desk.link._on_next_region()
+        desk.link.presenter(NavigatorPresenter).go_on()
         wait_until(lambda: desk.is_settled)
         snapshot = desk.session.snapshot
         assert grid.layer("careful", "objects").data.shape == snapshot.shape
@@ -654,7 +655,7 @@ class TestAudit:
         for team in desk.session.cohort.teams:
             desk.session.set_team(team.name)
             for region in desk.session.cohort.regions:
-                desk.link._request(region=region.name)
+                desk.link.request(region=region.name)
                 wait_until(lambda: desk.is_settled)
                 if has_spill():
                     return audit

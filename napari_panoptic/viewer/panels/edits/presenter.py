@@ -14,7 +14,6 @@ from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.editing.ambiguous_shapes import AmbiguousShapes
 from napari_panoptic.viewer.editing.autosaving import Autosaver
 from napari_panoptic.viewer.editing.live_edits import LiveEdits
-from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
 from napari_panoptic.viewer.kit.inputs import Choice
 from napari_panoptic.viewer.kit.keys import Shortcut
 from napari_panoptic.viewer.kit.napari_private import napari_docks
@@ -26,8 +25,6 @@ from napari_panoptic.viewer.panels.edits.panel import EditsPanel
 from napari_panoptic.viewer.panels.edits.texts import state_text
 from napari_panoptic.viewer.panels.part import Connections, Presenter
 
-FOLLOW_MS = 60
-"""How long after an edit the comparison follows."""
 MOST_LISTED = 8
 """The most unsaved edits that a question names."""
 
@@ -56,13 +53,11 @@ class EditsPresenter(Presenter[EditsPanel]):
             title=self.title,
         )
         self._is_given_up = False
-        self._later = single_shot(FOLLOW_MS, self.refresh)
 
     @property
     def is_busy(self) -> bool:
         """Whether something is still to be compared or saved."""
-        waits = self.edits.is_busy or self.shapes.is_busy or self._later.isActive()
-        return waits or self.is_writing
+        return self.edits.is_busy or self.shapes.is_busy or self.is_writing
 
     @property
     def is_writing(self) -> bool:
@@ -79,14 +74,16 @@ class EditsPresenter(Presenter[EditsPanel]):
         session, panel, files = self.session, self.panel, self.files
         return [
             (session.region_changed, self._on_region),
+            (session.teams_came, self._on_region),
             (session.team_changed, self._on_team),
             (session.selection_changed, self._on_selection),
             (session.edited, self._on_edited),
+            (self.link.edits_rested, self.refresh),
             (session.copies_changed, self.edits.forget_discarded),
             (session.edits_discarded, self.edits.forget_histories),
             (self.edits.changed, self._on_changed),
-            (self.shapes.changed, self._refresh_later),
-            (self.around.viewer.layers.selection.events.active, self._refresh_later),
+            (self.shapes.changed, self.refresh),
+            (self.around.viewer.layers.selection.events.active, self._on_active),
             (panel.edit_toggled, self._on_edit),
             (panel.shapes_toggled, self._on_shapes),
             (panel.side.chosen, self._on_side),
@@ -114,7 +111,6 @@ class EditsPresenter(Presenter[EditsPanel]):
             helper.close()
         self.autosaver.close(discard=self._is_given_up)
         self.edits.close()
-        stop_timers(self._later)
 
     def may_leave(self) -> bool:
         """Ask before edits that are not saved are lost; True if they may be."""
@@ -141,7 +137,6 @@ class EditsPresenter(Presenter[EditsPanel]):
 
     def refresh(self) -> None:
         """Show what is edited, and what it did."""
-        self._later.stop()
         panel, is_there = self.panel, self.session.evaluation is not None
         with QSignalBlocker(panel.edit), QSignalBlocker(panel.shapes):
             panel.edit.setChecked(self.edits.is_on)
@@ -227,38 +222,35 @@ class EditsPresenter(Presenter[EditsPanel]):
 
     # What happens elsewhere.
 
-    def _refresh_later(self, _event: Any = None) -> None:
-        if not self._later.isActive():
-            self._later.start()
+    def _on_active(self, _event: Any) -> None:
+        self.refresh()
 
     def _on_changed(self) -> None:
         self._is_given_up = False
-        self._refresh_later()
 
     def _on_region(self, _snapshot: Any) -> None:
         self.edits.watch()
         self.shapes.show_region()
         if self.edits.is_on:
             self.edits.activate(self.panel.chosen_side())
-        self._refresh_later()
+        self.refresh()
 
     def _on_team(self, _name: str) -> None:
         active = self.edits.active_side
         self.edits.watch()
         if self.edits.is_on:
             self.edits.activate(active or Side.PREDICTION)
-        self._refresh_later()
+        self.refresh()
 
     def _on_selection(self, _selection: Any) -> None:
         self.edits.follow_selection()
-        self._refresh_later()
+        self.refresh()
 
     def _on_edited(self, result: EditedEvaluation) -> None:
         self.edits.on_edited(result)
         if result.edit is None and not self.shapes.is_on:
             snapshot = self.session.snapshot
             self.link.scene.show_ambiguous(None if snapshot is None else snapshot.ambiguous)
-        self._refresh_later()
 
     # What the user does.
 

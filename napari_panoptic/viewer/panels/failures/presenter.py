@@ -116,6 +116,7 @@ class FailuresPresenter(Presenter[FailuresPanel]):
         session, link, panel = self.session, self.link, self.panel
         return [
             (session.region_changed, self._on_region),
+            (session.teams_came, self._on_region),
             (session.team_changed, self._on_team),
             (session.edited, self._on_edited),
             (session.summary_changed, self._on_summary),

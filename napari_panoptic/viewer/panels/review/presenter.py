@@ -10,7 +10,7 @@ from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.display.glossary import VERDICT_WORDS
 from napari_panoptic.display.object_rows import GivenVerdicts
-from napari_panoptic.live.session import EditedEvaluation, Selection
+from napari_panoptic.live.session import Selection
 from napari_panoptic.questions.engines.cohort_failures import FailureName
 from napari_panoptic.review.cohort_verdicts import CohortVerdicts, Details
 from napari_panoptic.review.file import may_be_there
@@ -41,7 +41,7 @@ from napari_panoptic.viewer.panels.slide_texts import on_slide
 from napari_panoptic.viewer.state.preferences import PREFERENCES
 
 SETTLE_MS = 300
-"""How long edits, settings and background figures rest before the review follows them."""
+"""How long verdicts and background figures rest before the review counts them."""
 DRAFT_KEPT = "tags and note are a draft: they are saved with the verdict"
 ASK_FOR_NAME = "Enter your name in the Review panel first: verdicts are kept under it."
 NO_OBJECT = "Select an object first (N: the next failure); then give the verdict."
@@ -124,7 +124,7 @@ class ReviewPresenter(Presenter[ReviewPanel]):
         return [
             (session.region_changed, self._on_region),
             (session.team_changed, self.reviewing.refresh),
-            (session.edited, self._on_edited),
+            (link.edits_rested, self._on_settled),
             (session.selection_changed, self._on_chosen),
             (session.selected_again, self._on_selected_again),
             (session.summary_changed, self._on_summary),
@@ -400,9 +400,6 @@ class ReviewPresenter(Presenter[ReviewPanel]):
     def _on_region(self, _snapshot: object) -> None:
         self.reviewing.refresh()
         self._queue.arrive()
-
-    def _on_edited(self, _edited: EditedEvaluation) -> None:
-        self._settle.start()
 
     def _on_chosen(self, _chosen: object) -> None:
         self._queue.follow_selection()

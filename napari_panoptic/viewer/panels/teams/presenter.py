@@ -78,6 +78,7 @@ class TeamsPresenter(SeenPresenter[TeamsPanel]):
         session, panel, events = self.session, self.panel, self._state.events
         return [
             (session.region_changed, self.refresh),
+            (session.teams_came, self.refresh),
             (self.link.edits_rested, self.refresh),
             (session.team_changed, self._on_team),
             (session.selection_changed, self._on_selection),

@@ -99,6 +99,7 @@ class VersionsPresenter(SeenPresenter[VersionsPanel]):
         session, link, panel = self.session, self.link, self.panel
         return [
             (session.region_changed, self.refresh),
+            (session.teams_came, self.refresh),
             (session.settings_changed, self._on_change),
             (session.source_changed, self._on_change),
             (session.copies_changed, self.refresh),

@@ -1,10 +1,10 @@
-"""The strips around the image: what is shown, how far a slide is, and what the colours mean."""
+"""The strip below the image: what colours and outlines mean, with counts."""
 
 from __future__ import annotations
 
-import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from napari.settings import get_settings
 from psygnal import Signal
@@ -14,8 +14,6 @@ from qtpy.QtWidgets import (
     QComboBox,
     QGridLayout,
     QHBoxLayout,
-    QProgressBar,
-    QPushButton,
     QSizePolicy,
     QSlider,
     QToolButton,
@@ -23,96 +21,19 @@ from qtpy.QtWidgets import (
 )
 
 from napari_panoptic.display import styles
-from napari_panoptic.display.describe import ObjectFacts
-from napari_panoptic.display.glossary import FIGURE_MEANINGS
+from napari_panoptic.display.object_rows import SIDE_WORDS, ObjectFilter
 from napari_panoptic.display.styles import ColourBy, Display, Look
+from napari_panoptic.live.session import EditedEvaluation
 from napari_panoptic.nuclei.outcomes import Outcomes, SideOutcomes
 from napari_panoptic.values.cohort import ClassScheme, Rgb
 from napari_panoptic.values.labels import LabelImage
-from napari_panoptic.values.vocabulary import Side, Status
-from napari_panoptic.viewer.jobs.timers import single_shot
+from napari_panoptic.values.vocabulary import SIDES, Side, Status
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
-from napari_panoptic.viewer.kit.keys import DESK_KEYS, KEY_LIST
 from napari_panoptic.viewer.kit.shown import RichLabel
-from napari_panoptic.viewer.kit.title_strip import FigureTitle
 from napari_panoptic.viewer.kit.widgets import heading, outline_icon
+from napari_panoptic.viewer.panels.objects.presenter import ObjectsPresenter
+from napari_panoptic.viewer.panels.part import BLIND_SENTENCE, Connections, Presenter
 
-STOP, EVALUATE = "Stop", "Evaluate"
-_STEPS = 1000
-
-
-class SlideBar(QWidget):
-    """A line that is seen only while a slide is shown."""
-
-    stop_wanted = Signal()
-    evaluate_wanted = Signal()
-
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._words = RichLabel()
-        # Rather cut than make a narrow window wider.
-        self._words.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
-        self._progress = QProgressBar()
-        self._progress.setRange(0, _STEPS)
-        self._progress.setFixedWidth(240)
-        self.button = QPushButton()
-        self.button.clicked.connect(lambda _=False: self._on_button())
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.addWidget(self._words, 1)
-        row.addWidget(self._progress)
-        row.addWidget(self.button)
-        self.show_nothing()
-
-    def text(self) -> str:
-        """Return the text, as rich text; empty if the line is hidden."""
-        return "" if self.isHidden() else self._words.text()
-
-    def progress_text(self) -> str:
-        """Return the text about work under way; empty if there is none."""
-        return "" if self._progress.isHidden() else self._progress.format()
-
-    def show_nothing(self) -> None:
-        """Hide the line: no slide is shown."""
-        self.hide()
-
-    def show_words(self, words: str, tooltip: str = "") -> None:
-        """Show a text about the slide, as rich text."""
-        self._words.set_rich(words)
-        self._words.setToolTip(tooltip)
-        self.show()
-
-    def show_waiting(self, saying: str, share: float = 0.0) -> None:
-        """Show how far the evaluation is, from 0 to 1, with a way to stop it."""
-        self._progress.setValue(round(_STEPS * share))
-        self._progress.setFormat(f"{saying} %p%")
-        self._offer(STOP, "Stop; the slide can be evaluated later.")
-        self._progress.show()
-
-    def show_stopped(self) -> None:
-        """Show that the slide is not evaluated, with a way to do that."""
-        self._progress.hide()
-        self._offer(EVALUATE, "Evaluate this team on this slide.")
-
-    def show_done(self) -> None:
-        """Show that nothing is under way."""
-        self._progress.hide()
-        self.button.hide()
-
-    def _offer(self, word: str, tooltip: str) -> None:
-        self.button.setText(word)
-        self.button.setToolTip(tooltip)
-        self.button.show()
-
-    def _on_button(self) -> None:
-        if self.button.text() == STOP:
-            self.stop_wanted.emit()
-        else:
-            self.evaluate_wanted.emit()
-
-
-PATIENCE_MS = 150
-"""How long something is being loaded before the title says so."""
 OPACITY_PX = 72
 """Width of the slider for the opacity of filled objects."""
 _SIDE_STATUSES: Mapping[Side, tuple[Status, ...]] = {
@@ -128,9 +49,6 @@ _SIDE_MEANINGS: Mapping[Side, str] = {
     Side.REFERENCE: "The annotation, drawn with thick outlines.",
     Side.PREDICTION: "The team's objects, drawn with thin outlines.",
 }
-NOTHING_SELECTED = "Click a nucleus to see its outcome; N goes to the next failure."
-NOTHING_OPEN = "Open a cohort, two layers or the sample with the buttons at the right."
-KEYS = " · ".join(f"{shortcut.text}: {shortcut.meaning}" for shortcut in (*DESK_KEYS, KEY_LIST))
 
 
 @dataclass(frozen=True)
@@ -382,57 +300,72 @@ class LegendStrip(QWidget):
         self.look_chosen.emit(replace(self._look, fill_opacity=percent / 100))
 
 
-class TitleStrip(FigureTitle):
-    """Which region, team and rules are shown, the PQ, and the selected object."""
+class LegendPresenter(Presenter[LegendStrip]):
+    """Counts the objects that are shown, and lists those of an entry."""
 
-    def __init__(self) -> None:
-        super().__init__(
-            "No cohort is open",
-            NOTHING_SELECTED,
-            figure_meaning=f"{FIGURE_MEANINGS['pq']} Of this region and team.",
-            notes_meaning="Problems in the files: vanished, overlapping, missing. "
-            "Click for the list.",
+    title = "Legend"
+    shows_outcomes = False  # it has a text of its own for that
+    panel_type = LegendStrip
+
+    def connections(self) -> Connections:
+        """Listen to session, state and strip."""
+        session, panel, events = self.session, self.panel, self.link.state.events
+        return [
+            (session.region_changed, self._show_counts),
+            (session.team_changed, self._show_counts),
+            (session.threshold_changed, self._show_counts),
+            (session.edited, self._on_edited),
+            (events.look, self._show_look),
+            (events.is_blind, self._show_blind),
+            (panel.chip_clicked, self._list),
+            (panel.look_chosen, partial(setattr, self.link.state, "look")),
+        ]
+
+    def refresh(self) -> None:
+        """Show look and counts."""
+        self._show_blind(self.link.state.is_blind)
+        self._show_look(self.link.state.look)
+
+    def cycle_display(self) -> None:
+        """Draw objects as outlines, filled, or not at all: the next of these."""
+        look = self.link.state.look
+        self.link.state.look = replace(look, display=look.display.following)
+
+    def toggle_colours(self) -> None:
+        """Colour objects by class instead of status, or the reverse."""
+        look = self.link.state.look
+        by_status = look.colour_by is ColourBy.STATUS
+        other = ColourBy.CLASS if by_status else ColourBy.STATUS
+        self.link.state.look = replace(look, colour_by=other)
+
+    def _show_look(self, look: Look) -> None:
+        self.panel.show_look(look)
+        self._show_counts()
+
+    def _show_blind(self, is_blind: bool) -> None:
+        self.panel.show_instead(BLIND_SENTENCE if is_blind else "")
+
+    def _on_edited(self, edit: EditedEvaluation) -> None:
+        if edit.team == self.session.team:
+            self._show_counts()
+
+    def _show_counts(self, _changed: object = None) -> None:
+        session = self.session
+        snapshot, evaluation = session.snapshot, session.shown
+        self.panel.show_counts(
+            None if evaluation is None else evaluation.outcomes,
+            None if snapshot is None else snapshot.reference,
+            None if snapshot is None else snapshot.predictions.get(session.team or ""),
+            session.cohort.scheme,
         )
-        self._busy = QProgressBar()
-        self._busy.setRange(0, 0)
-        self._busy.setTextVisible(False)
-        self._busy.setFixedSize(70, 8)
-        self._busy.setVisible(False)
-        self._patience = single_shot(PATIENCE_MS, self._busy.show, self)
-        self._first.insertWidget(self._first.indexOf(self.figure), self._busy)
-        self.slide = SlideBar()
-        self._lines.addWidget(self.slide)
 
-    def show_title(
-        self, parts: Sequence[str], pq: float | None, note: str = "", *, hint: str = ""
-    ) -> None:
-        """Show what is looked at, most important first, its PQ, a note on that, and a tooltip."""
-        tooltip = f"{hint}\n{KEYS}" if hint else KEYS
-        self._title.set_text(" · ".join(part for part in parts if part), tooltip=tooltip)
-        figure = "" if pq is None else f"PQ {styles.ratio_text(pq)}"
-        beside = f"<small>{html.escape(note)}</small>&nbsp; " if note else ""
-        self.figure.set_rich(f"{beside}<b style='font-size: large'>{figure}</b>")
-
-    def show_selected(self, facts: ObjectFacts | None) -> None:
-        """Name one object and its outcome; its card has the figures."""
-        if facts is None:
-            self.selected.set_text(NOTHING_SELECTED, tooltip=KEYS)
-            return
-        lines = [facts.explanation, *(f"{name}: {value}" for name, value in facts.figures())]
-        self.selected.set_text(f"▶ {facts.title} · {facts.verdict}", tooltip="\n".join(lines))
-
-    def show_message(self, text: str) -> None:
-        """Show a message until another object is selected."""
-        self.selected.set_text(text, tooltip=KEYS)
-
-    def show_notes(self, count: int) -> None:
-        """Show how many oddities the files of this region have."""
-        self.notes.show_count(count)
-
-    def show_busy(self, busy: bool) -> None:
-        """Show that something is being loaded, once it takes long enough to be noticed."""
-        if busy:
-            self._patience.start()
-        else:
-            self._patience.stop()
-            self._busy.hide()
+    def _list(self, side: Side, word: str) -> None:
+        """List only the objects of an entry; the same one again lists all."""
+        words = frozenset({word})
+        is_status = word in set(Status)
+        wanted = ObjectFilter(
+            sides=frozenset({SIDE_WORDS[SIDES.index(side)]}),
+            statuses=words if is_status else None,
+            classes=None if is_status else words,
+        )
+        self.link.presenter(ObjectsPresenter).list_only(wanted)

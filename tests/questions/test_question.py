@@ -1,0 +1,139 @@
+"""A question is one file: command, files, section, cell of a notebook and panel come from it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from napari_panoptic import open_cohort, questions
+from napari_panoptic.cli.main import main
+from napari_panoptic.questions import question
+from napari_panoptic.report.nuclei.cohort_report import ReportRequest, cohort_report
+from napari_panoptic.report.nuclei.page import report_page
+from napari_panoptic.values.settings import DEFAULT_PROTOCOL, EvaluationSettings
+
+EDGE = '''
+"""Count how many nuclei touch the frame."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from napari_panoptic.questions.answer import Answer, AnswerTable
+from napari_panoptic.questions.engines.cohort_failures import FailureName, FailureSet
+from napari_panoptic.questions.question import TeamQuestion, option
+from napari_panoptic.tables.columns import TableSpec, name_column, number, whole
+from napari_panoptic.values.vocabulary import SIDES
+
+EDGE = TableSpec(
+    "edge.csv", "side", [name_column("side"), whole("objects"), whole("touching"), number("share")]
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Edge(TeamQuestion):
+    title = "Edge"
+    about = "Count the nuclei that touch the frame."
+    hint = "Press it."
+    tables = (EDGE,)
+
+    margin: int = option("pixels from the frame that count as touching", 0, read=int, metavar="PX")
+
+    def look(self, evaluation, region):
+        height, width = evaluation.pair.reference.index.shape
+        found = []
+        for side in SIDES:
+            own = evaluation.outcomes.side(side)
+            y0, x0, y1, x1 = own.bbox.T
+            m = self.margin
+            is_near = (y0 <= m) | (x0 <= m) | (y1 >= height - m) | (x1 >= width - m)
+            names = [FailureName(self.team, region.name, side, int(i)) for i in own.ids[is_near]]
+            found.append((len(own), names))
+        return found
+
+    def answered(self, cohort, gathered, progress=None):
+        rows, sets = [], []
+        for side, own in zip(SIDES, zip(*gathered.parts)):
+            names = [name for _, some in own for name in some]
+            n = sum(count for count, _ in own)
+            share = len(names) / n if n else np.nan
+            rows.append({"side": side, "objects": n, "touching": len(names), "share": share})
+            sets.append(FailureSet(f"{side} at the edge", frozenset(names)))
+        table = AnswerTable(EDGE, EDGE.frame(rows), lambda row: sets[row], has_others=True)
+        headline = f"{self.team}: {rows[0]['touching']} of {rows[0]['objects']} touch the frame."
+        return Answer(headline, (), (table,), (), self.team_record(cohort, gathered, rows=rows))
+'''
+
+
+@pytest.fixture
+def edge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Put one more file beside the questions, as far as Python sees."""
+    folder = tmp_path / "beside"
+    folder.mkdir()
+    (folder / "edge.py").write_text(EDGE, "utf-8")
+    monkeypatch.setattr(questions, "__path__", [*questions.__path__, str(folder)])
+    for cached in (question.question_names, question.question_kind):
+        cached.cache_clear()
+    yield "edge"
+    for cached in (question.question_names, question.question_kind):
+        cached.cache_clear()
+    sys.modules.pop("napari_panoptic.questions.edge", None)
+
+
+def test_one_file_is_a_command_with_files(
+    edge: str, nuclei_sample: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["--help"])
+    assert stop.value.code == 0
+    assert "count how many nuclei touch the frame" in " ".join(capsys.readouterr().out.split())
+    out = tmp_path / "out"
+    assert (
+        main([edge, str(nuclei_sample), "--team", "merger", "--margin", "2", "-o", str(out)]) == 0
+    )
+    assert "merger: " in capsys.readouterr().out
+    found = pd.read_csv(out / "edge.csv")
+    assert (found["touching"] > 0).all()
+    assert (found["touching"] < found["objects"]).all()
+    assert (out / "edge.json").is_file()
+
+
+def test_one_file_is_a_cell_of_a_notebook_whose_rows_lead_to_objects(
+    edge: str, nuclei_sample: Path
+) -> None:
+    cohort = open_cohort(nuclei_sample)
+    few, many = (cohort.ask(edge, team="merger", margin=margin) for margin in (0, 9))
+    row = few.tables["edge.csv"].iloc[0]
+    assert len(few.objects("edge.csv", 0)) == row["touching"]
+    assert row["touching"] < many.tables["edge.csv"].iloc[0]["touching"]
+    assert str(row["touching"]) in few._repr_html_()
+
+
+def test_one_file_is_a_section_of_the_report(edge: str, nuclei_sample: Path) -> None:
+    cohort = open_cohort(nuclei_sample).cohort
+    settings = EvaluationSettings(distances=False)
+    report = cohort_report(ReportRequest(cohort, settings, DEFAULT_PROTOCOL, ("merger",)))
+    assert report is not None
+    asked = [own.name() for own, _ in report.answers]
+    assert edge in asked
+    page = report_page(report, [], only=[edge])
+    assert "touch the frame." in page
+
+
+def test_questions_are_the_modules_of_the_folder() -> None:
+    names = question.question_names()
+    files = {path.stem for path in Path(questions.__path__[0]).glob("*.py")}
+    assert set(names) == files - {"__init__", "answer", "question"}
+    for name in names:
+        kind = question.question_kind(name)
+        assert kind.name() == name
+        assert kind.file_names()[-1] == f"{name}.json"
+
+
+def test_equal_questions_are_equal_and_late_options_need_no_new_reading(edge: str) -> None:
+    kind = question.question_kind(edge)
+    assert kind(team="a") == kind(team="a") != kind(team="b")
+    assert kind(team="a", margin=1).gathering != kind(team="a").gathering
