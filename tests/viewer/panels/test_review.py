@@ -547,6 +547,18 @@ class TestReviewers:
         assert desk.session.snapshot.region.name == FIRST
         assert desk.session.selection == judged
 
+    def test_a_prediction_of_an_absent_team_leads_to_no_other_object(
+        self, desk, part, panel, canvas, told
+    ):
+        desk.session.select_row(Side.PREDICTION, 2)
+        press(canvas, Qt.Key.Key_1, ALT)
+        (record,) = stored(desk)
+        desk.session.select(None)
+        panel.history.record_chosen.emit(replace(record, team="gone"))
+        assert told == ["gone is no team of this cohort."]
+        assert desk.session.selection is None
+        part.reviewing.undo()
+
 
 class TestSeveralObjects:
     def test_a_verdict_applies_to_all_selected_rows_and_is_one_step(

@@ -274,9 +274,12 @@ class ReviewQueue:
         if record.region not in {region.name for region in cohort.regions}:
             show_info(f"{record.region} is no region of this cohort.")
             return
+        is_team = record.team in {team.name for team in cohort.teams}
+        if record.side is Side.PREDICTION and not is_team:
+            show_info(f"{record.team} is no team of this cohort.")
+            return
         is_here = record.region == self.region
         self._wanted = None if is_here else record
-        is_team = record.team in {team.name for team in cohort.teams}
         self._link.go_to(record.region, team=record.team if is_team else None)
         if is_here:
             self._select(record)
