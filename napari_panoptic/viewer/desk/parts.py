@@ -17,7 +17,7 @@ from napari_panoptic.viewer.panels.object_card import ObjectPresenter
 from napari_panoptic.viewer.panels.objects.presenter import ObjectsPresenter
 from napari_panoptic.viewer.panels.part import PanelPart, Presenter
 from napari_panoptic.viewer.panels.question_panel import question_presenter
-from napari_panoptic.viewer.panels.ranking.presenter import RankingPresenter
+from napari_panoptic.viewer.panels.ranking import RankingPresenter
 from napari_panoptic.viewer.panels.review.plan.presenter import PlanPresenter
 from napari_panoptic.viewer.panels.review.presenter import ReviewPresenter
 from napari_panoptic.viewer.panels.scores.presenter import ScoresPresenter

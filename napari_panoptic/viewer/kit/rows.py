@@ -40,6 +40,7 @@ def lay_out(box: QWidget, *rows: Row, margins: Margins = NO_MARGINS) -> QVBoxLay
 def row_of(*cells: Row) -> QHBoxLayout:
     """Return a row of widgets beside each other."""
     line = QHBoxLayout()
+    line.setSpacing(_SPACING_PX)
     line.setContentsMargins(*NO_MARGINS)
     fill(line, *cells)
     return line
