@@ -358,10 +358,13 @@ class OpenedCohort:
         CohortError
             For an unknown team.
         """
-        from napari_panoptic.questions.engines.cohort_scores import cohort_scores
+        from napari_panoptic.questions.question import gather_together
+        from napari_panoptic.questions.scores import Scores
 
         name = self.cohort.checked_team(team)
-        return cohort_scores(self.cohort, (name,), settings or EvaluationSettings())[name]
+        question = Scores(team=name, settings=settings or EvaluationSettings())
+        (gathered,) = gather_together([question], self.cohort)
+        return question.scores(gathered)
 
 
 def evaluate_pair(

@@ -25,7 +25,7 @@ from napari_panoptic.values.settings import (
 
 def cohort_from(options: argparse.Namespace) -> Cohort:
     """Open the cohort, or make one of the two files given in its place."""
-    if options.reference is None:
+    if getattr(options, "reference", None) is None:
         return open_cohort(options.cohort, allow_outside=options.allow_outside)
     classes = options.classes
     is_table = classes is not None and Path(classes).is_file()
@@ -39,9 +39,9 @@ def cohort_from(options: argparse.Namespace) -> Cohort:
 
 
 def nuclei_from(options: argparse.Namespace) -> Cohort:
-    """Open a cohort for a command that is for nuclei only."""
+    """Open a cohort, or two files in its place, for a command that is for nuclei only."""
     check_task(options)
-    return open_cohort(options.cohort, allow_outside=options.allow_outside)
+    return cohort_from(options)
 
 
 def one_team_from(

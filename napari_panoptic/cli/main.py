@@ -27,9 +27,6 @@ COMMANDS = {
     "estimate": "estimate from a reviewed plan what is true of the whole cohort",
     "compare": "compare an old and a new version of predictions: fixed and broken nuclei, and a "
     "verdict",
-    "slices": "find what the failures of a team have in common",
-    "scores": "evaluate the scores of a team's predictions: calibration and best threshold",
-    "suspects": "list annotations that may be wrong, since several teams agree on something else",
     "sweep": "find the best setting of a post-processing, and what it is worth for new patients",
     "dump": "score the organisers' own output of PQ per mask",
     "convert": "write all regions of a team, or of the annotation, in another format",

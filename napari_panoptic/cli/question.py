@@ -15,6 +15,7 @@ from napari_panoptic.cli.console import (
 )
 from napari_panoptic.cli.inputs import (
     nuclei_from,
+    restoration_from,
     settings_from,
     source_from,
     team_names_from,
@@ -24,14 +25,18 @@ from napari_panoptic.cli.options import (
     add_held,
     add_metadata,
     add_output,
+    add_restoration,
     add_rules_of_objects,
+    add_source,
 )
+from napari_panoptic.cli.parser import add_choice
 from napari_panoptic.cli.printing import say, warn
 from napari_panoptic.common.errors import SettingsError, checked_name
 from napari_panoptic.questions.answer import Answer, AnswerTable, UnansweredError
 from napari_panoptic.questions.question import Option, Question, options_of, question_kind
 from napari_panoptic.report.nuclei.tables import input_fingerprints
 from napari_panoptic.values.cohort import Cohort
+from napari_panoptic.values.settings import AmbiguousPolicy
 
 _ADDED: dict[str, Callable[[argparse.ArgumentParser], None]] = {"metadata": add_metadata}
 """Options that other commands have as well."""
@@ -50,7 +55,7 @@ class QuestionCommand:
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the arguments of the command: the fields of the question."""
-        add_cohort(parser)
+        add_cohort(parser, or_pair=self.kind.takes_pair)
         options = options_of(self.kind)
         for name in ("team", "teams"):
             if name in options:
@@ -61,8 +66,13 @@ class QuestionCommand:
                 _ADDED[name](parser)
             elif name not in ("team", "teams"):
                 _add(parser, self.kind, name, option)
-        add_rules_of_objects(parser)
-        add_held(parser)
+        if (usual := self.kind.own_settings) is None:
+            add_rules_of_objects(parser)
+            add_held(parser)
+        else:
+            add_source(parser)
+            add_restoration(parser, default=usual.restoration)
+            add_choice(parser, "--ambiguous", AmbiguousPolicy, "how ambiguous areas are treated")
 
     def run(self, options: argparse.Namespace) -> int:
         """Answer the question: write its files, and print what was found."""
@@ -77,7 +87,7 @@ class QuestionCommand:
                 place.write(answer.files, record.content, record.findings, inputs)
         except UnansweredError as error:
             report_findings(error.findings, None)
-            warn(f"nothing could be evaluated in {cohort.root}: {error}")
+            warn(f"nothing could be {self.kind.done} in {cohort.root}: {error}")
             return 1
         print_answer(answer)
         say(f"tables written to {options.output}")
@@ -97,16 +107,24 @@ class QuestionCommand:
             own["team"] = checked_name("--team", options.team, cohort.checked_team)
         if "teams" in own:
             own["teams"] = team_names_from(cohort, options.teams)
-        asked = self.kind(
-            settings=settings_from(options),
-            protocol=options.protocol,
-            held_up_to_px=options.held_up_to,
-            **own,
-        )
+        asked = self.kind(**own, **self._rules(options))
         if why := asked.why_not(cohort):
             raise SettingsError(why)
         source = source_from(options, cohort, asked.teams_read)
         return replace(asked, source=source)
+
+    def _rules(self, options: argparse.Namespace) -> dict[str, Any]:
+        """Return how objects are matched, as fields of the question."""
+        if (usual := self.kind.own_settings) is None:
+            return {
+                "settings": settings_from(options),
+                "protocol": options.protocol,
+                "held_up_to_px": options.held_up_to,
+            }
+        chosen = restoration_from(options)
+        if options.ambiguous is not None:
+            chosen["ambiguous"] = options.ambiguous
+        return {"settings": usual.replaced(**chosen)}
 
 
 def _add(parser: argparse.ArgumentParser, kind: type[Question], name: str, option: Option) -> None:
@@ -116,11 +134,23 @@ def _add(parser: argparse.ArgumentParser, kind: type[Question], name: str, optio
         f"--{name.replace('_', '-')}",
         required=is_required and name != "teams",
         default=None if is_required else field.default,
-        type=option.read,
+        type=_reader(option.read),
         choices=option.choices or None,
         metavar=option.metavar,
         help=option.help,
     )
+
+
+def _reader(read: Callable[[str], Any]) -> Callable[[str], Any]:
+    """Return what reads a word of an option, and refuses it as argparse does."""
+
+    def call(word: str) -> Any:
+        try:
+            return read(word)
+        except SettingsError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return call
 
 
 def print_answer(answer: Answer) -> None:
@@ -135,6 +165,8 @@ def print_answer(answer: Answer) -> None:
 
 def _print(table: AnswerTable) -> None:
     if table.sentence is not None:
+        if table.spec.caption:
+            say(table.spec.caption)
         for place, sentence in enumerate(table.sentences(table.printed), start=1):
             say(f"{place}. {sentence}")
     elif table.is_shown:

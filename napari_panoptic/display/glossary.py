@@ -19,20 +19,13 @@ from napari_panoptic.values.settings import (
     Overlaps,
     Restoration,
 )
+from napari_panoptic.values.vocabulary import STATUS_MEANINGS as STATUS_MEANINGS
 from napari_panoptic.values.vocabulary import Status, Verdict
 
 NO_ANNOTATION = "no annotation"
 """In the place of a figure, where a region or frame has none."""
 NO_ANNOTATION_MEANING = "the region has no annotation: it can be viewed but not evaluated"
 NO_IMAGE_MEANING = "the region has no image: its objects are evaluated, and shown on black"
-
-STATUS_MEANINGS: Mapping[Status, str] = {
-    Status.TP: "Found: reference and prediction match and have the same class.",
-    Status.FP: "False positive: a predicted object that matches no reference object.",
-    Status.FN: "False negative: a reference object that no prediction matches.",
-    Status.MISCLASSIFIED: "Found, but with another class than the annotation.",
-    Status.IGNORED: "Excluded from all metrics because of an ambiguous area.",
-}
 
 FIGURE_MEANINGS: Mapping[str, str] = {name: text.meaning for name, text in METRIC_TEXTS.items()}
 

@@ -28,7 +28,7 @@ class UnansweredError(PanopticError):
 
     def __init__(self, message: str, findings: Sequence[Finding] = ()) -> None:
         super().__init__(message)
-        self.findings = tuple(findings)
+        self.findings = tuple(dict.fromkeys(findings))
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,13 +46,26 @@ class AnswerTable:
     #: Returns a row as a sentence, which stands for the row on the terminal and in lists; None if
     #: rows are shown as a table.
     sentence: Callable[[int], str] | None = None
+    #: Returns more about a row, for its tooltip and the line below the table.
+    tooltip: Callable[[int], str] | None = None
+    #: Returns the title of the plot that is shown with a row.
+    plot: Callable[[int], str] | None = None
+    #: Whether each row is about one object, to which a click on it goes.
+    is_of_objects: bool = False
     #: The number of rows that the terminal prints.
     printed: int = 20
+    #: Its title in a menu, and its section of a page of its own; else the content of its rows.
+    heading: str = ""
+
+    @property
+    def title(self) -> str:
+        """What it lists, in a few words."""
+        return self.heading or self.spec.row
 
     @property
     def is_shown(self) -> bool:
-        """Whether it has columns that are shown; the other tables are only written."""
-        return bool(self.spec.shown())
+        """Whether it is shown, as sentences or columns; the other tables are only written."""
+        return self.sentence is not None or bool(self.spec.shown())
 
     def sentences(self, most: int | None = None) -> list[str]:
         """Return its first rows as sentences; empty if they are shown as a table."""

@@ -38,7 +38,7 @@ class Option:
     help: str
     #: The values that it may have; empty for any.
     choices: tuple[str, ...] = ()
-    #: Reads the word of the command line.
+    #: Reads the word of the command line, or raises `SettingsError`.
     read: Callable[[str], Any] = str
     #: Stands for the value in the help.
     metavar: str | None = None
@@ -51,6 +51,21 @@ class Option:
 def option(help: str, default: Any = MISSING, **how: Any) -> Any:  # noqa: A002
     """Return a field that is an option of the command; see `Option`. Required without default."""
     return field(default=default, metadata={"option": Option(help, **how)})
+
+
+def whole_number(least: int, why: str = "") -> Callable[[str], int]:
+    """Return what reads whole numbers from a least one; a refusal ends with the reason why."""
+
+    def read(word: str) -> int:
+        try:
+            number = int(word)
+        except ValueError:
+            raise SettingsError(f"must be a whole number, found '{word}'") from None
+        if number < least:
+            raise SettingsError(f"must be at least {least}{why}, found {number}")
+        return number
+
+    return read
 
 
 def options_of(kind: type[Question]) -> dict[str, Option]:
@@ -74,6 +89,15 @@ class Question(ABC):
     """The tables that it writes."""
     verb: ClassVar[str] = "Compute"
     """The text of the button that asks."""
+    too_large: ClassVar[str] = ""
+    """What follows where a region is too large to be held, in place of the usual reason."""
+    done: ClassVar[str] = "evaluated"
+    """What is done with regions, for the message where nothing of them could be."""
+    takes_pair: ClassVar[bool] = False
+    """Whether its command takes two files in place of a cohort."""
+    own_settings: ClassVar[EvaluationSettings | None] = None
+    """The settings to start from in place of a protocol; its command only offers how objects are
+    read, and the ambiguous policy."""
     hint: ClassVar[str]
     """What the panel says before anything was asked."""
 
@@ -194,7 +218,8 @@ class TeamQuestion(Question):
         """Look at the team in each region."""
         (gathered,) = gather_together([self], cohort, progress, jobs=jobs)
         if not gathered.parts:
-            raise UnansweredError(why_nothing(cohort, (self.team,)), gathered.findings)
+            findings = (*cohort.findings, *gathered.findings)
+            raise UnansweredError(why_nothing(cohort, (self.team,)), findings)
         return gathered
 
     @abstractmethod
@@ -249,6 +274,7 @@ def gather_together(
         look,
         jobs=jobs,
         held_up_to_px=first.held_up_to_px,
+        too_large=first.too_large,
         progress=progress,
     ):
         for place, own in enumerate(questions):

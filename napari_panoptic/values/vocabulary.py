@@ -37,6 +37,16 @@ class Verdict(StrEnum):
     CANNOT_TELL = "cannot-tell"  # the image does not decide it
 
 
+STATUS_MEANINGS: Mapping[Status, str] = {
+    Status.TP: "Found: reference and prediction match and have the same class.",
+    Status.FP: "False positive: a predicted object that matches no reference object.",
+    Status.FN: "False negative: a reference object that no prediction matches.",
+    Status.MISCLASSIFIED: "Found, but with another class than the annotation.",
+    Status.IGNORED: "Excluded from all metrics because of an ambiguous area.",
+}
+"""The explanation of each status in the window."""
+
+
 class Cause(StrEnum):
     """Why an object is unmatched; the first that applies, in this order per side."""
 

@@ -15,11 +15,10 @@ import tifffile
 from napari_panoptic.cli.main import main
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.notebook import open_cohort as opened
-from napari_panoptic.questions.engines.cohort_scores import cohort_scores
 from napari_panoptic.questions.engines.precision import COCO_IOUS
 from napari_panoptic.questions.engines.thresholds import FIGURES
+from napari_panoptic.questions.scores import Scores
 from napari_panoptic.report.nuclei.cohort_report import ReportRequest, cohort_report
-from napari_panoptic.report.nuclei.scores import SCORES_NAMES, TABLES
 from napari_panoptic.report.nuclei.teams import scores_section
 from napari_panoptic.tables.markup import fragment
 from napari_panoptic.values.settings import EvaluationSettings
@@ -95,9 +94,9 @@ def test_figures_are_those_of_an_evaluation_of_fewer_predictions(
     assert run("evaluate", cohort, "-o", tmp_path / "e", "--no-distances")[0] == 0
     code, out, err = run("scores", cohort, "--team", "scored", "-o", tmp_path / "s")
     assert code == 0, err
-    assert {path.name for path in (tmp_path / "s").iterdir()} == set(SCORES_NAMES)
-    found = {spec.file: pd.read_csv(tmp_path / "s" / spec.file) for spec in TABLES}
-    for spec in TABLES:
+    assert {path.name for path in (tmp_path / "s").iterdir()} == set(Scores.file_names())
+    found = {spec.file: pd.read_csv(tmp_path / "s" / spec.file) for spec in Scores.tables}
+    for spec in Scores.tables:
         assert list(found[spec.file]) == spec.keys, spec.file
     teams = pd.read_csv(tmp_path / "e" / "teams.csv").set_index("team")
     thresholds = found["thresholds.csv"]
@@ -170,7 +169,8 @@ def test_the_report_shows_teams_with_scores(cohort: Path) -> None:
     report = cohort_report(request, jobs=1)
     assert report is not None
     assert list(report.scores) == ["scored"]
-    alone = cohort_scores(found, ["scored"], settings)["scored"]
+    question = Scores(team="scored", settings=settings)
+    alone = question.scores(question.gather(found))
     pd.testing.assert_frame_equal(
         report.scores["scored"].average_precisions, alone.average_precisions
     )
@@ -183,5 +183,5 @@ def test_the_report_shows_teams_with_scores(cohort: Path) -> None:
 
 def test_the_tables_are_described() -> None:
     lines = (REPOSITORY / "docs" / "scores.md").read_text(encoding="utf-8").splitlines()
-    for spec in TABLES:
+    for spec in Scores.tables:
         assert spec.described() in lines, spec.described()

@@ -9,7 +9,7 @@ import pytest
 from napari_panoptic.cli.main import main
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.live.snapshots import load_region
-from napari_panoptic.report.nuclei.suspects import SUSPECTS, SUSPECTS_NAMES
+from napari_panoptic.questions.suspects import SUSPECTS, Suspects
 from napari_panoptic.values.settings import EvaluationSettings, Restoration
 from tests.support.paths import REPOSITORY
 
@@ -18,7 +18,7 @@ def test_the_table_names_objects_of_the_cohort(nuclei_sample, tmp_path, capsys):
     assert main(["suspects", str(nuclei_sample), "-o", str(tmp_path / "out")]) == 0
 
     assert "teams can make the same errors" in capsys.readouterr().out
-    assert {path.name for path in (tmp_path / "out").iterdir()} >= set(SUSPECTS_NAMES)
+    assert {path.name for path in (tmp_path / "out").iterdir()} >= set(Suspects.file_names())
     found = pd.read_csv(tmp_path / "out" / SUSPECTS.file, keep_default_na=False)
     assert found.columns.tolist() == SUSPECTS.keys
     assert len(found)
@@ -39,7 +39,7 @@ def test_the_record_states_what_was_compared(nuclei_sample, tmp_path):
     arguments = ["--ambiguous", "keep", "--restoration", "border-removed"]
     assert main(["suspects", str(nuclei_sample), "-o", str(tmp_path), *arguments]) == 0
 
-    record = json.loads((tmp_path / SUSPECTS_NAMES[-1]).read_text(encoding="utf-8"))
+    record = json.loads((tmp_path / Suspects.file_names()[-1]).read_text(encoding="utf-8"))
     assert record["settings"]["ambiguous"] == "keep"
     assert record["settings"]["restoration"] == "border-removed"
     assert record["reference_objects"] > 0
@@ -67,7 +67,7 @@ def test_regions_without_two_teams_are_left_out(nuclei_sample, tmp_path, capsys)
 
     assert status == 0
     assert "the search for suspects needs two" in capsys.readouterr().err
-    record = json.loads((tmp_path / "out" / SUSPECTS_NAMES[-1]).read_text(encoding="utf-8"))
+    record = json.loads((tmp_path / "out" / Suspects.file_names()[-1]).read_text(encoding="utf-8"))
     assert record["regions"] == 1
 
 

@@ -11,7 +11,7 @@ from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.live.summary import evaluate_cohort_summary
 from napari_panoptic.questions.engines.cohort_failures import Block, FailureName
 from napari_panoptic.questions.engines.cohort_objects import cohort_objects, common_slices
-from napari_panoptic.questions.engines.cohort_slices import SliceRequest, cohort_slices
+from napari_panoptic.questions.slices import Slices, slice_sentence
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import Side
 
@@ -32,22 +32,20 @@ def objects(cohort):
 
 @pytest.mark.parametrize("side", list(Side))
 def test_failures_of_a_slice_are_failures_of_the_cohort(cohort, objects, side):
-    request = SliceRequest(cohort, TEAM, SETTINGS, side=side, permutations=99)
-    found = cohort_slices(request, objects=objects)
+    question = Slices(team=TEAM, settings=SETTINGS, side=side, permutations=99)
+    (found,) = question.answered(cohort, objects).tables
     expected = common_slices(objects, side, permutations=99)
-    assert [own.conditions for own in found.found.slices] == [
-        own.conditions for own in expected.slices
-    ]
+    assert found.sentences() == [slice_sentence(own, side) for own in expected.slices]
     everything = set()
     for line in evaluate_cohort_summary(cohort, SETTINGS):
         if line.failures is not None:
             block = Block(line.team, "", line.region, line.failures)
             everything |= names_of(block)
-    assert found.found.slices
-    for own in found.found.slices:
-        names = found.failures_of(own)
-        assert len(names) == own.failures == len(set(names))
-        assert set(names) <= everything
+    assert expected.slices
+    for row, own in enumerate(expected.slices):
+        names = found.objects(row).names
+        assert len(names) == own.failures
+        assert names <= everything
 
 
 def names_of(block):
@@ -61,7 +59,7 @@ def names_of(block):
 
 def test_reading_and_searching_report_one_progress_and_can_be_cancelled(cohort):
     shares = []
-    request = SliceRequest(cohort, TEAM, SETTINGS, permutations=99)
+    question = Slices(team=TEAM, settings=SETTINGS, permutations=99)
 
     def report(share, _doing):
         shares.append(share)
@@ -70,6 +68,18 @@ def test_reading_and_searching_report_one_progress_and_can_be_cancelled(cohort):
         return not shares or shares[-1] < 0.3
 
     with pytest.raises(StoppedError):
-        cohort_slices(request, progress=Progress(is_wanted, report))
+        question.answer(cohort, Progress(is_wanted, report))
     assert shares == sorted(shares)
     assert 0.3 <= shares[-1] < 0.5
+
+
+def test_another_search_needs_no_other_objects():
+    """What is searched, and how, does not decide which objects there are."""
+    first = Slices(team=TEAM, settings=SETTINGS)
+    for other in (
+        Slices(team=TEAM, settings=SETTINGS, side=Side.PREDICTION),
+        Slices(team=TEAM, settings=SETTINGS, cause="merged", permutations=99, seed=3),
+    ):
+        assert other != first
+        assert other.gathering == first.gathering
+    assert Slices(team="careful", settings=SETTINGS).gathering != first.gathering

@@ -25,7 +25,7 @@ from napari_panoptic.questions.engines.thresholds import (
     threshold_curve,
     without_low_scores,
 )
-from napari_panoptic.report.nuclei.scores import best_sentence
+from napari_panoptic.questions.scores import best_sentence
 from napari_panoptic.values.cohort import MONUSAC_CLASSES
 from napari_panoptic.values.labels import LabelPair, Scores
 from napari_panoptic.values.settings import (

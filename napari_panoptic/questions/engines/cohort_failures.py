@@ -173,6 +173,13 @@ class FailureSet:
     given: tuple[Block, ...] = field(default=(), compare=False)
     #: Name -> other teams that agree on the object; their outlines are shown with it.
     agreeing: Mapping[FailureName, tuple[str, ...]] = field(default_factory=dict, compare=False)
+    #: Team -> the object that is shown in place of the only one of the set, beside this team.
+    instead: Mapping[str, FailureName] = field(default_factory=dict, compare=False)
+
+    def beside(self, team: str | None) -> FailureSet:
+        """Return the set as it is shown beside a team."""
+        name = self.instead.get(team or "")
+        return self if name is None else replace(self, names=frozenset({name}))
 
     @cached_property
     def ids(self) -> Mapping[tuple[str, str], Mapping[Side, NDArray[np.int64]]]:

@@ -1,4 +1,4 @@
-"""The scores of a team over a cohort, from reading to figures."""
+"""The scores of a team over a cohort, and their figures."""
 
 from __future__ import annotations
 
@@ -10,9 +10,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from napari_panoptic.common.findings import Finding
-from napari_panoptic.common.progress import UNWATCHED, Progress
-from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
-from napari_panoptic.nuclei.regions.run import walk_teams
 from napari_panoptic.questions.engines.calibration import Reliability, reliability
 from napari_panoptic.questions.engines.precision import (
     PrecisionRecall,
@@ -22,7 +19,6 @@ from napari_panoptic.questions.engines.precision import (
 from napari_panoptic.questions.engines.scored_objects import (
     ScoredRegion,
     failures_by_score,
-    scored_region,
 )
 from napari_panoptic.questions.engines.thresholds import (
     BestThreshold,
@@ -30,13 +26,9 @@ from napari_panoptic.questions.engines.thresholds import (
     best_threshold,
     threshold_curve,
 )
-from napari_panoptic.values.cohort import Cohort, Source
-from napari_panoptic.values.settings import EvaluationSettings
 
 if TYPE_CHECKING:
     import pandas as pd
-
-_TOO_LARGE = "the region is too large to hold in memory; its scores are left out"
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,59 +94,3 @@ class CohortScores:
     def best(self, figure: str = "pq") -> BestThreshold | None:
         """Return the threshold at which a figure is best; None if curves are not available."""
         return None if self.curve is None else best_threshold(self.curve, figure)
-
-
-def cohort_scores(
-    cohort: Cohort,
-    team_names: Sequence[str],
-    settings: EvaluationSettings,
-    *,
-    source: Source | None = None,
-    held_up_to_px: int = HELD_UP_TO_PX,
-    jobs: int | None = 1,
-    progress: Progress = UNWATCHED,
-) -> dict[str, CohortScores]:
-    """Evaluate teams, and return their objects with their scores.
-
-    Parameters
-    ----------
-    cohort, team_names, settings, source
-        What to evaluate, and how. Scoring and distances have no effect.
-    held_up_to_px
-        Regions with more pixels are left out.
-    jobs
-        Regions at a time; None for the number of processors.
-    progress
-        Reported to after each region, and checked for cancellation.
-
-    Returns
-    -------
-    dict
-        Team -> its scores; the findings list files that could not be read.
-
-    Raises
-    ------
-    StoppedError
-        If cancelled.
-    """
-    settings = settings.replaced(distances=False)
-    regions: dict[str, list[ScoredRegion]] = {team: [] for team in team_names}
-    findings: dict[str, list[Finding]] = {team: [] for team in team_names}
-    for found in walk_teams(
-        cohort,
-        team_names,
-        settings,
-        source,
-        lambda own, region, _team: scored_region(own, region.patient, region.name),
-        jobs=jobs,
-        held_up_to_px=held_up_to_px,
-        too_large=_TOO_LARGE,
-        progress=progress,
-    ):
-        findings[found.team] += found.findings
-        if found.result is not None:
-            regions[found.team].append(found.result)
-    return {
-        team: CohortScores(team, regions[team], tuple(dict.fromkeys(findings[team])))
-        for team in team_names
-    }

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from napari_panoptic.common.findings import Finding, FindingKind
+from napari_panoptic.common.progress import UNWATCHED, Progress
 from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
 from napari_panoptic.nuclei.regions.region import HeldRegion
 from napari_panoptic.nuclei.regions.run import walk
@@ -40,7 +41,7 @@ def cohort_suspects(
     *,
     held_up_to_px: int = HELD_UP_TO_PX,
     jobs: int | None = 1,
-    on_region: Callable[[], object] = lambda: None,
+    progress: Progress = UNWATCHED,
 ) -> CohortSuspects:
     """Find the suspect annotations of a cohort from its files.
 
@@ -55,21 +56,31 @@ def cohort_suspects(
         Number of pixels that a region may have.
     jobs
         Regions at a time; None for the number of processors.
-    on_region
-        Called after each region. An error that it raises ends the search.
+    progress
+        Reported to after each region, and checked for cancellation.
+
+    Raises
+    ------
+    StoppedError
+        If cancelled.
     """
     settings = settings.replaced(distances=False)
     found: list[Agreement] = []
     findings: list[Finding] = []
     compared = partial(_agreement, teams, settings, source)
     for _, region in walk(
-        cohort, teams, settings, compared, jobs=jobs, held_up_to_px=held_up_to_px
+        cohort,
+        teams,
+        settings,
+        compared,
+        jobs=jobs,
+        held_up_to_px=held_up_to_px,
+        progress=progress,
     ):
         own, odd = (None, (region,)) if isinstance(region, Finding) else region
         findings += odd
         if own is not None:
             found.append(own)
-        on_region()
     return CohortSuspects(
         suspects=find_suspects(found),
         regions=len(found),

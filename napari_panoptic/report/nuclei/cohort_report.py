@@ -335,7 +335,7 @@ def _slices_and_scores(
 def _questions(request: ReportRequest) -> list[Question]:
     """Return the questions that the report asks of the cohort besides its own."""
     own = ("slices", "scores", "ranking")  # the report has these of its own evaluation
-    kinds = [question_kind(name) for name in question_names() if name not in own]
+    kinds = [question_kind(name) for name in question_names() if name not in (*own, "suspects")]
     return [
         question
         for kind in kinds

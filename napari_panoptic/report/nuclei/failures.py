@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
-from napari_panoptic.questions.engines.slices import SliceSearch
+from napari_panoptic.questions.slices import (
+    NOTHING,
+    SLICES,
+    curves_caption,
+    slice_sentence,
+    slices_table,
+)
 from napari_panoptic.report import pictures as failure_pictures
 from napari_panoptic.report import plots
 from napari_panoptic.report.columns import shown_columns, table, team_column
 from napari_panoptic.report.nuclei.cohort_report import CohortReport
 from napari_panoptic.report.nuclei.gallery import Picture, failure_kinds
-from napari_panoptic.report.nuclei.slices import NOTHING, SLICES, slice_sentence, slices_table
 from napari_panoptic.report.nuclei.teams import all_teams
 from napari_panoptic.report.page import team_label
 from napari_panoptic.report.plots.embed import plot_figure
@@ -195,7 +200,11 @@ def slices_section(report: CohortReport) -> list[Child]:
             curves = plots.covariate_curves(
                 found.curves, team, teams, rate=found.failures / found.objects
             )
-            parts.append(plot_figure(curves, f"covariates-{place + 1}", _caption(found)))
+            parts.append(
+                plot_figure(
+                    curves, f"covariates-{place + 1}", curves_caption(found, Side.REFERENCE)
+                )
+            )
     listed = {team: frame for team, frame in frames.items() if len(frame)}
     if not listed:
         return parts
@@ -206,14 +215,3 @@ def slices_section(report: CohortReport) -> list[Child]:
         "within patients; confirmed in patients held out of a second search."
     )
     return [*parts, table("slices", caption, columns, stacked(listed))]
-
-
-def _caption(found: SliceSearch) -> str:
-    bands = {curve.over_patients for curve in found.curves.values()}
-    of_what = "Wilson's interval over objects"
-    if True in bands:
-        of_what += " or, if wider, bootstrap over patients"
-    return (
-        "Share of annotated objects that are FN or misclassified, by deciles of each covariate or "
-        f"by value, with 95 % bands ({of_what}); dashed: of all objects."
-    )

@@ -9,17 +9,18 @@ from napari_panoptic.common.text import english_list
 from napari_panoptic.nuclei.averages import summed
 from napari_panoptic.nuclei.metrics import METRIC_NAMES, class_metrics
 from napari_panoptic.nuclei.regions.cohort_evaluation import CohortEvaluation
-from napari_panoptic.report import plots
-from napari_panoptic.report.columns import shown_columns, spec_table, table, team_column
-from napari_panoptic.report.nuclei.cohort_report import CohortReport
-from napari_panoptic.report.nuclei.scores import (
+from napari_panoptic.questions.scores import (
     AVERAGE,
     FAILURES,
     average_table,
     best_thresholds,
     failures_table,
+    plot_captions,
     score_sentences,
 )
+from napari_panoptic.report import plots
+from napari_panoptic.report.columns import shown_columns, spec_table, table, team_column
+from napari_panoptic.report.nuclei.cohort_report import CohortReport
 from napari_panoptic.report.nuclei.tables import (
     CLASS_FIGURES,
     PATIENTS,
@@ -338,11 +339,5 @@ def scores_section(report: CohortReport) -> list[Child]:
 
 
 def _scores_caption(iou: float) -> str:
-    return (
-        f"Left: precision over recall at an IoU of {iou:g}, all classes (thick) and each class. "
-        "Middle: share of right predictions (TP) over their scores, with 95 % bands (Wilson's "
-        "interval over objects or, from six patients on and if wider, bootstrap over patients); on "
-        "the diagonal, "
-        "scores are probabilities. Right: PQ and F1 without predictions below each threshold, "
-        "mean over patients; vertical lines: thresholds with the best values."
-    )
+    captions = zip(("Left", "Middle", "Right"), plot_captions(iou).values(), strict=True)
+    return " ".join(f"{where}: {caption}." for where, caption in captions)

@@ -13,6 +13,7 @@ from napari_panoptic.questions.engines.calibration import Reliability
 from napari_panoptic.questions.engines.cohort_scores import CohortScores
 from napari_panoptic.questions.engines.precision import RECALLS
 from napari_panoptic.questions.engines.thresholds import BestThreshold, ThresholdCurve
+from napari_panoptic.questions.scores import CALIBRATION, PRECISION, plot_names
 from napari_panoptic.report.plots.theme import (
     INK,
     PALE,
@@ -25,8 +26,6 @@ from napari_panoptic.report.plots.theme import (
 )
 from napari_panoptic.tables.figures import FIGURE_NAMES, count, ratio
 
-PRECISION, CALIBRATION, THRESHOLDS = "Precision and recall", "Calibration", "Thresholds"
-"""The titles of the plots."""
 _MOST_POINTS = 101
 _LINES = ("-", "--")
 
@@ -34,7 +33,6 @@ _LINES = ("-", "--")
 def score_plots(
     scores: CohortScores,
     teams: Sequence[str],
-    *,
     iou: float,
     best: Sequence[BestThreshold] = (),
     only: str = "",
@@ -52,7 +50,8 @@ def score_plots(
     best
         The best thresholds, which are marked with their figures.
     only
-        The one of `plot_names` to draw, wider and without a title; empty for all.
+        The one of `napari_panoptic.questions.scores.plot_names` to draw, wider and without a
+        title; empty for all.
     """
     names = [only] if only else plot_names(scores)
     drawing = Drawing(4.6 if only else 2.8 * len(names), 2.7, teams)
@@ -65,15 +64,6 @@ def score_plots(
         elif scores.curve is not None:
             _thresholds(drawing, axes, scores.curve, scores.team, best)
     return drawing.done()
-
-
-def plot_names(scores: CohortScores) -> list[str]:
-    """Return the titles of the plots that can be drawn of a team's scores."""
-    return [
-        PRECISION,
-        *([] if scores.reliability is None else [CALIBRATION]),
-        *([] if scores.curve is None else [THRESHOLDS]),
-    ]
 
 
 def _precision(drawing: Drawing, axes: Axes, scores: CohortScores, iou: float) -> None:

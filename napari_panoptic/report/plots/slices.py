@@ -55,7 +55,7 @@ def covariate_curves(
     return drawing.done()
 
 
-def covariate_curve(curve: Curve, team: str, teams: Sequence[str], *, rate: float) -> Plot:
+def covariate_curve(curve: Curve, team: str, teams: Sequence[str], rate: float) -> Plot:
     """Draw the failure rate by the values of one covariate.
 
     Parameters

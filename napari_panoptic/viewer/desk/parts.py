@@ -6,10 +6,10 @@ from typing import Any
 
 from napari_panoptic.questions.question import question_kind
 from napari_panoptic.viewer.panels.around import Panels
-from napari_panoptic.viewer.panels.audit.presenter import AuditPresenter
+from napari_panoptic.viewer.panels.audit import AuditPresenter
 from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
-from napari_panoptic.viewer.panels.failures.presenter import FailuresPresenter
-from napari_panoptic.viewer.panels.groups.presenter import GroupsPresenter
+from napari_panoptic.viewer.panels.failures.panel import FailuresPresenter
+from napari_panoptic.viewer.panels.groups import GroupsPresenter
 from napari_panoptic.viewer.panels.legend import LegendPresenter
 from napari_panoptic.viewer.panels.metrics import MetricsPresenter
 from napari_panoptic.viewer.panels.navigator import NavigatorPresenter
@@ -20,18 +20,17 @@ from napari_panoptic.viewer.panels.question_panel import question_presenter
 from napari_panoptic.viewer.panels.ranking import RankingPresenter
 from napari_panoptic.viewer.panels.review.plan.presenter import PlanPresenter
 from napari_panoptic.viewer.panels.review.presenter import ReviewPresenter
-from napari_panoptic.viewer.panels.scores.presenter import ScoresPresenter
+from napari_panoptic.viewer.panels.scores import ScoresPresenter
 from napari_panoptic.viewer.panels.settings import SettingsPresenter
-from napari_panoptic.viewer.panels.slices.presenter import SlicesPresenter
-from napari_panoptic.viewer.panels.suspects.presenter import SuspectsPresenter
-from napari_panoptic.viewer.panels.teams.presenter import TeamsPresenter
+from napari_panoptic.viewer.panels.suspects import SuspectsPresenter
+from napari_panoptic.viewer.panels.teams.panel import TeamsPresenter
 from napari_panoptic.viewer.panels.title import SlidePresenter, TitlePresenter
 from napari_panoptic.viewer.panels.versions.presenter import VersionsPresenter
 
 PARTS: tuple[type[Presenter[Any]], ...] = (
     ObjectPresenter,
     FailuresPresenter,
-    SlicesPresenter,
+    question_presenter(question_kind("slices")),
     question_presenter(question_kind("causes")),
     ScoresPresenter,
     SuspectsPresenter,

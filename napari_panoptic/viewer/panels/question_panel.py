@@ -6,33 +6,40 @@ with what would be asked now.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 from psygnal import Signal
+from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QFileDialog, QWidget
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.findings import Finding
+from napari_panoptic.display.styles import count_text
 from napari_panoptic.io.formats.saving import check_not_in_cohort
 from napari_panoptic.questions.answer import Answer, AnswerPlot, AnswerTable, UnansweredError
-from napari_panoptic.questions.engines.cohort_failures import FailureSet, chosen_objects
+from napari_panoptic.questions.engines.cohort_failures import (
+    FailureName,
+    FailureSet,
+    chosen_objects,
+)
 from napari_panoptic.questions.question import Question, options_of
 from napari_panoptic.tables.columns import CellContent, TableColumn
-from napari_panoptic.tables.markup import plain_text
+from napari_panoptic.tables.markup import Html, plain_text
 from napari_panoptic.values.cohort import Cohort
 from napari_panoptic.values.settings import protocol_name
 from napari_panoptic.viewer.jobs.jobs import Job, Latest, Stream, show_failure
 from napari_panoptic.viewer.kit.array_table import ArrayTable, Column
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
-from napari_panoptic.viewer.kit.layouts import FlowBar
+from napari_panoptic.viewer.kit.layouts import FlowBar, ScrollPanel
 from napari_panoptic.viewer.kit.plot_view import DRAWING, PlotView
 from napari_panoptic.viewer.kit.questions import may_replace
-from napari_panoptic.viewer.kit.rows import PANEL_MARGINS, Grow, lay_out
+from napari_panoptic.viewer.kit.rows import Grow, Row, lay_out
 from napari_panoptic.viewer.kit.sentence_list import SentenceList
 from napari_panoptic.viewer.kit.shown import WrappedLabel, show_info
 from napari_panoptic.viewer.kit.widgets import PushButton
@@ -48,8 +55,15 @@ NO_TEAM = "Choose a team with predictions."
 RUNNING = "Working through the cohort …"
 STOPPED = "Stopped. Press “{verb}” to start again."
 STALE = "Outdated: the team, the settings or the files have changed. Press “{verb}” again."
+OPENED = "Click a line to see its objects."
 NOT_EDITED = "Unsaved edits are not included: the files are read."
-_LEAST_PLOT_PX = 130
+MOST_SENTENCES = 200
+"""The most rows of a table that are listed as sentences."""
+_LEAST_PLOT_PX, _LONG_TEXT = 130, 40
+GALLERY_STALE = (
+    "The settings or the files have changed. Press “Show in gallery” again for the objects as they "
+    "are now."
+)
 
 
 # --- the widgets ------------------------------------------------------------------------------
@@ -75,6 +89,12 @@ class PlotPicker(QWidget):
         if plots:
             self._draw(plots[0])
 
+    def choose(self, title: str) -> None:
+        """Choose the plot of a title, if there is one."""
+        for plot in self.menu.values:
+            if plot.title == title:
+                self.menu.choose(plot)
+
     def _draw(self, plot: AnswerPlot) -> None:
         self.work.start(partial(_drawn, plot))
 
@@ -86,20 +106,24 @@ def _drawn(plot: AnswerPlot) -> Plot:
         return drawn(plot)
 
 
-class QuestionView(QWidget):
+class QuestionView(ScrollPanel):
     """What is asked, a button, a sentence, and below it the tables and plots of the answer.
 
     Parameters
     ----------
     kind
         The question.
+    above
+        Rows above it; see `lay_out`.
     """
 
     changed = Signal()  # another question would be asked now
     wanted = Signal(list)  # of FailureSet: the objects of the chosen rows
+    object_wanted = Signal(object)  # FailureSet: the object of a row
+    centre_wanted = Signal(object)  # the same, in the middle of the view
     table_chosen = Signal()
 
-    def __init__(self, kind: type[Question]) -> None:
+    def __init__(self, kind: type[Question], *above: Row) -> None:
         super().__init__()
         self.kind = kind
         self.inputs = {
@@ -113,13 +137,18 @@ class QuestionView(QWidget):
         )
         self.save = PushButton("Save…", "Save the files that the command writes.")
         self.headline, self.note = WrappedLabel(), WrappedLabel()
-        self.which = ChoiceBox(meaning="Which table is shown.")
+        self.which = ChoiceBox(meaning="Which table is shown.").shrinkable()
         self.table, self.sentences = ArrayTable(), SentenceList(kind.title)
+        self.row_line = WrappedLabel()  # more about the row that was chosen
         self.plots = PlotPicker()
         self._answer: Answer | None = None
         self._offer()
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        body = QWidget()
+        self._rows.addWidget(body)
         lay_out(
-            self,
+            body,
+            *above,
             FlowBar(*self.inputs.values(), self.work.start, self.work.stop, self.making.stop),
             self.work.bar,
             self.making.bar,
@@ -128,16 +157,19 @@ class QuestionView(QWidget):
             self.which,
             Grow(self.sentences),
             Grow(self.table),
+            self.row_line,
             FlowBar(self.making.start, self.save),
             Grow(self.plots),
-            margins=PANEL_MARGINS,
         )
         for box in self.inputs.values():
             box.chosen.connect(self._on_input)
         self.which.chosen.connect(lambda _table: self._show_table())
-        self.making.start.pushed.connect(lambda: self._want(self.table.selected()))
-        self.sentences.opened.connect(self._want)
-        self.table.centre_wanted.connect(self._want)
+        self.making.start.pushed.connect(lambda: self._want(self.chosen_rows()))
+        self.sentences.opened.connect(self._open)
+        self.sentences.rested.connect(self._on_rest)
+        self.table.row_chosen.connect(self._on_row)
+        self.table.cell_activated.connect(self._on_row)  # a click on the row that is current
+        self.table.centre_wanted.connect(self._on_centre)
         self.show_nothing(kind.hint)
 
     @property
@@ -176,7 +208,7 @@ class QuestionView(QWidget):
         self._answer = answer
         self.headline.setText(headline)
         tables = [] if answer is None else [own for own in answer.tables if own.is_shown]
-        self.which.offer([Choice(own, own.spec.row, own.spec.caption) for own in tables])
+        self.which.offer([_entry(own) for own in tables])
         self.which.setVisible(len(tables) > 1)
         self.save.setVisible(answer is not None)
         self.plots.fill(() if answer is None else answer.plots)
@@ -185,19 +217,61 @@ class QuestionView(QWidget):
 
     def _show_table(self) -> None:
         table = self.shown_table
-        self.sentences.fill([] if table is None else table.sentences())
+        self.sentences.fill(*_listed(table))
         rows = [] if table is None or table.sentence is not None else table_columns(table)
-        self.table.show_rows(rows)
+        self.table.show_rows(rows, None if table is None or not rows else self.passing(table))
+        self.row_line.show_text("")
         self.table.setVisible(bool(rows) and len(rows[0].values) > 0)
-        self.show_making(None)
+        if not self.making.is_running:
+            self.show_making(None)
         self.table_chosen.emit()
 
-    def _want(self, row: int | None) -> None:
-        """Ask for the objects of a row, or of all rows."""
+    def passing(self, table: AnswerTable) -> NDArray[np.bool_] | None:  # noqa: ARG002
+        """Return which rows of a table are listed; None for all."""
+        return None
+
+    def chosen_rows(self) -> Sequence[int]:
+        """Return the rows whose objects are shown in the gallery: the chosen one, or all."""
+        table = self.shown_table
+        if table is None or table.sentence is not None:
+            return range(self.sentences.count())
+        chosen = self.table.selected()
+        return self.table.rows() if chosen is None else [chosen]
+
+    def _want(self, rows: Sequence[int]) -> None:
+        """Ask for the objects of rows."""
         table = self.shown_table
         if table is not None and table.objects is not None:
-            rows = range(len(table.frame)) if row is None else [row]
-            self.wanted.emit([table.objects(own) for own in rows])
+            self.wanted.emit([table.objects(row) for row in rows])
+
+    def _open(self, row: int) -> None:
+        """Ask for the object of a row, or for its objects."""
+        table = self.shown_table
+        if table is None or table.objects is None or not table.is_of_objects:
+            self._want([row])
+        else:
+            self.object_wanted.emit(table.objects(row))
+
+    def _on_row(self, row: int, _column: int) -> None:
+        """Show more about a row of the table, and go to its object if it is about one."""
+        table = self.shown_table
+        if table is not None and table.tooltip is not None:
+            self.row_line.show_text(table.tooltip(row))
+        if table is not None and table.objects is not None and table.is_of_objects:
+            self.object_wanted.emit(table.objects(row))
+
+    def _on_centre(self, row: int) -> None:
+        table = self.shown_table
+        if table is not None and table.objects is not None and table.is_of_objects:
+            self.centre_wanted.emit(table.objects(row))
+        else:
+            self._want([row])
+
+    def _on_rest(self, row: int) -> None:
+        """Show the plot of a row."""
+        table = self.shown_table
+        if table is not None and table.plot is not None:
+            self.plots.choose(table.plot(row))
 
     def _offer(self) -> None:
         """Offer the entries of all menus, which may depend on each other's choices."""
@@ -213,18 +287,40 @@ class QuestionView(QWidget):
         self.changed.emit()
 
 
+def _entry(table: AnswerTable) -> Choice:
+    """Return the entry of a table in the menu, with the number of its sentences."""
+    title, n = table.title, len(table.frame)
+    if table.sentence is not None:
+        listed = f"{count_text(MOST_SENTENCES)} of " if n > MOST_SENTENCES else ""
+        title = f"{title}: {listed}{count_text(n)}"
+    return Choice(table, title, table.spec.caption)
+
+
+def _listed(table: AnswerTable | None) -> tuple[list[str], list[str]]:
+    """Return the sentences of a table and their tooltips; none if it has columns instead."""
+    if table is None:
+        return [], []
+    sentences = table.sentences(MOST_SENTENCES)
+    about = table.tooltip
+    return sentences, [] if about is None else [about(row) for row in range(len(sentences))]
+
+
 def table_columns(table: AnswerTable) -> list[Column]:
     """Return the columns of a table of an answer for `ArrayTable`."""
     records = table.frame.to_dict("records")
     return [
-        _column(column, [column.cell(record) for record in records])
+        _column(column, [column.cell(record) for record in records], table.tooltip)
         for column in table.spec.shown()
         if column.cell is not None
     ]
 
 
-def _column(column: TableColumn, cells: Sequence[CellContent]) -> Column:
+def _column(
+    column: TableColumn, cells: Sequence[CellContent], tooltip: Callable[[int], str] | None
+) -> Column:
+    """Return a column; those of names, and of long texts, share the room that others leave."""
     texts = [plain_text(cell.shown) for cell in cells]
+    is_name = any(isinstance(cell.shown, Html) for cell in cells)
     is_text = all(cell.value is None for cell in cells)
     numbers = [np.nan if cell.value is None else cell.value for cell in cells]
     return Column(
@@ -234,7 +330,8 @@ def _column(column: TableColumn, cells: Sequence[CellContent]) -> Column:
         text=str if is_text else lambda _value: "",
         instead={} if is_text else dict(enumerate(texts)),
         is_text=is_text,
-        stretch=is_text,
+        stretch=is_text and (is_name or max(map(len, texts), default=0) > _LONG_TEXT),
+        tooltip=tooltip,
     )
 
 
@@ -306,8 +403,8 @@ class QuestionPresenter(Presenter[QuestionView]):
         session, panel = self.session, self.panel
         return [
             (session.team_changed, self._on_change),
-            (session.settings_changed, self._on_change),
-            (session.source_changed, self._on_change),
+            (session.settings_changed, self._on_settings),
+            (session.source_changed, self._on_settings),
             (session.edited, self._on_edit),
             (session.copies_changed, self._on_edit),
             (panel.changed, self._on_input),
@@ -315,6 +412,8 @@ class QuestionPresenter(Presenter[QuestionView]):
             (panel.work.stop.pushed, self.stop),
             (panel.making.stop.pushed, self._stop_making),
             (panel.wanted, self.show_sets),
+            (panel.object_wanted, self.go_to),
+            (panel.centre_wanted, self.centre),
             (panel.save.pushed, self._on_save),
         ]
 
@@ -341,9 +440,10 @@ class QuestionPresenter(Presenter[QuestionView]):
         own = {name: value for name, value in known.items() if name in names}
         if None in own.values():
             return None
+        settings = kind.suited(session.settings)
         question = kind(
-            settings=kind.suited(session.settings),
-            protocol=protocol_name(session.settings),
+            settings=settings,
+            protocol=protocol_name(session.settings if kind.own_settings is None else settings),
             source=session.source,
             held_up_to_px=session.held_up_to_px,
             **own,
@@ -375,12 +475,18 @@ class QuestionPresenter(Presenter[QuestionView]):
         return NO_TEAM if asked is None else asked.question.why_not(asked.cohort)
 
     def _on_change(self, _changed: object = None) -> None:
-        self._gallery.stop()  # its objects are read under the settings of the click
-        self.panel.show_making(None)
         if self.asked is not None and self.asked != self.question():
             self._drop(STALE)
         elif self.asked is None:
             self._show_nothing(self.kind.hint)
+
+    def _on_settings(self, changed: object = None) -> None:
+        """Show no objects of other settings, either."""
+        if self._gallery.is_busy:
+            self._gallery.stop()
+            self.panel.show_making(None)
+            show_info(GALLERY_STALE)
+        self._on_change(changed)
 
     def _on_input(self) -> None:
         if self.asked != self.question():
@@ -393,7 +499,9 @@ class QuestionPresenter(Presenter[QuestionView]):
 
     def _drop(self, hint: str) -> None:
         self._work.stop()
-        self._stop_making()
+        self._gallery.stop()
+        if not self._saving.is_busy:  # files of what was asked before may be completed
+            self.panel.show_making(None)
         self.asked = None
         self._show_nothing(hint)
 
@@ -430,17 +538,25 @@ class QuestionPresenter(Presenter[QuestionView]):
         findings = self.found.findings if answer is None else answer.record.findings
         count, tooltip = notes_in_tooltip(findings)
         notes = () if answer is None else answer.notes
+        is_clicked = answer is not None and self.panel.sentences.count() > 0
+        clicks = OPENED if is_clicked else ""
         edited = NOT_EDITED if self.session.has_any_edits else ""
-        self.panel.show_note(" ".join(filter(None, (*notes, edited, count))), tooltip)
+        last = " ".join(filter(None, (clicks, edited, count)))
+        self.panel.show_note("\n".join(filter(None, (*notes, last))), tooltip)
 
     # The way to the objects, and to files.
 
     def show_sets(self, sets: Sequence[FailureSet]) -> None:
         """Show the objects of rows in the gallery, as they are under the settings of the desk."""
+        sets = [own.beside(self.session.team) for own in sets]
         titles = list(dict.fromkeys(own.title for own in sets))
         names = frozenset().union(*(own.names for own in sets))
         title = titles[0] if len(titles) == 1 else self.kind.title
-        agreeing = {name: teams for own in sets for name, teams in own.agreeing.items()}
+        agreeing: dict[FailureName, tuple[str, ...]] = {}
+        for own in sets:  # two rows may be about one object
+            for name in own.names:
+                teams = (*agreeing.get(name, ()), *own.agreeing.get(name, ()))
+                agreeing[name] = tuple(dict.fromkeys(teams))
         wanted = FailureSet(title, names, sets[0].versions if sets else None, agreeing=agreeing)
         table = self.panel.shown_table
         if table is None or not table.has_others:
@@ -450,6 +566,21 @@ class QuestionPresenter(Presenter[QuestionView]):
             question = replace(self.found.asked.question, settings=self.session.settings)
             now = Asked(self.found.asked.cohort, question)
             self._gallery.start(partial(_with_columns, now, wanted))
+
+    def go_to(self, one: FailureSet) -> None:
+        """Go to the object of a row, with the outlines of the other teams that agree on it."""
+        one = one.beside(self.session.team)
+        (name,) = one.names
+        beside = one.outlined(name)
+        self.link.go_to(name.region, name.side, name.id, team=name.team, beside=beside)
+
+    def centre(self, one: FailureSet) -> None:
+        """Go to the object of a row, in the middle of the view."""
+        self.go_to(one)
+        (name,) = one.names
+        snapshot, selection = self.session.snapshot, self.session.selection
+        if snapshot is not None and selection is not None and snapshot.region.name == name.region:
+            self.link.scene.centre(selection)
 
     def _stop_making(self) -> None:
         self._gallery.stop()
@@ -501,7 +632,8 @@ def _found(asked: Asked, known: Found | None, job: Job[Found]) -> Iterator[Found
         answer = question.answered(cohort, gathered, progress.part(0.5, 1))
         yield Found(asked, answer, gathered=gathered)
     except UnansweredError as error:
-        yield Found(asked, None, f"Nothing could be evaluated: {error}.", error.findings)
+        why = f"Nothing could be {question.done}: {error}."
+        yield Found(asked, None, why, error.findings)
 
 
 def _with_columns(now: Asked, wanted: FailureSet, job: Job[FailureSet]) -> Iterator[FailureSet]:

@@ -50,7 +50,7 @@ from napari_panoptic.viewer.kit.work_controls import WorkControls
 from napari_panoptic.viewer.panels.around import Surroundings
 from napari_panoptic.viewer.panels.part import Connections
 from napari_panoptic.viewer.panels.places import figure_column, patient_column
-from napari_panoptic.viewer.panels.seen_part import SeenPresenter
+from napari_panoptic.viewer.panels.region_panel import SeenPresenter
 
 if TYPE_CHECKING:
     from napari_panoptic.report.plots import Plot, Point

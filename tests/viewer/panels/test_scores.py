@@ -17,11 +17,10 @@ from napari_panoptic.questions.engines.cohort_failures import FailureName
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.desk.parts import PARTS
 from napari_panoptic.viewer.kit.widgets import is_in_sight
-from napari_panoptic.viewer.panels.failures.presenter import FailuresPresenter
+from napari_panoptic.viewer.panels.failures.panel import FailuresPresenter
 from napari_panoptic.viewer.panels.object_card import ObjectPresenter
-from napari_panoptic.viewer.panels.scores.panel import NO_SCORES
-from napari_panoptic.viewer.panels.scores.presenter import ScoresPresenter
-from napari_panoptic.viewer.panels.teams.presenter import TeamsPresenter
+from napari_panoptic.viewer.panels.scores import NO_SCORES, ScoresPresenter
+from napari_panoptic.viewer.panels.teams.panel import TeamsPresenter
 
 LEFT = Qt.MouseButton.LeftButton
 LEAST = 0.43
@@ -129,7 +128,7 @@ def test_threshold_shows_the_region_as_if_low_scores_had_not_been_written(
     cut = session.snapshot.evaluations["cut"]
     n_low = int((whole.outcomes.prediction.score < LEAST).sum())
     assert n_low > 3
-    panel.slider.setValue(LEAST)
+    panel.threshold.slider.setValue(LEAST)
     wait_until(lambda: desk.is_settled)
     found = session.evaluation
     pd.testing.assert_frame_equal(comparable(found), comparable(cut))
@@ -137,7 +136,7 @@ def test_threshold_shows_the_region_as_if_low_scores_had_not_been_written(
     # Title, panel, table, picture.
     words = f"ithout {n_low} objects below {LEAST}"
     assert words in desk.panels.title.title()
-    assert words in panel.state.text()
+    assert words in panel.threshold.state.text()
     rows = desk.panels.objects.model.rows
     assert len(rows) == len(cut.objects)
     assert drawn_ids(desk, "scored") == set(cut.outcomes.prediction.ids.tolist())
@@ -149,7 +148,7 @@ def test_threshold_shows_the_region_as_if_low_scores_had_not_been_written(
     wait_until(lambda: desk.is_settled)
     teams = desk.presenter(TeamsPresenter)
     assert teams.comparison.evaluations["scored"].metrics.pq == pytest.approx(cut.metrics.pq)
-    QTest.mouseClick(panel.reset, LEFT)
+    QTest.mouseClick(panel.threshold.reset, LEFT)
     wait_until(lambda: desk.is_settled)
     assert session.evaluation is whole
     assert "below" not in desk.panels.title.title()
@@ -162,7 +161,7 @@ def test_threshold_ends_with_team_region_and_edits(open_desk, part, wait_until):
     whole = session.evaluation
     low = int(np.flatnonzero(whole.outcomes.prediction.score < LEAST)[0])
     session.select_row(Side.PREDICTION, low)
-    panel.slider.setValue(LEAST)
+    panel.threshold.slider.setValue(LEAST)
     assert session.selection is None
     # Other settings keep it.
     settings = session.settings
@@ -177,15 +176,15 @@ def test_threshold_ends_with_team_region_and_edits(open_desk, part, wait_until):
     session.set_class(Side.PREDICTION, id_, "Tumour")
     assert session.threshold is None
     assert len(session.evaluation.outcomes.prediction) == len(whole.outcomes.prediction)
-    assert panel.slider.parentWidget().isHidden()
+    assert panel.threshold.slider.parentWidget().isHidden()
     session.discard_edits()
-    panel.slider.setValue(LEAST)
+    panel.threshold.slider.setValue(LEAST)
     session.set_team("cut")
     wait_until(lambda: desk.is_settled)
     assert session.threshold is None
-    assert panel.state.text() == NO_SCORES
+    assert panel.threshold.state.text() == NO_SCORES
     session.set_team("scored")
-    panel.slider.setValue(LEAST)
+    panel.threshold.slider.setValue(LEAST)
     desk.link.go_to("p1_1")
     wait_until(lambda: desk.is_settled)
     assert session.threshold is None
@@ -195,7 +194,7 @@ def test_threshold_ends_with_team_region_and_edits(open_desk, part, wait_until):
 @pytest.mark.long
 def test_sure_and_wrong_predictions_lead_to_objects_and_to_the_gallery(open_desk, part, wait_until):
     desk, session, panel = open_desk, open_desk.session, part.panel
-    QTest.mouseClick(panel.evaluate, LEFT)
+    QTest.mouseClick(panel.work.start, LEFT)
     wait_until(lambda: desk.is_settled)
     frames = []
     for line in session.summaries:
@@ -207,16 +206,16 @@ def test_sure_and_wrong_predictions_lead_to_objects_and_to_the_gallery(open_desk
     wrong = objects[(objects["side"] == "prediction") & objects["score"].notna()]
     wrong = wrong[wrong["status"].isin(["FP", "misclassified"])]
     wrong = wrong.sort_values(["score"], ascending=False)
-    texts = panel.failures.texts()
+    texts = panel.sentences.texts()
     assert len(texts) == len(wrong) > 5
     assert [f"{score:.3f}" for score in wrong["score"]] == [t.split()[1] for t in texts]
-    panel.failures.opened.emit(0)
+    panel.sentences.opened.emit(0)
     wait_until(lambda: desk.is_settled)
     first, chosen = wrong.iloc[0], session.selection
     assert (session.snapshot.region.name, chosen.id) == (first["region"], first["id"])
     card = dict(desk.presenter(ObjectPresenter).panel.card.facts.details())
     assert card["Score"] == f"{first['score']:.3f}"
-    QTest.mouseClick(panel.gallery, LEFT)
+    QTest.mouseClick(panel.making.start, LEFT)
     wait_until(lambda: desk.is_settled)
     only = desk.link.failures.only.names
     assert only == {
@@ -228,8 +227,8 @@ def test_sure_and_wrong_predictions_lead_to_objects_and_to_the_gallery(open_desk
     desk.link.reveal("Scores")
     panel.plots.choose("Thresholds")
     wait_until(lambda: not part.is_busy)
-    points = next(iter(panel.plot.plot.points.values()))
-    panel.plot.point_chosen.emit(points[len(points) // 2])
+    points = next(iter(panel.plots.view.plot.points.values()))
+    panel.plots.view.point_chosen.emit(points[len(points) // 2])
     assert session.threshold == points[len(points) // 2].x
 
 

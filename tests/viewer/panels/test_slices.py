@@ -8,21 +8,23 @@ from qtpy.QtTest import QTest
 from napari_panoptic.questions.engines.cohort_failures import FailureName
 from napari_panoptic.questions.engines.cohort_objects import cohort_objects, common_slices
 from napari_panoptic.questions.engines.slice_conditions import slice_words
-from napari_panoptic.report.nuclei.slices import slice_sentence
+from napari_panoptic.questions.question import question_kind
+from napari_panoptic.questions.slices import slice_sentence
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.desk.parts import PARTS
 from napari_panoptic.viewer.kit.widgets import is_in_sight
-from napari_panoptic.viewer.panels.failures.presenter import FailuresPresenter
-from napari_panoptic.viewer.panels.slices.panel import HINT, NOT_EDITED, STALE, STOPPED
-from napari_panoptic.viewer.panels.slices.presenter import SlicesPresenter
+from napari_panoptic.viewer.panels.failures.panel import FailuresPresenter
+from napari_panoptic.viewer.panels.question_panel import NOT_EDITED, STALE, STOPPED
 
 LEFT = Qt.MouseButton.LeftButton
 TEAM, BETTER = "merger", "careful"
+SLICES = question_kind("slices")
+HINT = SLICES.hint
 
 
 @pytest.fixture(scope="module")
 def shown_parts():
-    return tuple(part for part in PARTS if part in (FailuresPresenter, SlicesPresenter))
+    return (FailuresPresenter, presenter_type())
 
 
 @pytest.fixture(scope="module")
@@ -47,25 +49,37 @@ def part(open_desk, wait_until):
         "k",
         Qt.KeyboardModifier.AltModifier,
     )
-    part = desk.presenter(SlicesPresenter)
+    part = desk.presenter(presenter_type())
     wait_until(lambda: is_in_sight(part.panel))
-    part.panel.side.choose(Side.REFERENCE)
-    part.panel.cause.choose(None)
+    part.panel.inputs["side"].choose(Side.REFERENCE)
+    part.panel.inputs["cause"].choose(None)
     part.refresh()
     return part
 
 
+def presenter_type():
+    """Return the presenter of the panel."""
+    (found,) = (part for part in PARTS if part.title == SLICES.title)
+    return found
+
+
 def search(part, wait_until):
-    QTest.mouseClick(part.panel.search, LEFT)
+    QTest.mouseClick(part.panel.work.start, LEFT)
     assert part.is_busy
     wait_until(lambda: not part.is_busy)
 
 
 def click(part, row):
     """Click the sentence of a slice."""
-    view = part.panel.list
+    view = part.panel.sentences
     place = view.visualItemRect(view.item(row)).center()
     QTest.mouseClick(view.viewport(), LEFT, Qt.KeyboardModifier.NoModifier, place)
+
+
+def shown_covariate(part):
+    """Return the covariate of the plot that is shown."""
+    curve, *_ = part.panel.plots.menu.choice.arguments
+    return curve.covariate
 
 
 def shown_failures(desk):
@@ -88,47 +102,47 @@ def sentences(found, side, cause=None):
 class TestSearch:
     def test_before_a_search_it_says_what_to_do(self, part):
         assert part.panel.headline.text() == HINT
-        assert not part.panel.list.isVisible()
-        assert part.panel.plot.plot is None
-        assert part.panel.focusProxy() is part.panel.search
+        assert not part.panel.sentences.isVisible()
+        assert part.panel.plots.view.plot is None
+        assert part.panel.focusProxy() is part.panel.work.start
 
     @pytest.mark.long
     def test_it_lists_what_stands_out_in_words(self, part, objects, wait_until):
         search(part, wait_until)
         expected = common_slices(objects)
         assert expected.slices
-        assert part.panel.list.texts() == sentences(expected, Side.REFERENCE)
+        assert part.panel.sentences.texts() == sentences(expected, Side.REFERENCE)
         assert f"{expected.failures} of {expected.objects}" in part.panel.headline.text()
 
     @pytest.mark.long
     def test_other_failures_are_searched_by_side_and_cause(self, part, objects, wait_until):
         search(part, wait_until)
-        part.panel.cause.choose("merged")
+        part.panel.inputs["cause"].choose("merged")
         assert part.panel.headline.text() == HINT  # nothing is shown that is of other failures
         search(part, wait_until)
         expected = common_slices(objects, Side.REFERENCE, "merged")
-        assert part.panel.list.texts() == sentences(expected, Side.REFERENCE, "merged")
-        part.panel.side.choose(Side.PREDICTION)
-        assert part.panel.cause.choice is None
+        assert part.panel.sentences.texts() == sentences(expected, Side.REFERENCE, "merged")
+        part.panel.inputs["side"].choose(Side.PREDICTION)
+        assert part.panel.inputs["cause"].choice is None
         search(part, wait_until)
         expected = common_slices(objects, Side.PREDICTION)
-        assert part.panel.list.texts() == sentences(expected, Side.PREDICTION)
+        assert part.panel.sentences.texts() == sentences(expected, Side.PREDICTION)
 
     @pytest.mark.long
     def test_where_nothing_is_found_it_says_so(self, part, open_desk, wait_until):
         open_desk.session.set_team(BETTER)
         search(part, wait_until)
-        assert "Nothing stands out" in part.panel.headline.text()
-        assert not part.panel.list.isVisible()
-        assert is_in_sight(part.panel.plot)  # rates are shown all the same
+        assert "nothing stands out" in part.panel.headline.text()
+        assert not part.panel.sentences.isVisible()
+        assert is_in_sight(part.panel.plots.view)  # rates are shown all the same
 
     def test_it_can_be_stopped(self, part, wait_until):
-        QTest.mouseClick(part.panel.search, LEFT)
-        QTest.mouseClick(part.panel.stop, LEFT)
+        QTest.mouseClick(part.panel.work.start, LEFT)
+        QTest.mouseClick(part.panel.work.stop, LEFT)
         wait_until(lambda: not part.is_busy)
-        assert part.panel.headline.text() == STOPPED
-        assert part.slices is None
-        assert is_in_sight(part.panel.search)
+        assert part.panel.headline.text() == STOPPED.format(verb="Search")
+        assert part.found is None
+        assert is_in_sight(part.panel.work.start)
 
 
 class TestStale:
@@ -136,26 +150,26 @@ class TestStale:
     def test_another_team_takes_the_slices_away(self, part, open_desk, wait_until):
         search(part, wait_until)
         open_desk.session.set_team(BETTER)
-        assert part.panel.headline.text() == STALE
-        assert part.slices is None
-        assert not part.panel.list.isVisible()
+        assert part.panel.headline.text() == STALE.format(verb="Search")
+        assert part.found is None
+        assert not part.panel.sentences.isVisible()
 
     @pytest.mark.long
     def test_other_settings_take_the_slices_away(self, part, open_desk, wait_until):
         search(part, wait_until)
         settings = open_desk.session.settings
         open_desk.panels.settings.settings_chosen.emit(settings.replaced(iou_threshold=0.6))
-        assert part.panel.headline.text() == STALE
+        assert part.panel.headline.text() == STALE.format(verb="Search")
         wait_until(lambda: open_desk.is_settled)
-        assert part.slices is None
+        assert part.found is None
 
     @pytest.mark.long
     def test_a_search_of_another_team_never_arrives(self, part, open_desk, wait_until):
-        QTest.mouseClick(part.panel.search, LEFT)
+        QTest.mouseClick(part.panel.work.start, LEFT)
         open_desk.session.set_team(BETTER)
         assert not part.is_busy
         search(part, wait_until)
-        assert part.slices.request.team == BETTER
+        assert part.found.asked.question.team == BETTER
 
     @pytest.mark.long
     def test_with_unsaved_edits_it_says_that_they_are_not_included(
@@ -184,7 +198,7 @@ class TestLinks:
     def test_a_click_shows_exactly_its_failures_in_the_gallery(
         self, part, open_desk, objects, wait_until, side, statuses
     ):
-        part.panel.side.choose(side)
+        part.panel.inputs["side"].choose(side)
         search(part, wait_until)
         own = common_slices(objects, side).slices[0]
         click(part, 0)
@@ -198,26 +212,30 @@ class TestLinks:
         assert gallery.panel.chosen.text() == title
 
     @pytest.mark.long
-    def test_enter_opens_the_slice_that_the_arrows_went_to(self, part, open_desk, wait_until):
-        part.panel.side.choose(Side.PREDICTION)
+    def test_enter_opens_the_slice_that_the_arrows_went_to(
+        self, part, open_desk, objects, wait_until
+    ):
+        part.panel.inputs["side"].choose(Side.PREDICTION)
         search(part, wait_until)
-        first, second, *_ = part.slices.found.slices
-        view = part.panel.list
+        (table,) = part.answer.tables
+        first, second, *_ = common_slices(objects, Side.PREDICTION).slices
+        view = part.panel.sentences
         assert part.panel.focusProxy() is view
-        assert part.panel.covariate.choice == first.conditions[0].covariate
+        assert shown_covariate(part) == first.conditions[0].covariate
         QTest.keyClick(view, Qt.Key.Key_Down)
-        assert part.panel.covariate.choice == second.conditions[0].covariate
+        assert shown_covariate(part) == second.conditions[0].covariate
         QTest.keyClick(view, Qt.Key.Key_Return)
         wait_until(lambda: len(shown_failures(open_desk)) == second.failures)
-        assert shown_failures(open_desk) == set(part.slices.failures_of(second))
+        assert shown_failures(open_desk) == table.objects(1).names
 
     @pytest.mark.long
-    def test_the_plot_is_of_the_chosen_covariate(self, part, wait_until):
+    def test_the_plot_is_of_the_chosen_covariate(self, part, objects, wait_until):
         search(part, wait_until)
-        part.panel.covariate.choose("solidity")
+        part.panel.plots.choose("failure rate over solidity")
         wait_until(lambda: not part.is_busy)
-        (axes,) = part.panel.plot.plot.figure.axes
+        plot = part.panel.plots.view.plot
+        (axes,) = plot.figure.axes
         assert axes.get_xlabel() == "solidity"
-        (points,) = part.panel.plot.plot.points.values()
-        curve = part.slices.found.curves["solidity"]
+        (points,) = plot.points.values()
+        curve = common_slices(objects).curves["solidity"]
         assert [point.y for point in points] == pytest.approx(curve.rate.tolist())

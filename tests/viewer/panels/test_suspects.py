@@ -20,17 +20,17 @@ from napari_panoptic.questions.engines.cohort_failures import (
 )
 from napari_panoptic.questions.engines.cohort_suspects import SUSPECT_SETTINGS, cohort_suspects
 from napari_panoptic.questions.engines.suspects import LIKELY_SCORE, SuspectKind
-from napari_panoptic.report.nuclei.suspects import SUSPECTS_NAMES
+from napari_panoptic.questions.suspects import CAUTION, Suspects, reason_of
 from napari_panoptic.review.file import REVIEW_FILE
 from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.values.settings import AmbiguousPolicy
 from napari_panoptic.values.vocabulary import STATUS_CODE, Side, Status, Verdict
 from napari_panoptic.viewer.desk.parts import PARTS
 from napari_panoptic.viewer.kit.widgets import is_in_sight
-from napari_panoptic.viewer.panels.failures.presenter import FailuresPresenter
+from napari_panoptic.viewer.panels.failures.panel import FailuresPresenter
+from napari_panoptic.viewer.panels.question_panel import STALE
 from napari_panoptic.viewer.panels.review.presenter import ReviewPresenter
-from napari_panoptic.viewer.panels.suspects.panel import CAUTION, HINT, STALE
-from napari_panoptic.viewer.panels.suspects.presenter import SuspectsPresenter
+from napari_panoptic.viewer.panels.suspects import SuspectsPresenter
 from napari_panoptic.viewer.state.preferences import PREFERENCES
 from tests.viewer.finding import FIRST, names_of_visible, nearest_view_middle, shown_text
 
@@ -93,11 +93,11 @@ def part(open_desk, wait_until):
     QTest.keyClick(canvas_of(desk), "u", ALT)
     part = desk.presenter(SuspectsPresenter)
     wait_until(lambda: is_in_sight(part.panel))
-    part.panel.kind.check_only(None)
+    part.panel.of_kind.check_only(None)
     part.panel.least.show_choice(LIKELY_SCORE)
     part.refresh()
-    assert shown_text(part.panel.hint) == HINT
-    QTest.mouseClick(part.panel.search, LEFT)
+    assert shown_text(part.panel.headline) == Suspects.hint
+    QTest.mouseClick(part.panel.work.start, LEFT)
     assert part.is_busy
     wait_until(lambda: not part.is_busy)
     return part
@@ -113,22 +113,28 @@ def here(session):
     return FailureName(session.team, region, selection.side, selection.id)
 
 
+def listed(part):
+    """Return the suspects that are listed, in the order of the table."""
+    suspects = part.found.gathered.suspects
+    return [suspects[row] for row in part.panel.table.rows()]
+
+
 def choose(part, suspect):
     """Click the row of a suspect."""
     table = part.panel.table
-    place = table.model().index(part.panel.listed().index(suspect), 0)
+    place = table.model().index(listed(part).index(suspect), 0)
     table.scrollTo(place)
     QTest.mouseClick(table.viewport(), LEFT, pos=table.visualRect(place).center())
 
 
 def only(part, kind):
     """List one kind, of any score."""
-    part.panel.kind.check_only(frozenset({str(kind)}))
+    part.panel.of_kind.check_only(frozenset({str(kind)}))
     part.panel.least.choose(0.0)
 
 
 def show_gallery(part, desk, wait_until):
-    QTest.mouseClick(part.panel.gallery, LEFT)
+    QTest.mouseClick(part.panel.making.start, LEFT)
     gallery = desk.presenter(FailuresPresenter)
     wait_until(lambda: not part.is_busy and is_in_sight(gallery.panel))
     wait_until(lambda: desk.is_settled)
@@ -139,16 +145,16 @@ def test_it_lists_and_saves_what_the_command_writes(
     part, planted, expected, tmp_path, monkeypatch, wait_until
 ):
     likely = [suspect for suspect in expected if suspect.score >= LIKELY_SCORE]
-    assert part.panel.listed() == likely
-    assert is_in_sight(part.panel.caution)
-    assert part.panel.caution.text() == CAUTION
+    assert listed(part) == likely
+    assert is_in_sight(part.panel.note)
+    assert CAUTION in part.panel.note.text()
     only(part, SuspectKind.WRONG_CLASS)
-    listed = part.panel.listed()
-    assert listed == [own for own in expected if own.kind is SuspectKind.WRONG_CLASS]
+    wanted = listed(part)
+    assert wanted == [own for own in expected if own.kind is SuspectKind.WRONG_CLASS]
     part.panel.table.sortByColumn(0, Qt.SortOrder.AscendingOrder)
-    scores = [suspect.score for suspect in part.panel.listed()]
-    assert scores == sorted(own.score for own in listed)
-    assert scores != [own.score for own in listed]
+    scores = [suspect.score for suspect in listed(part)]
+    assert scores == sorted(own.score for own in wanted)
+    assert scores != [own.score for own in wanted]
     part.panel.table.sortByColumn(-1, Qt.SortOrder.AscendingOrder)
 
     # The files are those of the command, whatever is listed.
@@ -156,9 +162,9 @@ def test_it_lists_and_saves_what_the_command_writes(
     (tmp_path / "window").mkdir()
     chosen = str(tmp_path / "window")
     monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_args: chosen)
-    QTest.mouseClick(part.panel.export, LEFT)
+    QTest.mouseClick(part.panel.save, LEFT)
     wait_until(lambda: not part.is_busy)
-    for name in SUSPECTS_NAMES:
+    for name in Suspects.file_names():
         written = (tmp_path / "window" / name).read_bytes()
         assert written == (tmp_path / "command" / name).read_bytes()
 
@@ -168,14 +174,14 @@ def test_other_settings_keep_objects_of_the_old_ones_out_of_the_gallery(
 ):
     settings, gallery = open_desk.session.settings, open_desk.presenter(FailuresPresenter)
     only(part, SuspectKind.BADLY_LOCATED)
-    QTest.mouseClick(part.panel.gallery, LEFT)
+    QTest.mouseClick(part.panel.making.start, LEFT)
     assert part.is_busy
     open_desk.panels.settings.settings_chosen.emit(settings.replaced(iou_threshold=0.9))
     try:
         wait_until(lambda: open_desk.is_settled)
         assert gallery.panel.chosen.text() == ""
         assert open_desk.link.failures.only is None
-        assert is_in_sight(part.panel.gallery)  # to be pressed again
+        assert is_in_sight(part.panel.making.start)  # to be pressed again
         assert stops(part.panel) == []
     finally:
         open_desk.panels.settings.settings_chosen.emit(settings)
@@ -192,18 +198,18 @@ def test_an_export_and_a_search_each_have_their_own_stop(
 ):
     settings = open_desk.session.settings
     monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_args: str(tmp_path))
-    QTest.mouseClick(part.panel.export, LEFT)
+    QTest.mouseClick(part.panel.save, LEFT)
     other = settings.replaced(ambiguous=AmbiguousPolicy.KEEP)
     open_desk.panels.settings.settings_chosen.emit(other)
     try:
         assert len(stops(part.panel)) == 1  # the export goes on
-        QTest.mouseClick(part.panel.search, LEFT)
+        QTest.mouseClick(part.panel.work.start, LEFT)
         assert len(stops(part.panel)) == 2
         said = []
         wait_until(lambda: said.append((bool(stops(part.panel)), part.is_busy)) or not part.is_busy)
         assert all(is_offered == is_busy for is_offered, is_busy in said)
-        assert (tmp_path / SUSPECTS_NAMES[0]).exists()
-        assert part.panel.listed()
+        assert (tmp_path / Suspects.file_names()[0]).exists()
+        assert listed(part)
     finally:
         open_desk.panels.settings.settings_chosen.emit(settings)
         wait_until(lambda: open_desk.is_settled)
@@ -214,7 +220,7 @@ def test_a_click_goes_to_an_overlooked_nucleus_with_all_teams_that_agree(
     part, open_desk, planted, wait_until
 ):
     session, pixels = open_desk.session, planted[1].pixels
-    (suspect,) = (own for own in part.panel.listed() if own.kind is SuspectKind.OVERLOOKED)
+    (suspect,) = (own for own in listed(part) if own.kind is SuspectKind.OVERLOOKED)
     assert len(suspect.teams) > 2
     choose(part, suspect)
     wait_until(lambda: open_desk.is_settled and session.snapshot.region.name == FIRST)
@@ -225,11 +231,12 @@ def test_a_click_goes_to_an_overlooked_nucleus_with_all_teams_that_agree(
     assert own[tuple(pixels.T)].mean() > 0.5
     visible = set(names_of_visible(open_desk._viewer))
     assert visible & {"reference", *session.cohort.team_names} == {"reference", *suspect.teams}
-    table, sentence = part.panel.table, suspect.sentence
+    table = part.panel.table
     classes = [row[table.titles().index("class")] for row in table.texts()]
     longest = max(map(table.fontMetrics().horizontalAdvance, classes))
     assert table.columnWidth(table.titles().index("class")) > longest
-    assert part.panel.reason.text() == sentence[0].upper() + sentence[1:]
+    assert part.panel.row_line.text() == reason_of(suspect)
+    assert suspect.sentence in reason_of(suspect)
     shown = np.argwhere(own)
     middle = nearest_view_middle(open_desk._viewer, (*shown.min(axis=0), *(shown.max(axis=0) + 1)))
     np.testing.assert_allclose(open_desk._viewer.scene.camera.center[-2:], middle)
@@ -243,12 +250,12 @@ def test_a_click_goes_to_an_overlooked_nucleus_with_all_teams_that_agree(
 @pytest.mark.long
 def test_the_gallery_shows_exactly_the_listed_objects(part, open_desk, expected, wait_until):
     only(part, SuspectKind.BADLY_LOCATED)
-    listed = part.panel.listed()
-    assert listed == [own for own in expected if own.kind is SuspectKind.BADLY_LOCATED]
+    wanted = listed(part)
+    assert wanted == [own for own in expected if own.kind is SuspectKind.BADLY_LOCATED]
     gallery = show_gallery(part, open_desk, wait_until)
     shown = {gallery.failures.name(int(row)): int(row) for row in gallery.panel.view.items.rows}
-    assert set(shown) == {FailureName(TEAM, s.region, Side.REFERENCE, s.id) for s in listed}
-    assert gallery.panel.chosen.text() == f"Suspects · badly-located · {len(listed)} objects"
+    assert set(shown) == {FailureName(TEAM, s.region, Side.REFERENCE, s.id) for s in wanted}
+    assert gallery.panel.chosen.text() == f"Suspects · badly-located · {len(wanted)} objects"
     # Most are matched: no failures, though suspect.
     status = gallery.failures.columns["status"]
     assert (status == STATUS_CODE[Status.TP]).mean() > 0.5
@@ -310,7 +317,7 @@ def test_another_policy_takes_the_suspects_away(part, open_desk, wait_until):
     settings = open_desk.session.settings
     other = settings.replaced(ambiguous=AmbiguousPolicy.KEEP)
     open_desk.panels.settings.settings_chosen.emit(other)
-    assert shown_text(part.panel.hint) == STALE
+    assert shown_text(part.panel.headline) == STALE.format(verb="Search")
     assert part.found is None
     open_desk.panels.settings.settings_chosen.emit(settings)
     wait_until(lambda: open_desk.is_settled)

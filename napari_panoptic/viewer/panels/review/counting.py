@@ -22,8 +22,8 @@ from napari_panoptic.values.cohort import Cohort, Source
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.viewer.jobs.jobs import FORESEEN, Job, Stream
 from napari_panoptic.viewer.panels.around import Surroundings
+from napari_panoptic.viewer.panels.region_panel import Sight
 from napari_panoptic.viewer.panels.review.panel import BeforeAfter, ReviewPanel
-from napari_panoptic.viewer.panels.seen_part import Sight
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from napari_panoptic.viewer.kit.shown import show_error, show_info, show_warning
 from napari_panoptic.viewer.panels import slide_texts
 from napari_panoptic.viewer.panels.around import Surroundings
 from napari_panoptic.viewer.panels.part import Connections, Presenter
+from napari_panoptic.viewer.panels.region_panel import Sight
 from napari_panoptic.viewer.panels.review.counting import ReviewCounting
 from napari_panoptic.viewer.panels.review.drafts import Drafts
 from napari_panoptic.viewer.panels.review.files import ReviewFiles
@@ -36,7 +37,6 @@ from napari_panoptic.viewer.panels.review.panel import (
     verdict_text,
 )
 from napari_panoptic.viewer.panels.review.review_queue import Adjudicating, ReviewQueue
-from napari_panoptic.viewer.panels.seen_part import Sight
 from napari_panoptic.viewer.panels.slide_texts import on_slide
 from napari_panoptic.viewer.state.preferences import PREFERENCES
 

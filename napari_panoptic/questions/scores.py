@@ -1,21 +1,36 @@
-"""The quality of scores: the tables of the command ``scores``, and sentences."""
+"""Evaluate the scores of a team's predictions: calibration and best threshold."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from napari_panoptic.common.progress import UNWATCHED, Progress
 from napari_panoptic.common.records import fields_of
+from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.outcomes import OBJECT_COLUMNS
 from napari_panoptic.nuclei.regions.results import PLACE_COLUMNS
+from napari_panoptic.questions.answer import Answer, AnswerPlot, AnswerTable, UnansweredError
 from napari_panoptic.questions.engines.calibration import Reliability
+from napari_panoptic.questions.engines.cohort_failures import FailureName, FailureSet
 from napari_panoptic.questions.engines.cohort_scores import CohortScores
 from napari_panoptic.questions.engines.precision import COCO_IOUS, RECALLS, average_precisions
+from napari_panoptic.questions.engines.scored_objects import ScoredRegion, scored_region
 from napari_panoptic.questions.engines.thresholds import FIGURES, BestThreshold
-from napari_panoptic.tables.columns import TableSpec, bounds, name_column, number, unshown, whole
+from napari_panoptic.questions.question import Gathered, TeamQuestion
+from napari_panoptic.tables.columns import (
+    Record,
+    TableSpec,
+    bounds,
+    name_column,
+    number,
+    unshown,
+    whole,
+)
 from napari_panoptic.tables.figures import (
     FIGURE_NAMES,
     counted,
@@ -24,12 +39,12 @@ from napari_panoptic.tables.figures import (
     ratio,
     signed,
 )
-from napari_panoptic.values.settings import EvaluationSettings
+from napari_panoptic.values.cohort import Cohort, Region
+from napari_panoptic.values.vocabulary import Side
 
 if TYPE_CHECKING:
     import pandas as pd
 
-SCORES_RECORD = "scores.json"
 BEST_FIGURES = ("pq", "detection_f1")
 """The figures for which a threshold is chosen."""
 NO_SCORES = "no prediction has a score"
@@ -37,6 +52,10 @@ NO_SCORES_ADVICE = (
     "name the score in cohort.toml (predictions.score), or add a table or a probability map; see "
     "docs/scores.md"
 )
+PRECISION, CALIBRATION, THRESHOLDS_PLOT = "Precision and recall", "Calibration", "Thresholds"
+"""The titles of the plots."""
+_SUREST = 5
+"""Number of wrong predictions that the terminal prints."""
 
 AVERAGE = TableSpec(
     "average_precision.csv",
@@ -83,15 +102,105 @@ FAILURES = TableSpec(
     "failures_by_score.csv",
     "FP or misclassified prediction with a score, the highest score first",
     [unshown(*PLACE_COLUMNS, *OBJECT_COLUMNS)],
+    "Wrong predictions, highest score first:",
 )
-TABLES = (AVERAGE, CURVES, RELIABILITY, THRESHOLDS, CHOSEN, FAILURES)
-SCORES_NAMES = (*(spec.file for spec in TABLES), SCORES_RECORD)
-"""The files of the command ``scores``, the record last."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scores(TeamQuestion):
+    """What the scores of a team's predictions are worth."""
+
+    title = "Scores"
+    key = "Alt-t"
+    about = (
+        "Evaluate the scores (confidences) of a team's predictions: average precision per class "
+        "and IoU, calibration, PQ and F1 over thresholds, the best threshold with its figure for "
+        "patients that it was not chosen on, and the wrong predictions, highest score first. Exit "
+        "status: 0 done, 1 nothing could be evaluated, or no prediction has a score, 2 wrong "
+        "arguments."
+    )
+    verb = "Evaluate"
+    hint = (
+        "Press “Evaluate” for average precision, calibration, the best threshold, and the "
+        "predictions that are sure and wrong, over the cohort."
+    )
+    tables = (AVERAGE, CURVES, RELIABILITY, THRESHOLDS, CHOSEN, FAILURES)
+    too_large = "the region is too large to hold in memory; its scores are left out"
+
+    def look(self, evaluation: Evaluation, region: Region) -> ScoredRegion:
+        """Return the objects of a region with their scores."""
+        return scored_region(evaluation, region.patient, region.name)
+
+    def scores(self, gathered: Gathered) -> CohortScores:
+        """Return the scores over the cohort, whose figures are computed on first use."""
+        return CohortScores(self.team, gathered.parts, gathered.findings)
+
+    def answered(
+        self, cohort: Cohort, gathered: Gathered, progress: Progress = UNWATCHED
+    ) -> Answer:
+        """Compute precision, calibration and thresholds, and list the wrong predictions."""
+        scores, iou = self.scores(gathered), self.matching.iou_threshold
+        if not scores.has_scores:
+            findings = (*cohort.findings, *gathered.findings)
+            raise UnansweredError(f"{counts_sentence(scores)}; {NO_SCORES_ADVICE}", findings)
+        headline, *notes = (f"{sentence}." for sentence in score_sentences(scores))
+        captions, best = plot_captions(iou), tuple(best_thresholds(scores))
+        return Answer(
+            headline=headline,
+            notes=tuple(notes),
+            tables=(
+                self._wrong(failures_table(scores)),
+                AnswerTable(
+                    AVERAGE, average_table(scores, iou), heading="average precision", printed=0
+                ),
+                AnswerTable(CURVES, curves_table(scores, iou)),
+                AnswerTable(
+                    RELIABILITY,
+                    reliability_table(scores.reliability),
+                    heading="calibration",
+                    printed=0,
+                ),
+                AnswerTable(THRESHOLDS, thresholds_table(scores)),
+                AnswerTable(CHOSEN, chosen_table(scores)),
+            ),
+            plots=tuple(
+                AnswerPlot(
+                    "score_plots",
+                    name,
+                    f"{captions[name][:1].upper()}{captions[name][1:]}.",
+                    (scores, cohort.team_names, iou, best, name),
+                )
+                for name in plot_names(scores)
+            ),
+            record=self.team_record(
+                cohort,
+                gathered,
+                predictions=scores.predictions,
+                without_score=scores.unscored,
+                **_figures(scores),
+            ),
+        )
+
+    def _wrong(self, frame: pd.DataFrame) -> AnswerTable:
+        """Return the table of wrong predictions."""
+
+        def prediction(row: int) -> FailureSet:
+            at = frame.iloc[row]
+            name = FailureName(self.team, at["region"], Side.PREDICTION, int(at["id"]))
+            return FailureSet(f"Sure and wrong predictions of {self.team}", frozenset({name}))
+
+        return AnswerTable(
+            FAILURES,
+            frame,
+            prediction,
+            sentence=lambda row: failure_sentence(frame.iloc[row].to_dict()),
+            is_of_objects=True,
+            heading="sure and wrong predictions",
+            printed=_SUREST,
+        )
 
 
 # --- tables -----------------------------------------------------------------------------------
-
-
 def average_table(scores: CohortScores, iou: float) -> pd.DataFrame:
     """Return average precision per class, at each IoU of COCO and at another one."""
     ious = sorted({*COCO_IOUS, iou})
@@ -180,30 +289,11 @@ def best_thresholds(scores: CohortScores) -> list[BestThreshold]:
     return [best for best in found if best is not None]
 
 
-def scores_tables(scores: CohortScores, iou: float) -> dict[str, pd.DataFrame]:
-    """Return the tables of a team: file name -> rows. ``iou``: that of matching pairs."""
-    return {
-        AVERAGE.file: average_table(scores, iou),
-        CURVES.file: curves_table(scores, iou),
-        RELIABILITY.file: reliability_table(scores.reliability),
-        THRESHOLDS.file: thresholds_table(scores),
-        CHOSEN.file: chosen_table(scores),
-        FAILURES.file: failures_table(scores),
-    }
-
-
-def scores_record(
-    scores: CohortScores, settings: EvaluationSettings, protocol: str
-) -> dict[str, Any]:
-    """Return the content of ``scores.json``; objects were matched under the settings."""
+def _figures(scores: CohortScores) -> dict[str, Any]:
+    """Return the figures of ``scores.json``."""
     calibration = scores.reliability
     columns = ("threshold", "baseline", "optimistic", "counted_as_worst", "honest", "gain")
     return {
-        "team": scores.team,
-        "protocol": protocol,
-        "settings": settings.as_record(),
-        "predictions": scores.predictions,
-        "without_score": scores.unscored,
         "ap": scores.average_precisions.to_numpy()[-1].mean(),
         "ece": None if calibration is None else calibration.ece,
         "ece_by_chance": None if calibration is None else calibration.by_chance,
@@ -211,6 +301,28 @@ def scores_record(
             found.figure: fields_of(found, *columns) for found in best_thresholds(scores)
         },
         "every_score_is_a_threshold": scores.curve is not None and scores.curve.is_complete,
+    }
+
+
+def plot_names(scores: CohortScores) -> list[str]:
+    """Return the titles of the plots that can be drawn of a team's scores."""
+    return [
+        PRECISION,
+        *([] if scores.reliability is None else [CALIBRATION]),
+        *([] if scores.curve is None else [THRESHOLDS_PLOT]),
+    ]
+
+
+def plot_captions(iou: float) -> dict[str, str]:
+    """Return the caption of each plot, as the part of a sentence. ``iou``: of matching pairs."""
+    return {
+        PRECISION: f"precision over recall at an IoU of {iou:g}, all classes (thick) and each "
+        "class",
+        CALIBRATION: "share of right predictions (TP) over their scores, with 95 % bands (Wilson's "
+        "interval over objects or, from six patients on and if wider, bootstrap over patients); on "
+        "the diagonal, scores are probabilities",
+        THRESHOLDS_PLOT: "PQ and F1 without predictions below each threshold, mean over patients; "
+        "vertical lines: thresholds with the best values",
     }
 
 
@@ -278,7 +390,7 @@ def best_sentence(found: BestThreshold) -> str:
     )
 
 
-def failure_sentence(row: Mapping[str, Any]) -> str:
+def failure_sentence(row: Record) -> str:
     """Return a wrong prediction with its score, such as "0.98 FP spurious …"."""
     what = f"{row['status']} {row['cause']}".strip()
     if row["partner_class"]:

@@ -1,0 +1,389 @@
+"""Find what the failures of a team have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from napari_panoptic.common.errors import SettingsError
+from napari_panoptic.common.progress import UNWATCHED, Progress
+from napari_panoptic.common.records import fields_of
+from napari_panoptic.common.text import english_list
+from napari_panoptic.io.tables.covariates import read_covariates
+from napari_panoptic.io.tables.metadata import metadata_beside, read_metadata
+from napari_panoptic.questions.answer import (
+    Answer,
+    AnswerPlot,
+    AnswerTable,
+    UnansweredError,
+)
+from napari_panoptic.questions.engines import slices as engine
+from napari_panoptic.questions.engines.cohort_failures import FailureName, FailureSet
+from napari_panoptic.questions.engines.cohort_objects import (
+    CAUSES_OF,
+    CohortObjects,
+    cohort_objects,
+    common_slices,
+)
+from napari_panoptic.questions.engines.slice_conditions import BROAD, EXTREMES, slice_words
+from napari_panoptic.questions.engines.slices import Limits, Slice, SliceSearch
+from napari_panoptic.questions.question import Question, option, whole_number, why_nothing
+from napari_panoptic.statistics.max_t import PERMUTATIONS, SEED
+from napari_panoptic.tables.columns import (
+    CellContent,
+    Record,
+    TableColumn,
+    TableSpec,
+    name_column,
+    number,
+    unshown,
+    whole,
+)
+from napari_panoptic.tables.figures import counted, ratio
+from napari_panoptic.values.cohort import Cohort
+from napari_panoptic.values.vocabulary import (
+    CAUSE_MEANINGS,
+    STATUS_MEANINGS,
+    Cause,
+    Side,
+    Status,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+NOTHING = "nothing stands out"
+"""The message if no slice stands out."""
+_CONFIRMED: Mapping[bool | None, str] = {True: "yes", False: "no", None: ""}
+_ALL_CAUSES = tuple(dict.fromkeys(cause for causes in CAUSES_OF.values() for cause in causes))
+_LEAST = engine.LEAST_PERMUTATIONS
+
+
+def _confirmed(row: Record) -> CellContent:
+    return CellContent(row["confirmed"] or "not tested")
+
+
+SLICES = TableSpec(
+    "slices.csv",
+    "significant slice, the one with the largest statistic first",
+    [
+        name_column("slice"),
+        whole("objects"),
+        whole("failures"),
+        number("rate", "failure rate"),
+        number("rate_elsewhere", "elsewhere", about="of all other objects"),
+        number("p", "p", lambda value: ratio(value, 3), about="family-wise"),
+        TableColumn(
+            "confirmed", _confirmed, ("confirmed",), "in held-out patients: yes, no or empty"
+        ),
+        unshown("rate_expected", about="if the slice failed as its patients do"),
+        unshown("z", about="Mantel-Haenszel statistic within patients"),
+        unshown("patients", about="number with objects in the slice and elsewhere"),
+        whole("patients_higher", "patients higher", about="number that fail more in the slice"),
+        unshown("condition", "second_condition", about="as formulas"),
+    ],
+)
+
+
+# --- the question -----------------------------------------------------------------------------
+
+
+def _sides(_values: Mapping[str, Any]) -> list[tuple[Side, str, str]]:
+    return [
+        (
+            Side.REFERENCE,
+            "FN & misclassified",
+            "Annotated objects that are FN or misclassified.",
+        ),
+        (Side.PREDICTION, "FP", "Predictions that are FP."),
+    ]
+
+
+def _causes(values: Mapping[str, Any]) -> list[tuple[str | None, str, str]]:
+    side = values["side"] or Side.REFERENCE
+    found: list[tuple[str | None, str, str]] = [
+        (None, "any cause", "All failures of these objects.")
+    ]
+    for word in CAUSES_OF[side]:
+        is_cause = word in set(Cause)
+        meaning = CAUSE_MEANINGS[Cause(word)] if is_cause else STATUS_MEANINGS[Status(word)]
+        found.append((word, word, meaning))
+    return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class Slices(Question):
+    """What the failures of a team have in common."""
+
+    title = "Slices"
+    key = "Alt-k"  # S saves a screenshot in napari
+    about = (
+        "Search all slices of objects of at most two conditions, such as a class and a size, that "
+        "fail more often than the other objects of the same patients, and write those that stand "
+        "out to slices.csv, the best first. Exit status: 0 done, also where nothing stands out, 1 "
+        "nothing could be evaluated, 2 wrong arguments."
+    )
+    verb = "Search"
+    hint = (
+        "Press “Search” to find what the failures of this team have in common over the cohort: "
+        "slices of objects, such as a class and a size, that fail more often than the others."
+    )
+    tables = (SLICES,)
+
+    team: str = option("team whose failures are searched", metavar="T")
+    side: Side | None = option(
+        "search among annotated objects, of which FN and misclassified ones fail, or among "
+        f"predictions, of which FP fail (default: {Side.REFERENCE}, or the side that the cause "
+        "belongs to)",
+        None,
+        choices=tuple(map(str, Side)),
+        menu=_sides,
+        is_late=True,
+    )
+    cause: str | None = option(
+        "only failures of this cause count, such as missed, merged or misclassified",
+        None,
+        choices=_ALL_CAUSES,
+        metavar="CAUSE",
+        menu=_causes,
+        is_late=True,
+    )
+    covariates: Path | None = option(
+        "a table with the columns patient, region, side, id, and one for each covariate",
+        None,
+        read=Path,
+        metavar="FILE",
+    )
+    metadata: Path | None = option("a table with a column patient and others", None)
+    permutations: int = option(
+        f"random assignments of failures within patients, at least {_LEAST} (default: %(default)s)",
+        PERMUTATIONS,
+        read=whole_number(_LEAST, " for a slice to be significant"),
+        metavar="N",
+        is_late=True,
+    )
+    seed: int = option(
+        "seed of the random numbers (default: %(default)s)",
+        SEED,
+        read=whole_number(0),
+        metavar="N",
+        is_late=True,
+    )
+
+    def __post_init__(self) -> None:
+        """Refuse a cause that objects of the side do not have."""
+        if self.cause not in (None, *CAUSES_OF[self.searched_side]):
+            raise SettingsError(
+                f"--cause: objects of the {self.searched_side} have no cause '{self.cause}'; "
+                f"expected one of {english_list(CAUSES_OF[self.searched_side], limit=99)}"
+            )
+
+    @property
+    def searched_side(self) -> Side:
+        """The side that was chosen, or the first that has the cause."""
+        if self.side is not None:
+            return Side(self.side)
+        return next((own for own in Side if self.cause in (None, *CAUSES_OF[own])), Side.REFERENCE)
+
+    def gather(
+        self, cohort: Cohort, progress: Progress = UNWATCHED, *, jobs: int | None = 1
+    ) -> CohortObjects:
+        """Evaluate the objects of both sides, with their covariates."""
+        patients = cohort.patients
+        of_patients = (
+            metadata_beside(cohort.root, patients)
+            if self.metadata is None
+            else read_metadata(self.metadata, patients)
+        )
+        objects = cohort_objects(
+            cohort,
+            (self.team,),
+            self.matching,
+            source=self.source,
+            metadata=of_patients,
+            table=None if self.covariates is None else read_covariates(self.covariates),
+            held_up_to_px=self.held_up_to_px,
+            jobs=jobs,
+            progress=progress,
+        )[self.team]
+        if objects.frame.empty:
+            findings = (*cohort.findings, *objects.findings)
+            raise UnansweredError(why_nothing(cohort, (self.team,)), findings)
+        return objects
+
+    def answered(
+        self, cohort: Cohort, gathered: CohortObjects, progress: Progress = UNWATCHED
+    ) -> Answer:
+        """Search for slices in which objects of the side fail often."""
+        side, cause = self.searched_side, self.cause
+        found = common_slices(
+            gathered,
+            side,
+            cause,
+            permutations=self.permutations,
+            seed=self.seed,
+            progress=progress,
+        )
+        names, caption = cohort.team_names, curves_caption(found, side, cause)
+        return Answer(
+            headline=f"{search_sentence(found, self.team, side, cause)}"
+            f"{'' if found.slices else f'; {NOTHING}'}.",
+            notes=(),
+            tables=(
+                AnswerTable(
+                    SLICES,
+                    slices_table(found, side),
+                    lambda row: self._failures(gathered, found, found.slices[row]),
+                    sentence=lambda row: slice_sentence(found.slices[row], side, cause),
+                    tooltip=lambda row: slice_figures(found.slices[row]),
+                    plot=lambda row: _plot_title(found.slices[row].conditions[0].covariate),
+                ),
+            ),
+            plots=tuple(
+                AnswerPlot(
+                    "covariate_curve",
+                    _plot_title(name),
+                    caption,
+                    (curve, self.team, names, found.failures / found.objects),
+                )
+                for name, curve in found.curves.items()
+            ),
+            record=self.record(
+                cohort,
+                gathered.findings,
+                team=self.team,
+                side=side,
+                cause=cause,
+                protocol=self.protocol,
+                settings=self.matching.as_record(),
+                **fields_of(found, "objects", "failures"),
+                slices_searched=found.searched,
+                covariates=[name for name in found.covariates if name not in found.undefined],
+                covariates_without_use=found.undefined,
+                permutations=self.permutations,
+                seed=self.seed,
+                limits={
+                    **asdict(Limits()),
+                    "quantiles_alone": sorted((*EXTREMES, *BROAD)),
+                    "quantiles_in_pairs": EXTREMES,
+                    "significance": engine.SIGNIFICANCE,
+                    "least_patients_to_confirm": engine.LEAST_PATIENTS,
+                },
+                curves=_curves(found),
+            ),
+        )
+
+    def _failures(self, objects: CohortObjects, found: SliceSearch, own: Slice) -> FailureSet:
+        """Return the objects of a slice that fail."""
+        side = self.searched_side
+        frame = objects.of_side(side).iloc[own.rows[found.is_failure[own.rows]]]
+        names = (
+            FailureName(self.team, str(region), side, int(id_))
+            for region, id_ in zip(frame["region"], frame["id"], strict=True)
+        )
+        what = f"{failures_word(side, self.cause)} of {self.team}"
+        return FailureSet(f"{what} · {slice_words(own.conditions, side)}", frozenset(names))
+
+
+# --- its words and rows -----------------------------------------------------------------------
+
+
+def slices_table(found: SliceSearch, side: Side) -> pd.DataFrame:
+    """Return one row per significant slice."""
+    rows = []
+    for own in found.slices:
+        formulas = [condition.as_formula() for condition in own.conditions]
+        rows.append(
+            {
+                "slice": slice_words(own.conditions, side),
+                **fields_of(own, "objects", "failures", "rate", "rate_elsewhere", "p"),
+                "confirmed": _CONFIRMED[own.confirmed],
+                **fields_of(own, "rate_expected", "z", "patients", "patients_higher"),
+                "condition": formulas[0],
+                "second_condition": "".join(formulas[1:]),
+            }
+        )
+    return SLICES.frame(rows)
+
+
+def slice_sentence(own: Slice, side: Side, cause: str | None = None) -> str:
+    """Return a slice as a sentence, such as "Lymphocytes under 80 px: 31 % fail, elsewhere 9 %"."""
+    certainty = {
+        True: "confirmed in held-out patients",
+        False: "not confirmed in held-out patients",
+        None: "too few patients to confirm",
+    }[own.confirmed]
+    return (
+        f"{slice_words(own.conditions, side)}: {_percent(own.rate)} {_failing(side, cause)}, "
+        f"elsewhere {_percent(own.rate_elsewhere)} (p = {own.p:.2g}; {certainty})"
+    )
+
+
+def slice_figures(own: Slice) -> str:
+    """Return the counts behind the sentence on a slice."""
+    return (
+        f"{own.failures} of {own.objects} objects; {_percent(own.rate_expected)} expected from "
+        f"their patients; higher in {own.patients_higher} of {counted(own.patients, 'patient')}"
+    )
+
+
+def search_sentence(found: SliceSearch, team: str, side: Side, cause: str | None) -> str:
+    """Describe how many objects were searched and how many of them fail."""
+    what = "annotated objects" if side is Side.REFERENCE else "predictions"
+    rate = f", {_percent(found.failures / found.objects)}" if found.objects else ""
+    return (
+        f"{team}: {found.failures} of {found.objects} {what} {_failing(side, cause)}{rate}; "
+        f"{counted(found.searched, 'slice')} searched"
+    )
+
+
+def failures_word(side: Side, cause: str | None, conjunction: str = "and") -> str:
+    """Return the noun for failures, such as "FN and misclassified" or "missed FN"."""
+    if cause == Status.MISCLASSIFIED:
+        return str(cause)
+    if side is Side.PREDICTION:
+        return "FP" if cause is None else f"{cause} FP"
+    return f"FN {conjunction} misclassified" if cause is None else f"{cause} FN"
+
+
+def curves_caption(found: SliceSearch, side: Side, cause: str | None = None) -> str:
+    """Return the caption of plots of the failure rate by covariate."""
+    what = "annotated objects" if side is Side.REFERENCE else "predictions"
+    of_what = "Wilson's interval over objects"
+    if any(curve.over_patients for curve in found.curves.values()):
+        of_what += " or, if wider, bootstrap over patients"
+    return (
+        f"Share of {what} that are {failures_word(side, cause, 'or')}, by deciles of each "
+        f"covariate or by value, with 95 % bands ({of_what}); dashed: of all objects."
+    )
+
+
+def _failing(side: Side, cause: str | None) -> str:
+    """Return the verb for failures, such as "fail" or "are missed"."""
+    if cause is not None:
+        return f"are {cause}"
+    return "fail" if side is Side.REFERENCE else "are FP"
+
+
+def _percent(rate: float) -> str:
+    """Return a share in percent, with a decimal below 10 %."""
+    return f"{100 * rate:.{0 if rate >= 0.1 else 1}f} %"
+
+
+def _plot_title(covariate: str) -> str:
+    return f"failure rate over {covariate.replace('_', ' ')}"
+
+
+def _curves(found: SliceSearch) -> dict[str, Sequence[Mapping[str, Any]]]:
+    """Return the failure rates by the values of each covariate, for the record."""
+    columns = ("objects", "failures", "rate", "low", "high")
+    return {
+        name: [
+            {"bin": condition.as_formula()}
+            | {column: getattr(curve, column)[k] for column in columns}
+            for k, condition in enumerate(curve.bins)
+        ]
+        for name, curve in found.curves.items()
+    }

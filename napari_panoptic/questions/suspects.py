@@ -1,0 +1,220 @@
+"""List annotations that may be wrong, since several teams agree on something else."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from napari_panoptic.common.progress import UNWATCHED, Progress
+from napari_panoptic.common.records import fields_of
+from napari_panoptic.common.text import counted
+from napari_panoptic.questions.answer import Answer, AnswerRecord, AnswerTable, UnansweredError
+from napari_panoptic.questions.engines.cohort_failures import FailureName, FailureSet
+from napari_panoptic.questions.engines.cohort_suspects import (
+    SUSPECT_SETTINGS,
+    CohortSuspects,
+    cohort_suspects,
+)
+from napari_panoptic.questions.engines.suspects import LIKELY_SCORE, Suspect, SuspectKind
+from napari_panoptic.questions.question import Question, option, why_nothing
+from napari_panoptic.tables.columns import (
+    CellContent,
+    Record,
+    TableColumn,
+    TableSpec,
+    name_column,
+    number,
+    unshown,
+    words,
+)
+from napari_panoptic.tables.markup import named
+from napari_panoptic.values.cohort import Cohort
+from napari_panoptic.values.settings import EvaluationSettings
+from napari_panoptic.values.vocabulary import Side
+
+CAUTION = "A suspect is not an error: teams can make the same errors. Look at the image."
+NONE = "No suspects: the teams agree on nothing but the annotation."
+
+
+def _classes(row: Record) -> CellContent:
+    """Return the class in the annotation and, behind an arrow, the one that teams predict."""
+    return CellContent(" → ".join(filter(None, (row["class"], row["suggested_class"]))))
+
+
+def _agreeing(row: Record) -> CellContent:
+    return CellContent(named(row["teams"].replace(" | ", ", ")))
+
+
+SUSPECTS = TableSpec(
+    "suspects.csv",
+    "suspect, the most suspect first",
+    [
+        number("score", about="from 0 to 1; higher is more suspect"),
+        words("kind", about="overlooked, badly-located, wrong-class, split or merged"),
+        name_column("patient"),
+        name_column("region"),
+        unshown("side", about="prediction if the annotation overlooks the object, else reference"),
+        unshown("team", about="of the prediction; empty for a reference object"),
+        unshown("id", about="of the object"),
+        unshown("other_ids", about="of a split object, separated by spaces"),
+        TableColumn("class", _classes, ("class",), "of the object"),
+        unshown("suggested_class", about="if the class is suspect"),
+        TableColumn("teams", _agreeing, ("teams",), "which agree, separated by ` | `"),
+        unshown("centroid_y_px", "centroid_x_px"),
+        unshown("reason", about="in words"),
+    ],
+    "Places where teams agree with each other, but not with the annotation. The score orders them; "
+    "it is no probability.",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Suspects(Question):
+    """Annotations that may be wrong."""
+
+    title = "Suspects"
+    key = "Alt-u"
+    about = (
+        "Compare what several teams agree on with the annotation, and write suspects.csv (the most "
+        "suspect first) and suspects.json: objects that the annotation misses, outlines badly, "
+        "assigns to another class, splits or merges. No review is needed. Suspects are not errors: "
+        "teams can make the same errors. Exit status: 0 done, 1 nothing could be compared, 2 wrong "
+        "arguments."
+    )
+    verb = "Search"
+    hint = (
+        "Press “Search” to find where several teams agree with each other, but not with the "
+        "annotation, over the whole cohort."
+    )
+    tables = (SUSPECTS,)
+    done = "compared"
+    takes_pair = True
+    own_settings = SUSPECT_SETTINGS
+
+    settings: EvaluationSettings = SUSPECT_SETTINGS
+    teams: tuple[str, ...] = option(
+        "names of two or more teams, separated by commas (default: all but the annotation's own "
+        "colour-coded version)",
+        metavar="A,B",
+    )
+
+    @classmethod
+    def suited(cls, settings: EvaluationSettings) -> EvaluationSettings:
+        """Return the settings of the search, which only follow the ambiguous policy."""
+        return SUSPECT_SETTINGS.replaced(ambiguous=settings.ambiguous)
+
+    def why_not(self, cohort: Cohort) -> str:
+        """Return why teams cannot be compared."""
+        if len(self.teams) > 1:
+            return ""
+        found = counted(len(self.teams), "team")
+        return f"Suspects are found where two or more teams agree; found {found}."
+
+    def gather(
+        self, cohort: Cohort, progress: Progress = UNWATCHED, *, jobs: int | None = 1
+    ) -> CohortSuspects:
+        """Compare the teams in each region."""
+        found = cohort_suspects(
+            cohort,
+            self.teams,
+            self.settings,
+            self.source,
+            held_up_to_px=self.held_up_to_px,
+            jobs=jobs,
+            progress=progress,
+        )
+        if not found.regions:
+            raise UnansweredError(why_nothing(cohort, self.teams), found.findings)
+        return found
+
+    def answered(
+        self, cohort: Cohort, gathered: CohortSuspects, progress: Progress = UNWATCHED
+    ) -> Answer:
+        """List the suspects."""
+        suspects = gathered.suspects
+        rows = map(_row, suspects)
+        return Answer(
+            headline=_headline(gathered) if suspects else NONE,
+            notes=(CAUTION,),
+            tables=(
+                AnswerTable(
+                    SUSPECTS,
+                    SUSPECTS.frame(rows),
+                    lambda row: object_of(suspects[row], cohort.team_names),
+                    has_others=True,
+                    tooltip=lambda row: reason_of(suspects[row]),
+                    is_of_objects=True,
+                    printed=0,
+                ),
+            ),
+            plots=(),
+            record=AnswerRecord(
+                {
+                    "cohort": cohort.name,
+                    "settings": self.settings.as_record(),
+                    "teams": list(self.teams),
+                    "regions": gathered.regions,
+                    "reference_objects": gathered.objects,
+                },
+                gathered.findings,
+                self.teams,
+            ),
+        )
+
+
+def object_of(suspect: Suspect, teams: Sequence[str]) -> FailureSet:
+    """Return the object that shows a suspect, beside each team where that has one of its own.
+
+    Parameters
+    ----------
+    suspect
+        The suspect.
+    teams
+        All teams of the cohort, beside which a reference object can be shown.
+    """
+    region, side = suspect.region, suspect.side
+    if side is Side.REFERENCE:
+        ids = dict.fromkeys(teams, suspect.id)
+    else:
+        ids = dict(zip(suspect.teams, suspect.team_ids, strict=True))
+    by_team = {team: FailureName(team, region, side, id_) for team, id_ in ids.items()}
+    return FailureSet(
+        f"Suspects · {suspect.kind}",
+        frozenset({by_team[suspect.team or suspect.teams[0]]}),
+        agreeing={
+            name: tuple(other for other in suspect.teams if other != team)
+            for team, name in by_team.items()
+        },
+        instead=by_team,
+    )
+
+
+def reason_of(suspect: Suspect) -> str:
+    """Return the object and the reason why it is suspect."""
+    return f"{suspect.region}, {suspect.side} {suspect.id}: {suspect.sentence}"
+
+
+def _headline(found: CohortSuspects) -> str:
+    likely = Counter(suspect.kind for suspect in found.suspects if suspect.score >= LIKELY_SCORE)
+    kinds = ", ".join(f"{likely[kind]} {kind}" for kind in SuspectKind)
+    return (
+        f"{counted(likely.total(), 'suspect')} with a score of at least {LIKELY_SCORE}, of "
+        f"{counted(found.objects, 'annotated object')} in {counted(found.regions, 'region')}: "
+        f"{kinds}."
+    )
+
+
+def _row(suspect: Suspect) -> Record:
+    return {
+        **fields_of(suspect, "score", "kind", "patient", "region", "side"),
+        "team": suspect.team or "",
+        "id": suspect.id,
+        "other_ids": " ".join(map(str, suspect.other_ids)),
+        "class": suspect.class_name,
+        "suggested_class": suspect.suggested_class,
+        "teams": " | ".join(suspect.teams),
+        "centroid_y_px": suspect.centroid_yx_px[0],
+        "centroid_x_px": suspect.centroid_yx_px[1],
+        "reason": suspect.sentence,
+    }

@@ -1,1 +1,0 @@
-"""What the scores of a team are worth, and the region without predictions of low score."""
