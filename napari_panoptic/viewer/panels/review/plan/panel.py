@@ -26,8 +26,13 @@ from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
 from napari_panoptic.viewer.kit.keys import key_text
 from napari_panoptic.viewer.kit.layouts import FlowBar, ScrollPanel, stack
 from napari_panoptic.viewer.kit.shown import PlainLabel, WrappedLabel
-from napari_panoptic.viewer.kit.widgets import ElidedLabel, PushButton, heading
-from napari_panoptic.viewer.kit.work_controls import ThinBar, WorkControls
+from napari_panoptic.viewer.kit.widgets import (
+    ElidedLabel,
+    PushButton,
+    ThinBar,
+    WorkControls,
+    heading,
+)
 from napari_panoptic.viewer.panels.review.inputs import (
     BUTTON_PX,
     SPACING_PX,
