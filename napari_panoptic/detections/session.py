@@ -10,7 +10,6 @@ import numpy as np
 from psygnal import Signal
 
 from napari_panoptic.common.findings import Finding, FindingKind
-from napari_panoptic.detections.atypia import AtypiaEvaluation
 from napari_panoptic.detections.curve import ConfidenceCounts, DetectionCurve, StackedCounts
 from napari_panoptic.detections.evaluate import (
     JUDGING_ERRORS,
@@ -63,9 +62,7 @@ class DetectionSession:
         The cohort to show.
     """
 
-    frame_changed = Signal()  # another frame is shown
     judged_changed = Signal()  # the outcomes of the shown points
-    points_changed = Signal(object)  # Side: undo, redo or discarding replaced its points
     figures_changed = Signal()  # figures of frames and teams
     selection_changed = Signal()
     judging_failed = Signal(str)  # the first frame that cannot be judged; others are only marked
@@ -81,7 +78,6 @@ class DetectionSession:
         self.unjudged: dict[str, str] = {}
         self._has_told = False
         self._frames: dict[str, LoadedFrame] = {}
-        self.scores: AtypiaEvaluation | None = None
         self._by_confidence: dict[str, Mapping[str, ConfidenceCounts]] = {}
         self._figures: dict[str, _TeamFigures] = {}
         self._histories: dict[Place, _History] = {}
@@ -108,7 +104,6 @@ class DetectionSession:
             self._count(name)
         self.selection = None
         self.judged = self._judge()
-        self.frame_changed.emit()
         self.figures_changed.emit()
 
     def set_team(self, team: str) -> None:
@@ -230,7 +225,6 @@ class DetectionSession:
             source, target = target, source
         target.append((self._next_step(), now))
         self._put(side, source.pop()[1])
-        self.points_changed.emit(side)
         return True
 
     def _put(self, side: Side, points: Points) -> None:
@@ -311,11 +305,6 @@ class DetectionSession:
             is_current = each.distance_um == self.settings.distance_um
             if is_current and self._frames.get(name) is each.loaded:
                 self._keep(each)
-        self.figures_changed.emit()
-
-    def set_scores(self, scores: AtypiaEvaluation) -> None:
-        """Set the scores of atypia."""
-        self.scores = scores
         self.figures_changed.emit()
 
     def _figures_of(self, team: str) -> _TeamFigures:

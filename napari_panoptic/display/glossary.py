@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 from napari_panoptic.common.findings import FindingKind
-from napari_panoptic.detections.atypia import POINTS_RULE, AnswerState
 from napari_panoptic.explain.failure_groups import GroupKind
 from napari_panoptic.nuclei.metrics import METRIC_TEXTS
 from napari_panoptic.values.settings import (
@@ -65,18 +64,6 @@ DETECTION_MEANINGS: Mapping[str, str] = {
     "threshold": "Detections below this confidence are left out; at the left end all count.",
     "reference": "Annotated points, in circles of the matching distance.",
     "prediction": "The team's detections, as crosses.",
-}
-
-ATYPIA_MEANINGS: Mapping[str, str] = {
-    "true score": "The true score of nuclear atypia: 1, 2 or 3.",
-    "score": "The team's score: 1, 2 or 3.",
-    "points": f"{POINTS_RULE}; teams are ranked by the sum.",
-    "rank": "1 + the number of teams with more points.",
-    "frames": "Frames with a true score and a file of the team.",
-    "right": "Frames with the right score.",
-    str(AnswerState.SCORED): "",
-    str(AnswerState.NOT_EVALUATED): "Not evaluated: the team's file is empty; 0 points.",
-    str(AnswerState.MISSING): "No usable file of the team: no points.",
 }
 
 COUNT_MEANINGS: Mapping[str, str] = {

@@ -76,7 +76,8 @@ class Groups(TeamQuestion):
         "merged objects cut along the annotation. Exit status: 0 done, 1 nothing could be "
         "evaluated, 2 wrong arguments."
     )
-    hint = "Press “Sum up” to see what splits, mergers and duplicates cost over the whole cohort."
+    verb = "Over the cohort"
+    hint = "Press “Over the cohort” to see what groups cost this team in all regions."
     tables = (GROUPS,)
 
     @property

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -122,31 +120,6 @@ class DetectionCohort(PatientCohort[Frame]):
         """Its frames."""
         return self.frames
 
-    def frames_of(self, scored: ScoredFrame) -> tuple[Frame, ...]:
-        """Return the frames that a scored frame contains, possibly none.
-
-        Those of its patient with the same name, or with its name continued without a
-        digit: in MITOS-ATYPIA-14 the frames ``A03_00A`` to ``A03_00D`` at x40 are the
-        quarters of ``A03_00`` at x20. If several scored frames fit, the longest name
-        wins.
-        """
-        return self._frames_of_scored.get(scored.name, ())
-
-    @cached_property
-    def _frames_of_scored(self) -> Mapping[str, tuple[Frame, ...]]:
-        by_name = {scored.name.casefold(): scored for scored in self.atypia}
-        found: dict[str, tuple[Frame, ...]] = defaultdict(tuple)
-        for frame in self.frames:
-            name = frame.name.casefold()
-            beginnings = (
-                name[:end] for end in range(len(name), 0, -1) if not name[end:][:1].isdigit()
-            )
-            own = (by_name[each] for each in beginnings if each in by_name)
-            scored = next((each for each in own if _may_be_of_one_patient(each, frame)), None)
-            if scored is not None:
-                found[scored.name] += (frame,)
-        return found
-
     @property
     def files(self) -> frozenset[Path]:
         """Every file of the cohort, resolved; none may ever be overwritten."""
@@ -156,13 +129,6 @@ class DetectionCohort(PatientCohort[Frame]):
             paths.update(scored.predictions.values())
             paths.update([] if scored.reference is None else [scored.reference])
         return frozenset(path.resolve() for path in paths)
-
-
-def _may_be_of_one_patient(scored: ScoredFrame, frame: Frame) -> bool:
-    """Return whether patients are equal, or only guessed from names; then names decide."""
-    if scored.patient.casefold() == frame.patient.casefold():
-        return True
-    return all(each.name.startswith(each.patient) for each in (scored, frame))
 
 
 def unique_ids(ids: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -1,13 +1,12 @@
-"""Scores of atypia from files to points, against the challenge's words; and where they are seen."""
+"""Scores of atypia from files to points, against the rules of the challenge."""
 
 import itertools
 import math
-from pathlib import Path
 
 import pytest
 
 from napari_panoptic.detections.atypia import AnswerState, evaluate_atypia
-from napari_panoptic.values.detections import DetectionCohort, Frame, ScoredFrame
+from napari_panoptic.values.detections import DetectionCohort, ScoredFrame
 
 TRUE = {"p_0": "1", "p_1": "2", "p_2": "3", "p_3": "", "p_4": "what?"}
 ANSWERS = {"one": "1", "two": "2,0.5", "three": "3", "open": "", "odd": "7", "gone": None}
@@ -85,33 +84,3 @@ def test_what_is_no_score_says_why(evaluated):
     assert told == [*((f"p_{n}", "odd") for n in range(4)), ("p_4", None), ("p_4", "odd")]
     assert evaluated.frames[0].answers["two"].given.confidence == 0.5
     assert math.isnan(evaluated.frames[0].answers["one"].given.confidence)
-
-
-@pytest.mark.parametrize(
-    ("scored", "frames", "expected"),
-    [
-        (["A03_00"], ["A03_00A", "A03_00B", "A03_01A"], {"A03_00": ["A03_00A", "A03_00B"]}),
-        (["A03_00A"], ["A03_00A", "A03_00B"], {"A03_00A": ["A03_00A"]}),
-        (["p_1", "p_10"], ["p_10a", "p_1a"], {"p_1": ["p_1a"], "p_10": ["p_10a"]}),
-        (["p_1"], ["p_10a"], {"p_1": []}),  # no number is cut in two
-        (["p_1", "p_1_a"], ["p_1_a", "p_1_b"], {"p_1": ["p_1_b"], "p_1_a": ["p_1_a"]}),
-        (["A03_00"], ["a03_00a"], {"A03_00": ["a03_00a"]}),
-    ],
-)
-def test_frames_of_a_scored_one_go_on_from_its_name(scored, frames, expected):
-    cohort = DetectionCohort(
-        "names",
-        Path(),
-        tuple(Frame(name, name.rpartition("_")[0], None, None) for name in frames),
-        (),
-        {},
-        tuple(ScoredFrame(name, name.rpartition("_")[0], None) for name in scored),
-    )
-    found = {s.name: [f.name for f in cohort.frames_of(s)] for s in cohort.atypia}
-    assert found == expected
-
-
-def test_frames_of_another_patient_are_not_taken_for_its_own():
-    frames = (Frame("01a", "P2", None, None),)
-    cohort = DetectionCohort("n", Path(), frames, (), {}, (ScoredFrame("01", "P1", None),))
-    assert cohort.frames_of(cohort.atypia[0]) == ()

@@ -13,10 +13,9 @@ from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.live.session import Session
 from napari_panoptic.live.snapshots import load_region
 from napari_panoptic.nuclei.evaluate import evaluate
-from napari_panoptic.questions.engines.cohort_losses import cohort_losses
 from napari_panoptic.values.labels import LabelPair
 from napari_panoptic.values.vocabulary import Side
-from napari_panoptic.viewer.panels.seen_part import material
+from napari_panoptic.viewer.panels.region_panel import material
 from tests.support.small_pairs import four_fates
 from tests.support.vision import VISIONS, difference
 
@@ -122,12 +121,6 @@ class TestMaterial:
             assert material(session, teams=(team,)).teams == (team,)
         finally:
             session.discard_edits()
-
-    def test_losses_over_the_cohort_come_region_by_region(self, session):
-        steps = list(cohort_losses(session.cohort, "merger", session.settings, None))
-        assert [step.done for step in steps] == list(range(1, len(session.cohort.regions) + 1))
-        assert steps[-1].losses[-1].groups >= steps[0].losses[-1].groups
-        assert steps[-1].losses[-1].kind is None
 
 
 class TestColours:

@@ -14,7 +14,14 @@ from napari_panoptic.report.plots.ranks import (
 )
 from napari_panoptic.report.plots.scores import score_plots
 from napari_panoptic.report.plots.slices import covariate_curve, covariate_curves
-from napari_panoptic.report.plots.theme import Plot, Point, png_bytes, save, svg_text
+from napari_panoptic.report.plots.theme import (
+    Plot,
+    Point,
+    nothing_to_show,
+    png_bytes,
+    save,
+    svg_text,
+)
 
 __all__ = [
     "Plot",
@@ -25,6 +32,7 @@ __all__ = [
     "covariate_curves",
     "critical_difference_diagram",
     "detection_scatter",
+    "nothing_to_show",
     "patient_boxes",
     "png_bytes",
     "quality_scatter",

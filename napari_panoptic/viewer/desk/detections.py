@@ -1,14 +1,15 @@
-"""The desk for detections: panels around a frame, its circles and crosses."""
+"""The desk for detections: its panels, and their link to a cohort while one is shown."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
 from psygnal import SignalInstance
-from qtpy.QtCore import Qt, QTimer
-from qtpy.QtWidgets import QFileDialog, QMessageBox, QWidget
+from qtpy.QtWidgets import QFileDialog, QWidget
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.detections.pairing import DetectionSettings
@@ -20,7 +21,13 @@ from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.desk import shell
 from napari_panoptic.viewer.desk.shell import DeskShell
 from napari_panoptic.viewer.desk.workspaces import LAYERS, Arrangement, DockArea, Stack, Workspace
-from napari_panoptic.viewer.jobs.detection_work import FrameReader, ReadFrame, StandingsFinder
+from napari_panoptic.viewer.jobs.detection_work import (
+    ReadFrame,
+    count_frames,
+    read_points,
+    read_with_image,
+)
+from napari_panoptic.viewer.jobs.jobs import Stream, show_failure
 from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
 from napari_panoptic.viewer.kit.commands import bind_commands
 from napari_panoptic.viewer.kit.events import is_plain_click
@@ -32,25 +39,24 @@ from napari_panoptic.viewer.kit.keys import (
 )
 from napari_panoptic.viewer.kit.keys_dialog import KeysDialog
 from napari_panoptic.viewer.kit.napari_private import focus_canvas
-from napari_panoptic.viewer.kit.questions import may_replace
-from napari_panoptic.viewer.kit.shown import show_error, show_info, shown
+from napari_panoptic.viewer.kit.questions import may_write, unsaved_box
+from napari_panoptic.viewer.kit.shown import show_error, show_info
 from napari_panoptic.viewer.kit.widgets import show_in_front
 from napari_panoptic.viewer.layers.point_scene import PointScene
 from napari_panoptic.viewer.layers.steady import SteadyView
-from napari_panoptic.viewer.panels.detections.atypia import AtypiaPanel
-from napari_panoptic.viewer.panels.detections.navigator import DetectionNavigator
-from napari_panoptic.viewer.panels.detections.panels import (
-    DetectionFigures,
+from napari_panoptic.viewer.panels.detections.controls import (
     DetectionLegend,
     DetectionSettingsPanel,
     DetectionTitle,
-    PointTable,
 )
+from napari_panoptic.viewer.panels.detections.figures import DetectionFigures
+from napari_panoptic.viewer.panels.detections.lists import DetectionNavigator, PointTable
 from napari_panoptic.viewer.panels.notes import NotesDialog
+from napari_panoptic.viewer.state.desk_state import DeskState
 from napari_panoptic.viewer.state.modes import Tool, ToolInHand
 
 INSPECTOR = "Detections (Panoptic)"
-FRAMES_DOCK, FIGURES_DOCK, POINTS_DOCK, ATYPIA_DOCK = "Frames", "Figures", "Points", "Atypia"
+FRAMES_DOCK, FIGURES_DOCK, POINTS_DOCK = "Frames", "Figures", "Points"
 SETTINGS_DOCK = "Settings"
 WORKSPACES = (
     Workspace(
@@ -71,15 +77,6 @@ WORKSPACES = (
         ),
         FIGURES_DOCK,
     ),
-    Workspace(
-        "Atypia",
-        "Compare scores of nuclear atypia",
-        Arrangement(
-            left=DockArea(0.2, (Stack((FRAMES_DOCK,)),)),
-            right=DockArea(0.42, (Stack((ATYPIA_DOCK,)),)),
-        ),
-        ATYPIA_DOCK,
-    ),
 )
 FOLLOW_MS = 40
 """How long after a change lists and the curve follow; colours and the title follow at once."""
@@ -87,8 +84,21 @@ NO_FAILURE = "No failure in this frame: no FN and no FP."
 ONLY_FAILURE = "No other failure in this frame."
 
 
+@dataclass(frozen=True, eq=False)
+class DetectionPanels:
+    """The widgets of the desk, which outlive its cohorts."""
+
+    navigator: DetectionNavigator
+    settings: DetectionSettingsPanel
+    figures: DetectionFigures
+    points: PointTable
+    title: DetectionTitle
+    legend: DetectionLegend
+    notes: NotesDialog
+
+
 class DetectionDesk(DeskShell):
-    """The panels around a frame, and what joins them to session and layers.
+    """The panels around a frame, and the link to the cohort that is shown.
 
     Parameters
     ----------
@@ -102,76 +112,55 @@ class DetectionDesk(DeskShell):
 
     def __init__(self, viewer: Any) -> None:
         super().__init__(viewer)
-        self._unbind: Callable[[], None] = lambda: None
-        self._connected: list[tuple[SignalInstance, Callable[..., None]]] = []
-        self._image: SlideImage | None = None
-        self._steady: SteadyView | None = None
-        self._wanted: str | None = None
-        self._is_paused = False
-        self._waiting_tool: ToolInHand | None = None
-        """The tool to take up as soon as there are points."""
-        self.session: DetectionSession | None = None
-        self.reader: FrameReader | None = None
-        self.finder = StandingsFinder()
-        self.scene = PointScene(self._viewer, self._on_points, self._show_tool, self._on_marked)
-        self.settings = DetectionSettingsPanel()
-        self.navigator, self.figures = DetectionNavigator(), DetectionFigures()
-        self.points, self.title, self.legend = PointTable(), DetectionTitle(), DetectionLegend()
-        self.atypia = AtypiaPanel()
-        self.make_strip(self.title)
-        self.keys, self.notes = KeysDialog(self.points), NotesDialog(self.points)
-        self._later = single_shot(FOLLOW_MS, self._show_lists, self.strip)
-        self._connect_panels()
+        self.link: DetectionLink | None = None
+        self.scene = PointScene(self._viewer)
+        points = PointTable()
+        self.panels = DetectionPanels(
+            navigator=DetectionNavigator(),
+            settings=DetectionSettingsPanel(),
+            figures=DetectionFigures(),
+            points=points,
+            title=DetectionTitle(),
+            legend=DetectionLegend(),
+            notes=NotesDialog(points),
+        )
+        self.keys = KeysDialog(points)
+        self.make_strip(self.panels.title)
+        self.panels.settings.open.pushed.connect(self.ask_for_cohort)
+        self.panels.title.keys_clicked.connect(self._show_keys)
+        self.closed.connect(self.scene.close_image)
 
-    # --- what every desk can do ---
+    @property
+    def session(self) -> DetectionSession | None:
+        """The live state of the cohort shown; None where none is."""
+        return None if self.link is None else self.link.session
 
     @property
     def is_settled(self) -> bool:
         """Whether everything asked for is shown."""
-        reader, session = self.reader, self.session
-        is_reading = reader is not None and reader.is_busy
-        is_lacking = session is not None and not self._is_paused and bool(session.outdated)
-        is_moving = self._steady is not None and self._steady.is_busy
-        is_waiting = self._later.isActive() or is_moving
-        return not (is_waiting or is_reading or self.finder.is_busy or is_lacking)
+        return self.link is None or self.link.is_settled
 
     def show_failure(self) -> None:
         """Select the first failure, as for a picture."""
-        self.step_failure(1)
+        if self.link is not None:
+            self.link.step_failure(1)
 
     def may_leave(self) -> bool:
         """Ask before edits that are not saved are lost; True if they may be."""
-        places = [] if self.session is None else self.session.unsaved
-        if not places:
-            return True
-        lines = [f"{name}: {team or 'annotation'}" for name, team in places]
-        more = f"\n… and {len(lines) - 8} more" if len(lines) > 8 else ""
-        box = QMessageBox(self.strip.window())
-        box.setIcon(QMessageBox.Icon.Warning)
-        box.setWindowTitle("Edits are not saved")
-        box.setTextFormat(Qt.TextFormat.PlainText)
-        head = "These edits are not saved and will be lost:\n"
-        box.setText(shown(head + "\n".join(lines[:8]) + more))
-        leave = box.addButton("Leave without saving", QMessageBox.ButtonRole.DestructiveRole)
-        box.setDefaultButton(box.addButton("Stay", QMessageBox.ButtonRole.RejectRole))
-        box.exec()
-        return box.clickedButton() is leave
+        return self.link is None or self.link.may_leave()
 
     def docked(self) -> Mapping[str, QWidget]:
         """Return title -> panel of all docks."""
         return {
-            SETTINGS_DOCK: self.settings,
-            FRAMES_DOCK: self.navigator,
-            FIGURES_DOCK: self.figures,
-            POINTS_DOCK: self.points,
-            ATYPIA_DOCK: self.atypia,
+            SETTINGS_DOCK: self.panels.settings,
+            FRAMES_DOCK: self.panels.navigator,
+            FIGURES_DOCK: self.panels.figures,
+            POINTS_DOCK: self.panels.points,
         }
 
     def legend_strip(self) -> QWidget:
         """Return the legend."""
-        return self.legend
-
-    # --- a cohort ---
+        return self.panels.legend
 
     def show_cohort(self, cohort: DetectionCohort, *, region: str | None = None) -> None:
         """Show a cohort instead of the one shown before.
@@ -184,196 +173,243 @@ class DetectionDesk(DeskShell):
             The frame to start with; the first where None.
         """
         self.leave_cohort()
-        self.session = DetectionSession(cohort)
-        placed = cohort.placement
-        self.scene.origin_yx = (0.0, 0.0) if placed is None else placed.translate_yx
-        self.reader = FrameReader(cohort)
-        session = self.session
-        self._connected = [
-            (session.frame_changed, self._show_frame),
-            (session.judged_changed, self._show_judged),
-            (session.points_changed, self._show_side),
-            (session.figures_changed, self._follow),
-            (session.selection_changed, self._show_selection),
-            (session.judging_failed, show_error),
-            (self.reader.shown_read, self._on_shown_read),
-            (self.reader.other_read, self._on_other_read),
-            (self.reader.scores_read, session.set_scores),
-            (self.finder.found, session.take_counts),
-            (self.finder.ended, self._find_out),
-        ]
-        for signal, slot in self._connected:
-            signal.connect(slot)
-        self._bind_cohort_keys()
-        self._steady = SteadyView(self._viewer, self.scene)
-        self._viewer.mouse_drag_callbacks.append(self._on_press)
-        self.navigator.show_cohort(cohort)
-        self.settings.show_cohort(cohort)
-        self.title.show_session(session)
-        self._show_lists()
-        self._waiting_tool = self.state.tool
-        self.show_frame(region or cohort.frames[0].name)
-        self.reader.read_others(cohort.frames)
-        self.reader.read_scores()
-        self.set_available(ATYPIA_DOCK, bool(cohort.atypia))
-
-    def show_frame(self, name: str) -> None:
-        """Show a frame as soon as it is read."""
-        if self.session is not None and self.reader is not None:
-            self._wanted = name
-            self.reader.want(self.session.cohort.region(name))
+        self.link = DetectionLink(self._viewer, cohort, self.panels, self.scene, self.state)
+        self.link.start(region or cohort.frames[0].name)
 
     def leave_cohort(self) -> None:
         """Stop all work and undo all connections; touch no widget."""
-        stop_timers(self._later)
+        link, self.link = self.link, None
+        if link is not None:
+            link.close()
+
+    def _show_keys(self) -> None:
+        own, lists, napari = DETECTION_KEYS, DETECTION_LIST_KEYS, DETECTION_NAPARI_KEYS
+        self.keys.show_keys(sections_of(own, lists, "frames", napari))
+        show_in_front(self.keys)
+
+
+class DetectionLink:
+    """Joins panels and layers with a cohort: made when it is shown, closed when it goes.
+
+    Parameters
+    ----------
+    viewer
+        The viewer.
+    cohort
+        What to show.
+    panels, scene
+        What shows it; they outlive the link.
+    state
+        Where the tool in hand is kept.
+    """
+
+    def __init__(
+        self,
+        viewer: Any,
+        cohort: DetectionCohort,
+        panels: DetectionPanels,
+        scene: PointScene,
+        state: DeskState,
+    ) -> None:
+        self._viewer, self._panels, self._scene, self._state = viewer, panels, scene, state
+        self.session = DetectionSession(cohort)
+        self._wanted_frame = Stream(self._on_wanted_read, dropped=ReadFrame.close)
+        self._other_frames = Stream(self._on_other_read)
+        self._counts = Stream(
+            self.session.take_counts, ended=self._count_outdated, failed=self._on_counting_failed
+        )
+        self._steady = SteadyView(viewer, scene)
+        self._later = single_shot(FOLLOW_MS, self.show_lists)
+        self._wanted = ""
         self._is_paused = False
-        self.finder.stop()
-        if self.reader is not None:
-            self.reader.close()
+        #: The tool to take as soon as there are points.
+        self._waiting_tool: ToolInHand | None = state.tool
+        placed = cohort.placement
+        scene.origin_yx = (0.0, 0.0) if placed is None else placed.translate_yx
+        self._connected = self._connections()
+        for signal, slot in self._connected:
+            signal.connect(slot)
+        self._unbind = self._bind_keys()
+        viewer.mouse_drag_callbacks.append(self._on_press)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether everything asked for is shown."""
+        is_waiting = self._later.isActive() or self._steady.is_busy
+        is_lacking = not self._is_paused and bool(self.session.outdated)
+        return not (is_waiting or is_lacking or any(work.is_busy for work in self._work))
+
+    @property
+    def _work(self) -> tuple[Stream[Any], ...]:
+        return self._wanted_frame, self._other_frames, self._counts
+
+    def start(self, name: str) -> None:
+        """Show a frame of the cohort, and read the others behind it."""
+        cohort, panels = self.session.cohort, self._panels
+        panels.navigator.show_cohort(cohort)
+        panels.settings.show_cohort(cohort)
+        panels.title.show_session(self.session)
+        self.show_lists()
+        self.show_frame(name)
+        self._other_frames.start(partial(read_points, cohort, cohort.frames))
+
+    def show_frame(self, name: str) -> None:
+        """Show a frame as soon as it is read."""
+        self._wanted = name
+        cohort = self.session.cohort
+        self._wanted_frame.start(partial(read_with_image, cohort, cohort.region(name)))
+
+    def close(self) -> None:
+        """Stop all work and undo all connections; touch no widget."""
+        stop_timers(self._later)
+        for work in self._work:
+            work.close()
         for signal, slot in self._connected:
             signal.disconnect(slot)
-        self._connected = []
         if self._on_press in self._viewer.mouse_drag_callbacks:
             self._viewer.mouse_drag_callbacks.remove(self._on_press)
         self._unbind()
-        if self._steady is not None:
-            self._steady.release()
-        self.scene.release()
-        self.session = self.reader = self._steady = None
-        image = self._image
-        if self._is_closed and image is not None:  # else the next frame's arrival closes it
-            self._image = None
-            QTimer.singleShot(0, lambda: image.close())  # when its layer is gone
+        self._steady.release()
+        self._scene.release()
 
-    def _connect_panels(self) -> None:
-        for signal, slot in (
-            (self.navigator.place_chosen, self.show_frame),
-            (self.navigator.teams.chosen, self._on_team),
-            (self.navigator.following.pushed, lambda: self.step_frame(1)),
-            (self.navigator.previous.pushed, lambda: self.step_frame(-1)),
-            (self.navigator.places.filter_left, lambda: focus_canvas(self._viewer)),
-            (self.navigator.stop.pushed, self._on_pause),
-            (self.atypia.frame_chosen, self.show_frame),
-            (self.atypia.team_chosen, self._on_team),
-            (self.points.point_chosen, self._on_row),
-            (self.figures.curve.threshold_chosen, self._on_threshold),
-            (self.settings.open.pushed, self.ask_for_cohort),
-            (self.settings.team.chosen, self._on_team),
-            (self.settings.settings_chosen, self._on_settings),
-            (self.settings.tool_wanted, self._on_tool),
-            (self.settings.undo_wanted, self._on_undo),
-            (self.settings.save.pushed, self.save_as),
-            (self.title.keys_clicked, self._on_keys),
-            (self.title.notes_clicked, self._on_notes),
-        ):
-            signal.connect(slot)
+    def may_leave(self) -> bool:
+        """Ask before edits that are not saved are lost; True if they may be."""
+        places = self.session.unsaved
+        if not places:
+            return True
+        box = unsaved_box(
+            self._panels.title,
+            "Edits are not saved",
+            "These edits are not saved and will be lost:",
+            [f"{name}: {team or 'annotation'}" for name, team in places],
+        )
+        leave = box.addButton("Leave without saving", box.ButtonRole.DestructiveRole)
+        box.setDefaultButton(box.addButton("Stay", box.ButtonRole.RejectRole))
+        box.exec()
+        return box.clickedButton() is leave
 
-    def _bind_cohort_keys(self) -> None:
-        actions: dict[str, Callable[[], None]] = {
+    def _connections(self) -> list[tuple[SignalInstance, Callable[..., object]]]:
+        session, panels, scene = self.session, self._panels, self._scene
+        navigator, settings = panels.navigator, panels.settings
+        return [
+            (session.judged_changed, self._show_judged),
+            (session.figures_changed, self._follow),
+            (session.selection_changed, self._show_selection),
+            (session.judging_failed, show_error),
+            (scene.points_changed, self._on_points),
+            (scene.tool_changed, self._show_tool),
+            (scene.marked, session.select),
+            (navigator.place_chosen, self.show_frame),
+            (navigator.teams.chosen, session.set_team),
+            (navigator.following.pushed, lambda: self.step_frame(1)),
+            (navigator.previous.pushed, lambda: self.step_frame(-1)),
+            (navigator.places.filter_left, lambda: focus_canvas(self._viewer)),
+            (navigator.stop.pushed, self._on_stop),
+            (panels.points.point_chosen, self._on_point),
+            (panels.figures.curve.threshold_chosen, self._on_threshold),
+            (settings.team.chosen, session.set_team),
+            (settings.settings_chosen, self.set_settings),
+            (settings.tool_wanted, self._on_tool),
+            (settings.undo.pushed, session.undo),
+            (settings.redo.pushed, session.redo),
+            (settings.save.pushed, self.save_as),
+            (panels.title.notes_clicked, self._show_notes),
+        ]
+
+    def _bind_keys(self) -> Callable[[], None]:
+        scene = self._scene
+        actions: dict[str, Callable[[], object]] = {
             "n": lambda: self.step_failure(1),
             "Shift-n": lambda: self.step_failure(-1),
             "j": lambda: self.step_frame(1),
             "k": lambda: self.step_frame(-1),
-            "f": self.navigator.focus_filter,
-            "h": lambda: self.scene.set_hidden(not self.scene.is_hidden),
-            "w": self._centre_selected,
-            "Ctrl-z": lambda: self._on_undo(True),
-            "Ctrl-Shift-z": lambda: self._on_undo(False),
+            "f": self._panels.navigator.focus_filter,
+            "h": lambda: scene.set_hidden(not scene.is_hidden),
+            "w": lambda: scene.centre(self.session.selection),
+            "Ctrl-z": self.session.undo,
+            "Ctrl-Shift-z": self.session.redo,
         }
-        keys = {shortcut: actions[shortcut.key] for shortcut in DETECTION_KEYS}
-        self._unbind = bind_commands(self._viewer, keys)
+        return bind_commands(
+            self._viewer, {shortcut: actions[shortcut.key] for shortcut in DETECTION_KEYS}
+        )
 
-    # --- what is so, and who shows it ---
+    # --- work in other threads ---
 
-    def _on_shown_read(self, read: ReadFrame) -> None:
-        session = self.session
-        if session is None or read.name != self._wanted:
-            return
+    def _on_wanted_read(self, read: ReadFrame) -> None:
         if read.loaded is None:
-            session.add_failure(read.name, read.error)
-            self.title.show_session(session)
+            self.session.add_failure(read.name, read.error)
+            self._panels.title.show_session(self.session)
             show_error(read.error)
-            return
-        before, self._image = self._image, read.image
-        session.add_frame(read.loaded)
-        session.show(read.name)
-        if before is not None and before is not self._image:
-            before.close()
+        else:
+            self.session.add_frame(read.loaded)
+            self.session.show(read.name)
+            self._show_frame(read.image, read.loaded.mpp_xy)
 
     def _on_other_read(self, read: ReadFrame) -> None:
-        if self.session is None:
-            return
-        if read.loaded is not None:
-            self.session.add_frame(read.loaded)
-            self._find_out()
-        else:
+        if read.loaded is None:
             self.session.add_failure(read.name, read.error)
+        else:
+            self.session.add_frame(read.loaded)
+            self._count_outdated()
         self._follow()
 
-    def _find_out(self) -> None:
+    def _count_outdated(self) -> None:
         """Count the loaded frames, unless that is running or was stopped."""
-        session = self.session
-        if session is None or self._is_paused or self.finder.is_busy:
-            return
-        if outdated := session.outdated:
-            self.finder.start(outdated, session.settings.distance_um)
+        outdated = self.session.outdated
+        if outdated and not self._is_paused and not self._counts.is_busy:
+            distance_um = self.session.settings.distance_um
+            self._counts.start(partial(count_frames, outdated, distance_um))
 
-    def _on_pause(self) -> None:
-        """Stop finding out the figures of other frames, or go on."""
+    def _on_counting_failed(self, error: PanopticError) -> None:
+        """Count no more until the user goes on: it would fail again."""
+        show_failure(error)
+        self._is_paused = True
+        self._follow()
+
+    def _on_stop(self) -> None:
+        """Stop counting other frames, or go on."""
         if self._is_paused:
             self._go_on()
-        elif self.reader is not None:
+        else:
             self._is_paused = True
-            self.reader.stop()
-            self.finder.stop()
+            self._other_frames.stop()
+            self._counts.stop()
         self._follow()
 
     def _go_on(self) -> None:
-        session, reader = self.session, self.reader
-        if session is None or reader is None:
-            return
-        self._is_paused = False
-        unread = [
-            frame for frame in session.cohort.frames if not session.is_loaded_or_failed(frame.name)
-        ]
-        if unread and not reader.is_reading_others:
-            reader.read_others(unread)
-        self._find_out()
-
-    def _show_frame(self) -> None:
         session = self.session
-        if session is None or session.shown is None:
-            return
-        self.scene.show_frame(self._image, session.shown.mpp_xy)
-        for side in Side:
-            self._show_side(side)
-        self.scene.activate_points()
+        self._is_paused = False
+        unread = [at for at in session.cohort.frames if not session.is_loaded_or_failed(at.name)]
+        if unread and not self._other_frames.is_busy:
+            self._other_frames.start(partial(read_points, session.cohort, unread))
+        self._count_outdated()
+
+    # --- what is shown ---
+
+    def _show_frame(self, image: SlideImage | None, mpp_xy: tuple[float, float]) -> None:
+        scene = self._scene
+        scene.show_frame(image, mpp_xy)
+        self._show_points()
+        scene.activate_points()
         waiting, self._waiting_tool = self._waiting_tool, None
         if waiting is not None and waiting.tool is not Tool.LOOK:
-            self.scene.take_tool(waiting.side, waiting.tool)
+            scene.take_tool(waiting.side, waiting.tool)
         self._show_judged()
         self._show_selection()
 
-    def _show_side(self, side: Side) -> None:
+    def _show_points(self) -> None:
         session = self.session
-        if session is not None:
-            self.scene.show_points(side, session.points(side), session.settings.distance_um)
-            self.scene.show_judged(session.judged, session.settings.distance_um)
+        points = {side: session.points(side) for side in Side}
+        self._scene.show_points(points, session.judged, session.settings.distance_um)
 
     def _show_judged(self) -> None:
-        session = self.session
-        if session is None:
-            return
-        if session.shown is not None and not self.scene.holds(
-            Side.PREDICTION, session.points(Side.PREDICTION)
-        ):
-            self._show_side(Side.PREDICTION)  # another team
-        self.scene.show_judged(session.judged, session.settings.distance_um)
-        self.title.show_session(session)
+        session, panels = self.session, self._panels
+        if session.shown is not None:
+            self._show_points()
+        panels.title.show_session(session)
         self._show_tool()
-        self.settings.show_session(session)
-        self.legend.show_session(session)
-        self.scene.mark(*(session.selection or (None,)))  # where it is now
+        panels.legend.show_session(session)
+        self._scene.mark(session.selection)  # where it is now
         self._follow()
 
     def _follow(self) -> None:
@@ -381,148 +417,102 @@ class DetectionDesk(DeskShell):
         if not self._later.isActive():
             self._later.start()
 
-    def _show_lists(self) -> None:
+    def show_lists(self) -> None:
         """Show what may follow a little later: lists, the table, the curve."""
-        session = self.session
-        if session is None:
-            return
-        self.navigator.show_figures(session, is_paused=self._is_paused)
-        self.atypia.show_session(session)
-        self.points.show_session(session)
-        self.settings.show_session(session)
-        self.settings.show_edits(session, self.scene.side_edited())
+        session, panels = self.session, self._panels
+        self._later.stop()
+        panels.navigator.show_figures(session, is_paused=self._is_paused)
+        panels.points.show_session(session)
+        self._show_tool()
+        panels.figures.show_session(session)
         found = session.confidence_range
-        self.scene.set_sure(1.0 if found is None else found[1])
-        here = None if session.judged is None else session.judged.counts
-        n_counted, n_frames = session.n_counted, len(session.cohort.frames)
-        frames = "all frames" if n_counted == n_frames else f"{n_counted} of {n_frames} frames"
-        self.figures.show_figures(here, session.pooled(session.team), session.curve(), frames)
+        self._scene.set_new_confidence(1.0 if found is None else found[1])
 
     def _show_selection(self) -> None:
-        session = self.session
-        if session is None:
-            return
-        side, row = session.selection or (None, -1)
-        self.scene.mark(side, row)
-        if side is not None:
-            self.scene.follow_selection(side, row)
-        self.points.show_selection(session.selection)
+        selection = self.session.selection
+        self._scene.mark(selection)
+        if selection is not None:
+            self._scene.follow_selection(*selection)
+        self._panels.points.show_selection(selection)
         self._show_tool()
 
     def _show_tool(self) -> None:
-        """Show the tool in hand, and what to do with it; without one, the selected point."""
-        if self.session is not None:
-            held = self.scene.tool
-            if self._waiting_tool is None:
-                self.state.tool = held
-            self.settings.show_tool(held.side, held.tool)
-            self.title.show_selected(self.session, held.side, held.tool)
-            self.settings.show_edits(self.session, held.side)
+        """Show settings and the tool in hand; above the image its hint, or the selected point."""
+        session, panels, held = self.session, self._panels, self._scene.tool
+        if self._waiting_tool is None:
+            self._state.tool = held
+        panels.settings.show_session(session, held)
+        panels.title.show_selected(session, held)
 
-    # --- user actions, and the methods that handle them ---
+    def _show_notes(self) -> None:
+        session = self.session
+        if session.shown is not None:
+            self._panels.notes.show_findings(session.shown.frame.name, session.findings)
+            show_in_front(self._panels.notes)
+
+    # --- what the user does ---
 
     def _on_points(self, side: Side, points: Points, goes_on: bool) -> None:
-        if self.session is not None:
-            self.session.edit(side, points, goes_on=goes_on)
-
-    def _on_marked(self, side: Side, row: int) -> None:
-        if self.session is not None:
-            self.session.select((side, row))
-
-    def _on_undo(self, back: bool) -> None:
-        if self.session is not None:
-            (self.session.undo if back else self.session.redo)()
+        self.session.edit(side, points, goes_on=goes_on)
 
     def _on_tool(self, side: Side | None, tool: Tool) -> None:
         """Take a tool for a side; for that of the selected point where None."""
-        session = self.session
-        if session is None:
-            return
-        selection = session.selection
+        selection = self.session.selection
         if side is None:
-            side = self.scene.side_edited() if selection is None else selection[0]
-        if session.points(side) is None:
+            side = self._scene.tool.side if selection is None else selection[0]
+        if self.session.points(side) is None:
             whose = "annotation" if side is Side.REFERENCE else "team"
             show_info(f"Cannot edit: the {whose} has no usable file for this frame.")
         row = selection[1] if selection is not None and selection[0] is side else None
-        self.scene.take_tool(side, tool, row)
+        self._scene.take_tool(side, tool, row)
         self._show_tool()
 
-    def _on_team(self, name: str) -> None:
-        if self.session is not None and name:
-            self.session.set_team(name)
-
-    def _on_settings(self, settings: DetectionSettings) -> None:
-        session = self.session
-        if session is None:
-            return
-        is_further = settings.distance_um != session.settings.distance_um
-        session.set_settings(settings)
+    def set_settings(self, settings: DetectionSettings) -> None:
+        """Evaluate under other settings; another distance in the other frames behind this one."""
+        is_further = settings.distance_um != self.session.settings.distance_um
+        self.session.set_settings(settings)
         if is_further:
-            self.finder.stop()
+            self._counts.stop()
             self._go_on()
 
     def _on_threshold(self, threshold: float) -> None:
-        if self.session is not None:
-            self._on_settings(DetectionSettings(self.session.settings.distance_um, threshold))
+        self.set_settings(DetectionSettings(self.session.settings.distance_um, threshold))
 
-    def _on_row(self, side: Side, row: int) -> None:
-        if self.session is not None:
-            self.session.select((side, row))
-            self.scene.centre(side, row)
-
-    def _on_keys(self) -> None:
-        own, lists, napari = DETECTION_KEYS, DETECTION_LIST_KEYS, DETECTION_NAPARI_KEYS
-        self.keys.show_keys(sections_of(own, lists, "frames", napari))
-        show_in_front(self.keys)
-
-    def _on_notes(self) -> None:
-        if self.session is not None and self.session.shown is not None:
-            self.notes.show_findings(self.session.shown.frame.name, self.session.findings)
-            show_in_front(self.notes)
-
-    def _centre_selected(self) -> None:
-        if self.session is not None and self.session.selection is not None:
-            self.scene.centre(*self.session.selection)
+    def _on_point(self, point: tuple[Side, int]) -> None:
+        self.session.select(point)
+        self._scene.centre(point)
 
     def step_failure(self, step: int) -> None:
         """Go to the next (1) or previous (-1) failure in the order of the table.
 
         If there is none, show why.
         """
-        if self.session is None:
-            return
         if self._later.isActive():  # the table is to follow first
-            self._later.stop()
-            self._show_lists()
-        before = self.session.selection
-        found = self.points.next_failure(before, step)
+            self.show_lists()
+        session, before = self.session, self.session.selection
+        found = self._panels.points.next_failure(before, step)
         if found is None:
-            show_info(self._why_no_failure(self.session))
+            why = session.why_nothing_is_judged() or self._panels.title.title()
+            show_info(NO_FAILURE if session.judged is not None else why)
             return
-        self._on_row(*found)
+        self._on_point(found)
         if found == before:
             show_info(ONLY_FAILURE)
 
-    def _why_no_failure(self, session: DetectionSession) -> str:
-        if session.judged is not None:
-            return NO_FAILURE
-        return session.why_nothing_is_judged() or self.title.title()
-
     def step_frame(self, step: int) -> None:
         """Go to the next (1) or previous (-1) frame in the order of the table, round and round."""
-        name = self.navigator.neighbour(self._wanted, step)
-        if self.session is not None and name is not None:
+        name = self._panels.navigator.neighbour(self._wanted, step)
+        if name is not None:
             self.show_frame(name)
 
     def _on_press(self, _viewer: Any, event: Any) -> Iterator[None]:
         """Select what is clicked, unless one of napari's tools is in hand."""
         position, active = event.position, self._viewer.layers.selection.active
         is_click = yield from is_plain_click(event)
-        if self.session is None or not is_click:
+        if not is_click:
             return
         mode = str(getattr(active, "mode", Tool.LOOK))
-        found = self.scene.point_at(position)
+        found = self._scene.point_at(position)
         if mode == Tool.LOOK:
             self.session.select(found)
         elif mode == Tool.MOVE and found is not None and not active.selected_data:
@@ -532,13 +522,13 @@ class DetectionDesk(DeskShell):
 
     def save_as(self) -> None:
         """Ask for a place, and write the points there that the tools work on."""
-        session = self.session
-        if session is None or session.shown is None:
+        session, side = self.session, self._scene.tool.side
+        if session.shown is None:
             return
-        side = self.scene.side_edited()
+        parent = self._panels.title
         owner = "annotation" if side is Side.REFERENCE else session.team
         path, _ = QFileDialog.getSaveFileName(
-            self.strip,
+            parent,
             f"Save the points of {owner} as",
             f"{session.shown.frame.name}_{owner}_edited.csv",
             "Points, x,y,confidence (*.csv)",
@@ -546,16 +536,14 @@ class DetectionDesk(DeskShell):
         if path:
             target = Path(path)
             target = target if target.suffix else target.with_suffix(".csv")
-            # The dialog has asked about the name that was chosen, as it was written.
-            was_asked = target == Path(path) and target.exists()
-            if was_asked or may_replace(self.strip, (target,)):
+            if may_write(parent, target, asked=path):
                 self.save_to(target, side)
 
     def save_to(self, path: Path, side: Side) -> None:
         """Write the points of a side; never over a file of the cohort."""
         session = self.session
-        points = None if session is None else session.points(side)
-        if session is None or points is None:
+        points = session.points(side)
+        if points is None:
             return
         if path.resolve() in session.cohort.files:
             show_error(f"{path.name} is a file of the cohort, which stays as it is: choose another")

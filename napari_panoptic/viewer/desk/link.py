@@ -41,7 +41,7 @@ from napari_panoptic.viewer.layers.scene import Scene
 from napari_panoptic.viewer.layers.slide_view import SlideView
 from napari_panoptic.viewer.layers.steady import SteadyView
 from napari_panoptic.viewer.panels.around import Panels, Surroundings
-from napari_panoptic.viewer.panels.failures.presenter import FailuresPresenter
+from napari_panoptic.viewer.panels.failures.panel import FailuresPresenter
 from napari_panoptic.viewer.panels.legend import LegendPresenter
 from napari_panoptic.viewer.panels.navigator import NavigatorPresenter
 from napari_panoptic.viewer.panels.objects.presenter import ObjectsPresenter

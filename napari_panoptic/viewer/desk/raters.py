@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
-import numpy as np
 from qtpy.QtWidgets import QWidget
 
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.common.text import english_list
 from napari_panoptic.raters.evaluate import MISSING, UNREADABLE, RatedResult, case_row
-from napari_panoptic.raters.slice_outlines import Shown
 from napari_panoptic.tables.figures import ratio
 from napari_panoptic.values.raters import RatedCohort
 from napari_panoptic.viewer.desk import shell
@@ -33,6 +32,7 @@ from napari_panoptic.viewer.layers.rater_scene import RaterScene
 from napari_panoptic.viewer.panels.notes import NotesDialog
 from napari_panoptic.viewer.panels.raters.panels import (
     COMPUTING,
+    NO_PREDICTION,
     CasesPanel,
     LevelsPanel,
     RaterLegend,
@@ -68,7 +68,7 @@ NAPARI_KEYS = "← →"
 
 
 class RatedDesk(DeskShell):
-    """The panels, the layers, and what is shown in them.
+    """The panels, the layers, and what is shown in them, of one cohort.
 
     Parameters
     ----------
@@ -76,20 +76,27 @@ class RatedDesk(DeskShell):
         A viewer with a window.
     cohort
         What to show.
+    case
+        The case to start with; the first where None.
     """
 
     name = "Raters (Panoptic)"
     workspaces = WORKSPACES
 
-    def __init__(self, viewer: Any, cohort: RatedCohort) -> None:
+    def __init__(self, viewer: Any, cohort: RatedCohort, case: str | None = None) -> None:
         super().__init__(viewer)
         self.cohort = cohort
         self.scene = RaterScene(self._viewer, cohort.settings)
-        self._has_begun_scores = False
-        self._rows: dict[tuple[str, str], dict[tuple[str, str], dict[str, Any]]] = {}
-        self._failed: set[tuple[str, str]] = set()
-        self._wanted: WantedCase | None = None
+        #: What the user asked for; it may be loading.
+        self.wanted = _first_wanted(cohort, case)
+        #: What is shown; None until a case is loaded, and where it cannot be read.
         self.view: CaseView | None = None
+        #: Structure -> case and team -> the figures that are known.
+        self._rows: dict[str, dict[tuple[str, str], Mapping[str, object]]] = {
+            name: {} for name in cohort.structures
+        }
+        #: Case and structure of what cannot be read.
+        self._failed: set[tuple[str, str]] = set()
         self.title = RaterTitle()
         keys = [(shortcut.text, shortcut.meaning) for shortcut in RATED_KEYS]
         keys += [(NAPARI_KEYS, "previous, next slice"), (KEY_LIST.text, "all keys")]
@@ -128,54 +135,55 @@ class RatedDesk(DeskShell):
         """Return the legend."""
         return self.legend
 
-    def start(self, case: str | None = None) -> None:
-        """Show a case; the first where None."""
-        structure = self.cohort.structures[0]
-        if case is not None and structure not in self.cohort.region(case).masks:
-            structure = self.cohort.region(case).structures[0]
-        names = [own.name for own in self.cohort.cases_with(structure)]
-        team = self.cohort.teams[0] if self.cohort.teams else None
-        self.cases.structures.show_choice(structure)
-        self._list_cases(structure, team)
-        self.want(WantedCase(case or names[0], structure, team))
+    def start(self) -> None:
+        """List the cases, and show the one to start with."""
+        self.cases.structures.show_choice(self.wanted.structure)
+        self.want(self.wanted)
         self.scene.prepare()
 
     def want(self, wanted: WantedCase) -> None:
         """Show something as soon as it is loaded."""
-        self._wanted = wanted
-        self.cases.mark_place(wanted.case)
+        self.wanted = wanted
+        self.list_cases()
         self.title.show_title(f"loading {wanted.case} …")
         self._loader.load(wanted)
 
-    # --- connections -----------------------------------------------------------------------------
+    def show_case(self, name: str) -> None:
+        """Show another case; one that could not be read is tried again."""
+        if name != self.wanted.case or self.view is None:
+            self.want(replace(self.wanted, case=name))
 
-    def _connect(self) -> None:
-        """Make every connection; they end with the widgets, and in `_let_go`."""
-        self.cases.open.pushed.connect(self.ask_for_cohort)
-        self.title.keys_clicked.connect(self._on_keys)
-        self.title.notes_clicked.connect(self._on_notes)
-        self.cases.structures.chosen.connect(self._on_structure)
-        self.cases.teams.chosen.connect(self._on_team)
-        self.cases.following.pushed.connect(lambda: self.step_case(1))
-        self.cases.previous.pushed.connect(lambda: self.step_case(-1))
-        self.cases.places.filter_left.connect(self._return_keys)
-        self.cases.place_chosen.connect(self._on_case)
-        self.levels.level_chosen.connect(self._on_level)
-        self.levels.only_chosen.connect(self._on_only)
-        self.levels.shown_changed.connect(self._on_shown)
-        self.slices.slice_chosen.connect(self.scene.go_to_slice)
-        self.raters.rater_chosen.connect(self.scene.set_rater)
-        self._viewer.dims.events.current_step.connect(self._on_step)
-        actions: dict[str, Callable[[], None]] = {
-            "j": lambda: self.step_case(1),
-            "k": lambda: self.step_case(-1),
-            "f": self.cases.focus_filter,
-            "n": self.next_level,
-            "w": lambda: self.slices.step_worst(1),
-            "Shift-w": lambda: self.slices.step_worst(-1),
-        }
-        keys = {shortcut: actions[shortcut.key] for shortcut in RATED_KEYS}
-        self._unbind = bind_commands(self._viewer, keys)
+    def show_team(self, name: str) -> None:
+        """Show the predictions of another team."""
+        self.want(replace(self.wanted, team=name))
+
+    def show_structure(self, name: str) -> None:
+        """Show another structure, of the same case where it has it."""
+        names = [case.name for case in self.cohort.cases_with(name)]
+        case = self.wanted.case if self.wanted.case in names else names[0]
+        self.want(replace(self.wanted, case=case, structure=name))
+        self._scores.start(name)
+
+    def step_case(self, step: int) -> None:
+        """Go to the next or the previous case in the order of the list."""
+        name = self.cases.neighbour(self.wanted.case, step)
+        if name is not None:
+            self.show_case(name)
+
+    def show_level(self, level: int) -> None:
+        """Draw a level."""
+        self.levels.table.show_chosen(level)
+        self.scene.set_level(level)
+        self.show_title()
+
+    def next_level(self) -> None:
+        """Draw the next level, after the last the first."""
+        self.show_level((self.scene.level + 1) % len(self.cohort.settings.levels))
+
+    def show_rater(self, rater: int) -> None:
+        """Draw one rater alone; all, if that one is drawn alone already."""
+        self.scene.set_rater(None if rater == self.scene.rater else rater)
+        self.raters.pairs.show_chosen(self.scene.rater)
 
     def leave_cohort(self) -> None:
         """Stop; in a window that is going, layers must not be touched any more."""
@@ -185,135 +193,104 @@ class RatedDesk(DeskShell):
         self.scene.close()
         self._unbind()
 
-    # --- what is chosen --------------------------------------------------------------------------
+    # --- connections -----------------------------------------------------------------------------
 
-    def step_case(self, step: int) -> None:
-        """Go to the next or the previous case in the order of the list."""
-        if self._wanted is None:
-            return
-        name = self.cases.neighbour(self._wanted.case, step)
-        if name is not None:
-            self._on_case(name)
-
-    def next_level(self) -> None:
-        """Draw the next level, after the last the first."""
-        level = (self.scene.level + 1) % len(self.cohort.settings.levels)
-        self.levels.table.show_chosen(level)
-        self._on_level(level)
-
-    def _on_case(self, name: str) -> None:
-        # One that could not be read is tried again.
-        if self._wanted is not None and (name != self._wanted.case or self.view is None):
-            self.want(WantedCase(name, self._wanted.structure, self._wanted.team))
-
-    def _on_team(self, name: str) -> None:
-        if self._wanted is not None:
-            self.want(WantedCase(self._wanted.case, self._wanted.structure, name))
-            self._list_cases(self._wanted.structure, name)
-
-    def _on_structure(self, name: str) -> None:
-        if self._wanted is None:
-            return
-        team, names = self._wanted.team, [case.name for case in self.cohort.cases_with(name)]
-        self._list_cases(name, team)
-        case = self._wanted.case if self._wanted.case in names else names[0]
-        self.want(WantedCase(case, name, team))
-        self._scores.start(name)
-
-    def _on_level(self, level: int) -> None:
-        self.scene.set_level(level, only=self.scene.only_level)
-        self._show_title()
-
-    def _on_only(self, is_only: bool) -> None:
-        self.scene.set_level(self.scene.level, only=is_only)
-
-    def _on_shown(self, shown: set[Shown]) -> None:
-        self.scene.set_shown(shown)
-
-    def _return_keys(self) -> None:
-        focus_canvas(self._viewer)
-
-    def _on_keys(self) -> None:
-        self.keys.show_keys(sections_of(RATED_KEYS, RATED_LIST_KEYS, "cases", RATED_NAPARI_KEYS))
-        show_in_front(self.keys)
-
-    def _on_notes(self) -> None:
-        if self.view is not None:
-            self.notes.show_findings(self.view.wanted.case, self._findings(self.view))
-            show_in_front(self.notes)
+    def _connect(self) -> None:
+        """Make every connection; they end with the widgets, and in `leave_cohort`."""
+        cases, levels = self.cases, self.levels
+        cases.open.pushed.connect(self.ask_for_cohort)
+        cases.structures.chosen.connect(self.show_structure)
+        cases.teams.chosen.connect(self.show_team)
+        cases.following.pushed.connect(lambda: self.step_case(1))
+        cases.previous.pushed.connect(lambda: self.step_case(-1))
+        cases.places.filter_left.connect(lambda: focus_canvas(self._viewer))
+        cases.place_chosen.connect(self.show_case)
+        levels.table.chosen.connect(self.show_level)
+        levels.only.toggled.connect(self.scene.set_only)
+        levels.shown_changed.connect(self.scene.set_shown)
+        self.slices.strip.slice_chosen.connect(self.scene.go_to_slice)
+        self.raters.pairs.chosen.connect(self.show_rater)
+        self.title.notes_clicked.connect(self._show_notes)
+        self.title.keys_clicked.connect(self._show_keys)
+        self._viewer.dims.events.current_step.connect(self._on_step)
+        actions: dict[str, Callable[[], None]] = {
+            "j": lambda: self.step_case(1),
+            "k": lambda: self.step_case(-1),
+            "f": cases.focus_filter,
+            "n": self.next_level,
+            "w": lambda: self.slices.step_worst(1),
+            "Shift-w": lambda: self.slices.step_worst(-1),
+        }
+        keys = {shortcut: actions[shortcut.key] for shortcut in RATED_KEYS}
+        self._unbind = bind_commands(self._viewer, keys)
 
     def _on_step(self) -> None:
         self.slices.show_current(self.scene.slice_number)
+
+    def _show_keys(self) -> None:
+        self.keys.show_keys(sections_of(RATED_KEYS, RATED_LIST_KEYS, "cases", RATED_NAPARI_KEYS))
+        show_in_front(self.keys)
+
+    def _show_notes(self) -> None:
+        if self.view is not None:
+            self.notes.show_findings(self.view.wanted.case, self._findings(self.view))
+            show_in_front(self.notes)
 
     # --- answers of workers ---
 
     def _on_view(self, view: CaseView) -> None:
         before, self.view = self.view, view
         self._failed.discard((view.wanted.case, view.wanted.structure))
-        settings, found = self.cohort.settings, view.comparison
         is_new = before is None or before.wanted.case != view.wanted.case
         # Figures may come after the picture.
         if before is None or before.picture is not view.picture:
             self.scene.show(view.picture, is_new_case=is_new)
-        self.levels.show_figures(found, view.raters, self.scene.level)
-        scores = np.zeros(0) if found is None else found.slice_scores(settings)
-        is_marked = np.array([plane.any() for plane in view.picture.votes[: len(scores)]], bool)
-        why_none = COMPUTING if view.raters is None else "There is no prediction of this case."
-        self.slices.show_slices(scores, is_marked, why_none=why_none)
-        self.set_available(SLICES_DOCK, view.loaded.reference.is_volume)
-        self.slices.show_current(self.scene.slice_number)
-        team = None
-        if view.wanted.team is not None and found is not None:
-            team = (view.wanted.team, found.left_out_score(settings))
-        self.raters.show_raters(
-            view.raters, view.picture.raters, team, view.objects, view.wanted.structure
-        )
+        self._fill_panels(view, COMPUTING if view.raters is None else NO_PREDICTION)
         self.legend.show_legend(view.loaded.reference.raters, view.picture.raters)
-        self._show_title()
+        self.raters.pairs.show_chosen(self.scene.rater)
+        self.set_available(SLICES_DOCK, view.loaded.reference.is_volume)
+        self._on_step()
+        self.show_title()
         if view.raters is not None:
-            self._begin_scores(view.wanted.structure)
+            self._scores.start_once(view.wanted.structure)
 
     def _on_error(self, wanted: WantedCase, message: str) -> None:
         """Show nothing of the case before under the name of one that cannot be read."""
         self.view = None
         self.scene.show_nothing()
-        self.levels.show_figures(None, None, self.scene.level, why_none=NOT_READ)
-        self.slices.show_slices(np.zeros(0), np.zeros(0, bool), why_none=NOT_READ)
         # The line above the image is cut off if it is long.
         why = f"{wanted.case} cannot be shown: {message}"
-        self.raters.show_raters(None, (), None, None, wanted.structure, why_none=why)
+        self._fill_panels(None, NOT_READ)
         self.legend.show_legend((), ())
+        self.raters.note.setText(why)
         self.title.show_title(why)
-        self._begin_scores(wanted.structure)
+        self._scores.start_once(wanted.structure)
 
-    def _begin_scores(self, structure: str) -> None:
-        """Evaluate all cases as soon as one is shown, which must not wait for them."""
-        if not self._has_begun_scores:
-            self._has_begun_scores = True
-            self._scores.start(structure)
+    def _fill_panels(self, view: CaseView | None, why_none: str) -> None:
+        self.levels.show_view(view, self.scene.level, why_none)
+        self.slices.show_view(view, self.cohort.settings, why_none)
+        self.raters.show_view(view, self.cohort.settings, why_none)
 
     def _on_result(self, case: str, structure: str, result: RatedResult | None) -> None:
-        if result is not None:
-            self._rows[case, structure] = {
-                (case, team): case_row(result, team, self.cohort.settings) for team in result.teams
-            }
-        else:
+        if result is None:
             self._failed.add((case, structure))
-        if self._wanted is not None and structure == self._wanted.structure:
-            self._list_cases(structure, self._wanted.team)
+        else:
+            settings = self.cohort.settings
+            rows = {(case, team): case_row(result, team, settings) for team in result.teams}
+            self._rows[structure].update(rows)
+        if structure == self.wanted.structure:
+            self.list_cases()
 
-    def _list_cases(self, structure: str, team: str | None) -> None:
+    def list_cases(self) -> None:
+        """List the cases of the structure that is wanted, with the figures that are known."""
+        structure = self.wanted.structure
         names = [case.name for case in self.cohort.cases_with(structure)]
         unread = {name for name in names if (name, structure) in self._failed}
-        rows = {
-            key: row
-            for name in names
-            if name not in unread
-            for key, row in self._rows.get((name, structure), {}).items()
-        }
-        self.cases.show_cases(names, team, rows, unread)
+        rows = {at: row for at, row in self._rows[structure].items() if at[0] not in unread}
+        self.cases.show_cases(names, self.wanted, rows, unread)
 
-    def _show_title(self) -> None:
+    def show_title(self) -> None:
+        """Show what is looked at, and its figures."""
         view = self.view
         if view is None:
             return
@@ -353,13 +330,22 @@ class RatedDesk(DeskShell):
         return [name for name in self.cohort.raters if name in everybody and name not in here]
 
 
+def _first_wanted(cohort: RatedCohort, case: str | None) -> WantedCase:
+    structure = cohort.structures[0]
+    if case is None:
+        case = cohort.cases_with(structure)[0].name
+    elif structure not in cohort.region(case).masks:
+        structure = cohort.region(case).structures[0]
+    return WantedCase(case, structure, cohort.teams[0] if cohort.teams else None)
+
+
 def show_rated(viewer: Any, cohort: RatedCohort, case: str | None = None) -> RatedDesk:
     """Show a cohort of several raters; a desk that is open is closed first."""
     before = rated_desk_in(viewer)
     if before is not None:
         before.close()
-    desk = shell.open_desk(viewer, RatedDesk(viewer, cohort))
-    desk.start(case)
+    desk = shell.open_desk(viewer, RatedDesk(viewer, cohort, case))
+    desk.start()
     return desk
 
 

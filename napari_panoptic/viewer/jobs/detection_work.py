@@ -1,16 +1,11 @@
-"""Frames of detections, read and judged behind the window."""
+"""Frames of detections, read and counted in other threads."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 
-from psygnal import Signal
-
-from napari_panoptic.common.errors import PanopticError
-from napari_panoptic.detections.atypia import AtypiaEvaluation, evaluate_atypia
 from napari_panoptic.detections.evaluate import (
     FrameCounts,
     LoadedFrame,
@@ -19,16 +14,9 @@ from napari_panoptic.detections.evaluate import (
 )
 from napari_panoptic.io.images.slides import SlideImage, read_image
 from napari_panoptic.values.detections import DetectionCohort, Frame
-from napari_panoptic.viewer.jobs.jobs import (
-    FORESEEN,
-    Job,
-    Latest,
-    Stream,
-    as_value,
-    show_failure,
-)
+from napari_panoptic.viewer.jobs.jobs import FORESEEN, Job, as_value
 
-TOLD_EVERY_S = 0.05
+REPORT_EVERY_S = 0.05
 """Interval between reports of the frames' figures, each of which refills the lists."""
 
 
@@ -45,123 +33,46 @@ class ReadFrame:
     #: In words; empty if all went well.
     error: str = ""
 
-
-class FrameReader:
-    """Reads the frame that is wanted with its image, behind it points of others and scores.
-
-    Parameters
-    ----------
-    cohort
-        Whose frames.
-    """
-
-    shown_read = Signal(ReadFrame)
-    other_read = Signal(ReadFrame)
-    scores_read = Signal(AtypiaEvaluation)
-
-    def __init__(self, cohort: DetectionCohort) -> None:
-        self._cohort = cohort
-        self._wanted = Stream(self.shown_read.emit, dropped=_close_image)
-        self._others = Stream(self.other_read.emit)
-        self._scores = Latest(self.scores_read.emit)
-
-    @property
-    def is_busy(self) -> bool:
-        """Whether something is being read."""
-        return any(each.is_busy for each in (self._wanted, self._others, self._scores))
-
-    @property
-    def is_reading_others(self) -> bool:
-        """Whether points are being read behind what is shown."""
-        return self._others.is_busy
-
-    def want(self, frame: Frame) -> None:
-        """Read a frame with its image; the answer to an older wish is dropped."""
-        self._wanted.start(partial(_read, self._cohort, [frame], True))
-
-    def read_others(self, frames: Sequence[Frame]) -> None:
-        """Read the points of frames."""
-        self._others.start(partial(_read, self._cohort, frames, False))
-
-    def read_scores(self) -> None:
-        """Read the scores of atypia."""
-        self._scores.start(partial(evaluate_atypia, self._cohort))
-
-    def stop(self) -> None:
-        """Read no more frames than those that are wanted."""
-        self._others.stop()
-
     def close(self) -> None:
-        """Stop, and report nothing more."""
-        for each in (self._wanted, self._others, self._scores):
-            each.close()
+        """Close the image of a frame that comes too late."""
+        if self.image is not None:
+            self.image.close()
 
 
-def _close_image(read: ReadFrame) -> None:
-    if read.image is not None:
-        read.image.close()
-
-
-def _read(
-    cohort: DetectionCohort, frames: Sequence[Frame], with_image: bool, _job: Job[ReadFrame]
+def read_points(
+    cohort: DetectionCohort, frames: Sequence[Frame], _job: Job[ReadFrame]
 ) -> Iterator[ReadFrame]:
+    """Read the points of frames."""
     for frame in frames:
-        try:
-            loaded = load_frame(cohort, frame)
-            image = None
-            if with_image and frame.image is not None:
-                image = read_image(frame.image)
-        except FORESEEN as error:
-            yield ReadFrame(frame.name, error=str(as_value(error)))
-        else:
-            yield ReadFrame(frame.name, loaded, image)
+        yield _read(cohort, frame, with_image=False)
 
 
-class StandingsFinder:
-    """Counts the frames' matches in the background; one list of frames at a time."""
-
-    found = Signal(object)  # list[FrameCounts]
-    ended = Signal()
-
-    def __init__(self) -> None:
-        self._stream: Stream[list[FrameCounts]] = Stream(
-            self.found.emit, ended=self._on_ended, failed=self._on_failed
-        )
-        self._has_failed = False
-
-    @property
-    def is_busy(self) -> bool:
-        """Whether frames are being counted."""
-        return self._stream.is_busy
-
-    def start(self, frames: Sequence[LoadedFrame], distance_um: float) -> None:
-        """Count frames; discard what was under way."""
-        self._has_failed = False
-        self._stream.start(partial(_count, frames, distance_um))
-
-    def stop(self) -> None:
-        """Cancel what is under way."""
-        self._stream.stop()
-
-    def _on_failed(self, error: PanopticError) -> None:
-        self._has_failed = True
-        show_failure(error)
-
-    def _on_ended(self) -> None:
-        if not self._has_failed:  # else it would be started again, and fail again
-            self.ended.emit()
+def read_with_image(
+    cohort: DetectionCohort, frame: Frame, _job: Job[ReadFrame]
+) -> Iterator[ReadFrame]:
+    """Read the points and the image of a frame."""
+    yield _read(cohort, frame, with_image=True)
 
 
-def _count(
+def _read(cohort: DetectionCohort, frame: Frame, *, with_image: bool) -> ReadFrame:
+    try:
+        loaded = load_frame(cohort, frame)
+        image = read_image(frame.image) if with_image and frame.image is not None else None
+    except FORESEEN as error:
+        return ReadFrame(frame.name, error=str(as_value(error)))
+    return ReadFrame(frame.name, loaded, image)
+
+
+def count_frames(
     frames: Sequence[LoadedFrame], distance_um: float, _job: Job[list[FrameCounts]]
 ) -> Iterator[list[FrameCounts]]:
     """Count one frame after the other, and yield several at once."""
     found: list[FrameCounts] = []
-    told = time.monotonic()
+    reported = time.monotonic()
     for loaded in frames:
         found.append(count_frame_or_why(loaded, distance_um))
-        if time.monotonic() - told > TOLD_EVERY_S:
+        if time.monotonic() - reported > REPORT_EVERY_S:
             yield found
-            found, told = [], time.monotonic()
+            found, reported = [], time.monotonic()
     if found:
         yield found

@@ -230,14 +230,21 @@ class CaseEvaluator:
         self._cohort, self._on_result = cohort, on_result
         self._stream: Stream[_Scored] = Stream(self._take, failed=self._on_failed)
         self._done: set[tuple[str, str]] = set()
+        self._has_begun = False
 
     @property
     def is_done(self) -> bool:
         """Whether everything was evaluated."""
         return not self._left()
 
+    def start_once(self, first: str) -> None:
+        """Evaluate all, a structure before the others, unless that has begun."""
+        if not self._has_begun:
+            self.start(first)
+
     def start(self, first: str) -> None:
         """Evaluate what is not yet, a structure before the others."""
+        self._has_begun = True
         if left := self._left():
             left.sort(key=lambda pair: pair[1] != first)
             self._stream.start(partial(_scores, self._cohort, left))

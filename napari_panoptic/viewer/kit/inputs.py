@@ -8,9 +8,11 @@ from typing import Any, NamedTuple
 from psygnal import Signal
 from qtpy.QtCore import QLocale, QSignalBlocker, Qt
 from qtpy.QtGui import QKeyEvent
-from qtpy.QtWidgets import QComboBox, QLineEdit, QSizePolicy, QWidget
+from qtpy.QtWidgets import QButtonGroup, QComboBox, QLineEdit, QPushButton, QSizePolicy, QWidget
 from superqt import QLabeledDoubleSlider
 
+from napari_panoptic.display.styles import count_text
+from napari_panoptic.viewer.kit.layouts import FlowBar
 from napari_panoptic.viewer.kit.shown import shown
 
 _COMPACT_COMBO = "QComboBox { padding: 1px 0px 1px 4px } QComboBox::drop-down { width: 16px }"
@@ -119,6 +121,50 @@ class ChoiceBox(QComboBox):
     def _on_index(self, index: int) -> None:
         if index >= 0:
             self.chosen.emit(self._choices[index].value)
+
+
+class ChoiceButtons(FlowBar):
+    """Buttons beside each other, of which the chosen one is down.
+
+    Parameters
+    ----------
+    choices
+        The entries, the first chosen.
+    more
+        What stands in the same line, behind the buttons.
+    """
+
+    chosen = Signal(object)  # the value, when the user presses its button
+
+    def __init__(self, choices: Sequence[Choice], *more: QWidget) -> None:
+        self._words = {choice.value: choice.words for choice in choices}
+        self._buttons = {value: QPushButton(words) for value, words in self._words.items()}
+        super().__init__(*self._buttons.values(), *more)
+        group = QButtonGroup(self)
+        for choice, button in zip(choices, self._buttons.values(), strict=True):
+            button.setCheckable(True)
+            button.setToolTip(choice.meaning)
+            button.clicked.connect(lambda _=False, value=choice.value: self.chosen.emit(value))
+            group.addButton(button)
+        self.show_choice(choices[0].value)
+
+    @property
+    def choice(self) -> Any:
+        """The chosen value."""
+        return next(value for value, button in self._buttons.items() if button.isChecked())
+
+    def button(self, value: Any) -> QPushButton:
+        """Return the button of a value."""
+        return self._buttons[value]
+
+    def show_choice(self, value: Any) -> None:
+        """Show a value as chosen; emits nothing."""
+        self._buttons[value].setChecked(True)
+
+    def show_counts(self, counts: Mapping[Any, int]) -> None:
+        """Show on each button how many rows it leads to."""
+        for value, number in counts.items():
+            self._buttons[value].setText(f"{self._words[value]} {count_text(number)}")
 
 
 _STEPS: Mapping[int, int] = {

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from qtpy.compat import isalive
-from qtpy.QtCore import QEvent, QObject
+from qtpy.QtCore import QEvent, QObject, Qt
 from qtpy.QtWidgets import QMainWindow, QMessageBox, QWidget
 
 from napari_panoptic.common.text import english_list
 from napari_panoptic.viewer.kit.shown import shown
+
+MOST_LISTED = 8
+"""The most unsaved edits that a question names."""
 
 
 def may_replace(parent: QWidget, files: Iterable[Path]) -> bool:
@@ -35,6 +38,38 @@ def may_replace(parent: QWidget, files: Iterable[Path]) -> bool:
         parent, "Replace files", shown(f"{english_list(there)} {words} will be replaced. Save?")
     )
     return answer == QMessageBox.StandardButton.Yes
+
+
+def may_write(parent: QWidget, target: Path, *, asked: str, files: Sequence[Path] = ()) -> bool:
+    """Ask before a file is replaced, unless a file dialog has asked about that very name.
+
+    Parameters
+    ----------
+    parent
+        Above which window.
+    target
+        The file, which may have an ending that was not in the dialog.
+    asked
+        The name as it was chosen in the dialog.
+    files
+        All files that would be written, where it is not the target alone.
+    """
+    was_asked = target == Path(asked) and target.exists()
+    return was_asked or may_replace(parent, files or (target,))
+
+
+def unsaved_box(parent: QWidget, title: str, head: str, edits: Sequence[str]) -> QMessageBox:
+    """Make a question about edits that are not saved, which lists them; without buttons."""
+    lines = [head, *edits[:MOST_LISTED]]
+    left = len(edits) - MOST_LISTED
+    if left > 0:
+        lines.append(f"… and {left} more")
+    box = QMessageBox(parent.window())
+    box.setIcon(QMessageBox.Icon.Warning)
+    box.setWindowTitle(title)
+    box.setTextFormat(Qt.TextFormat.PlainText)
+    box.setText(shown("\n".join(lines)))
+    return box
 
 
 class CloseGuard(QObject):

@@ -31,7 +31,7 @@ def lay_out(box: QWidget, *rows: Row, margins: Margins = NO_MARGINS) -> QVBoxLay
     column = QVBoxLayout(box)
     column.setContentsMargins(*margins)
     column.setSpacing(_SPACING_PX)
-    _fill(column, rows)
+    fill(column, *rows)
     if not any(row is None or isinstance(row, Grow) for row in rows):
         column.addStretch(1)
     return column
@@ -40,12 +40,14 @@ def lay_out(box: QWidget, *rows: Row, margins: Margins = NO_MARGINS) -> QVBoxLay
 def row_of(*cells: Row) -> QHBoxLayout:
     """Return a row of widgets beside each other."""
     line = QHBoxLayout()
+    line.setSpacing(_SPACING_PX)
     line.setContentsMargins(*NO_MARGINS)
-    _fill(line, cells)
+    fill(line, *cells)
     return line
 
 
-def _fill(layout: QBoxLayout, rows: tuple[Row, ...]) -> None:
+def fill(layout: QBoxLayout, *rows: Row) -> None:
+    """Add rows to a layout."""
     for row in rows:
         stretch = int(isinstance(row, Grow))
         content = row.content if isinstance(row, Grow) else row

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from napari.layers import Layer, Points
 from numpy.typing import NDArray
+from psygnal import Signal
+from qtpy.QtCore import QTimer
 
 from napari_panoptic.detections.pairing import JudgedPoints
 from napari_panoptic.display.object_layers import PixelSize
@@ -45,11 +47,6 @@ _DARK = (0.05, 0.05, 0.05, 1.0)
 _CROSS_BORDER = 0.12
 
 
-def status_colours(status: NDArray[np.int8]) -> NDArray[np.float32]:
-    """Return one RGBA row (0-1) per point, float32 (n, 4)."""
-    return rgba_table([STATUS_COLOURS[name] for name in STATUSES])[status]
-
-
 class PointScene:
     """The layers of the desk in one viewer.
 
@@ -57,46 +54,36 @@ class PointScene:
     ----------
     viewer
         The viewer; layers of others in it are left alone.
-    on_points
-        Called with a side, its points, and whether a change goes on, after
-        the user changed a layer of points.
-    on_tool
-        Called when the user took another tool, or another layer.
-    on_marked
-        Called with a side and a row when the user marked a single point with
-        napari's tool: the point that Delete removes.
     """
 
-    def __init__(
-        self,
-        viewer: Any,
-        on_points: Callable[[Side, PointValues, bool], None],
-        on_tool: Callable[[], None],
-        on_marked: Callable[[Side, int], None],
-    ) -> None:
+    points_changed = Signal(object, object, bool)
+    """The user changed points: side, all its points, and whether this continues a change."""
+    tool_changed = Signal()
+    """The user took another tool, or another layer."""
+    marked = Signal(object)
+    """The user marked one point with napari's tool, the one that Delete removes: side and row."""
+
+    def __init__(self, viewer: Any) -> None:
         self._viewer = viewer
         self._own = OwnedLayers(viewer, Owner.DESK, Slot)
-        self._on_points = on_points
-        self._on_tool = on_tool
-        self._on_marked = on_marked
+        self._image: SlideImage | None = None
         self._mpp_xy = (1.0, 1.0)
         self.origin_yx = (0.0, 0.0)
         """World position of the middle of the first pixel."""
         self._distance_um = 1.0
-        self._shape: tuple[int, int] | None = None
         self._known: dict[Side, PointValues] = {}
         self._filling = Within()
         self._is_resizing = False
         self._is_changing: Side | None = None
         self._judged: JudgedPoints | None = None
         self._connected: dict[Side, Points] = {}
-        self._sure = 1.0
+        self._new_confidence = 1.0
 
     # --- what is shown ---
 
     def show_frame(self, image: SlideImage | None, mpp_xy: tuple[float, float]) -> None:
-        """Show another image, whole."""
-        self._mpp_xy = mpp_xy
+        """Show another image, whole, and close the one before."""
+        before, self._image, self._mpp_xy = self._image, image, mpp_xy
         self._own.adopt_all()
         is_first = not list(self._own)
         with self._filling:
@@ -108,57 +95,71 @@ class PointScene:
             set_units(self._viewer, self._pixels.units, Owner.DESK)
         if is_first:
             self._viewer.canvas.overlays.scale_bar.visible = True
-        shape = None if image is None else image.shape
-        self._shape = shape
         self.fit()
+        if before is not None and before is not image:
+            before.close()
 
-    def show_points(self, side: Side, points: PointValues | None, distance_um: float) -> None:
-        """Fill the layer of a side; None hides it: nothing is known there."""
-        self._distance_um = distance_um
-        self._is_changing = None  # a drag of other points is over
-        with self._filling:
-            layer = self._layer(side)
-            if points is None:
-                self._known.pop(side, None)
-                layer.mode = Tool.LOOK
-                layer.visible = False
-                return
-            self._known[side] = points
-            self._fill_points(side, layer, points)
+    def close_image(self) -> None:
+        """Close the image once its layer is gone; a cohort that is left keeps it open till then."""
+        image, self._image = self._image, None
+        if image is not None:
+            QTimer.singleShot(0, lambda: image.close())
 
-    def show_judged(self, judged: JudgedPoints | None, distance_um: float) -> None:
-        """Colour every point by its status."""
+    def show_points(
+        self,
+        points: Mapping[Side, PointValues | None],
+        judged: JudgedPoints | None,
+        distance_um: float,
+    ) -> None:
+        """Fill the layers with points that they do not show yet, and colour them by status.
+
+        Parameters
+        ----------
+        points
+            Those of each side; None hides a layer: nothing is known there.
+        judged
+            Their outcomes; None where they are not judged.
+        distance_um
+            The radius of the circles.
+        """
         is_other_size = distance_um != self._distance_um
         self._distance_um, self._judged = distance_um, judged
         with self._filling:
-            for side, points in list(self._known.items()):
-                if judged is not None and points is not judged.side(side).points:
-                    continue  # those of another frame or team, which are about to go
-                layer = self._layer(side)
-                if is_other_size:
+            for side, own in points.items():
+                layer, known = self._layer(side), self._known.get(side)
+                if own is None:
+                    self._known.pop(side, None)
+                    layer.mode = Tool.LOOK
+                    layer.visible = False
+                    continue
+                self._known[side] = own
+                if own is not known:
+                    self._is_changing = None  # a drag of other points is over
+                    self._fill_points(side, layer)
+                elif is_other_size:
                     self._set_look(side, layer)
-                self._colour(side, layer, points)
+                self._colour(side, layer)
 
-    def mark(self, side: Side | None, row: int = -1) -> None:
+    def mark(self, selection: tuple[Side, int] | None) -> None:
         """Mark the selected point by a white ring, or none."""
-        if side is None:
+        place = self._place_of(selection)
+        if place is None:
             self._own.set_visible(SELECTED, False)
             return
         before = self._active_side()
+        ring_px = 2.6 * self._distance_um / self._mean_mpp
         with self._filling:
             layer = self._own.layer(SELECTED)
             if layer is None:
                 layer = self._add(SELECTED, Points(np.zeros((0, 2)), name=SELECTED))
-            points = self._known.get(side)
-            if points is None or not 0 <= row < len(points):
-                layer.visible = False
+            is_sized = np.allclose(layer.size, ring_px) and np.array_equal(
+                layer.scale, self._pixels.scale
+            )
+            if layer.visible and np.array_equal(layer.data, [place]) and is_sized:
                 return
-            place = points.xy_px[row : row + 1, ::-1]
-            if layer.visible and np.array_equal(layer.data, place) and self._is_sized(layer):
-                return
-            layer.data = place.copy()
+            layer.data = np.array([place])
             put_in_place(layer, self._pixels)
-            layer.size = self._ring_px
+            layer.size = ring_px
             layer.face_color = [_TRANSPARENT]
             layer.border_color = [(1.0, 1.0, 1.0, 1.0)]
             layer.border_width_is_relative = False
@@ -167,17 +168,13 @@ class PointScene:
             layer.editable = False
         self._activate(before)
 
-    @property
-    def _ring_px(self) -> float:
-        return 2.6 * self._distance_um / self._mean_mpp
-
-    def _is_sized(self, ring: Points) -> bool:
-        is_sized = bool(np.allclose(ring.size, self._ring_px))
-        return is_sized and np.array_equal(ring.scale, self._pixels.scale)
-
-    def holds(self, side: Side, points: PointValues | None) -> bool:
-        """Return whether the layer of a side shows these very points."""
-        return self._known.get(side) is points
+    def _place_of(self, selection: tuple[Side, int] | None) -> NDArray[np.float64] | None:
+        """Return y and x of a point, in px; None where there is no such point."""
+        if selection is None or selection[0] not in self._known:
+            return None
+        side, row = selection
+        xy_px = self._known[side].xy_px
+        return xy_px[row, ::-1] if 0 <= row < len(xy_px) else None
 
     def set_hidden(self, hidden: bool) -> None:
         """Show the tissue only, or everything."""
@@ -190,36 +187,34 @@ class PointScene:
         """Whether all points are hidden."""
         return not any(self._layer(side).visible for side in self._known)
 
-    def set_sure(self, confidence: float) -> None:
-        """Set the confidence of detections added by hand."""
-        if confidence != self._sure:
-            self._sure = confidence
-            points = self._known.get(Side.PREDICTION)
-            if points is not None:
+    def set_new_confidence(self, confidence: float) -> None:
+        """Set the confidence of detections that the user adds."""
+        if confidence != self._new_confidence:
+            self._new_confidence = confidence
+            if Side.PREDICTION in self._known:
                 with self._filling:
-                    self._set_defaults(Side.PREDICTION, self._layer(Side.PREDICTION), points)
+                    self._set_defaults(Side.PREDICTION, self._layer(Side.PREDICTION))
 
     # --- the camera ---
 
     def fit(self) -> None:
         """Show the whole image, where there is one."""
-        if self._shape is not None:
-            fit(self._viewer, self._shape, self._pixels)
+        if self._image is not None:
+            fit(self._viewer, self._image.shape, self._pixels)
 
     def is_whole_in_sight(self, canvas: NDArray[np.float64]) -> bool:
         """Return whether the whole image fills a canvas of a height and width on the screen."""
-        return self._shape is not None and is_fitted(
-            self._viewer, self._shape, self._pixels, canvas
+        return self._image is not None and is_fitted(
+            self._viewer, self._image.shape, self._pixels, canvas
         )
 
-    def centre(self, side: Side, row: int) -> None:
+    def centre(self, selection: tuple[Side, int] | None) -> None:
         """Bring a point to the middle; from afar, nearer."""
-        points = self._known.get(side)
-        if points is None or not 0 <= row < len(points):
+        place = self._place_of(selection)
+        if place is None:
             return
         camera = self._viewer.scene.camera
-        place = points.xy_px[row, ::-1] * self._mpp_xy[::-1] + self.origin_yx
-        camera.center = (0.0, *place)
+        camera.center = (0.0, *(place * self._mpp_xy[::-1] + self.origin_yx))
         canvas = np.array(self._viewer.canvas.viewbox_size(self._viewer.layers), float)
         camera.zoom = max(camera.zoom, float(canvas.min()) / COMFORTABLE_UM)
 
@@ -279,7 +274,7 @@ class PointScene:
 
     @property
     def tool(self) -> ToolInHand:
-        """The points that tools work on, and the one in hand; of others than these, none."""
+        """The points that tools work on, those of the team by default, and the tool in hand."""
         side = self._active_side()
         if side is None:
             return ToolInHand()
@@ -287,12 +282,10 @@ class PointScene:
         return ToolInHand(side, Tool(mode) if mode in (Tool.ADD, Tool.MOVE) else Tool.LOOK)
 
     def _active_side(self) -> Side | None:
-        active = self._viewer.layers.selection.active
-        return next((side for side, layer in self._connected.items() if layer is active), None)
+        return self._side_of(self._viewer.layers.selection.active)
 
-    def side_edited(self) -> Side:
-        """Return the side that the tools edit: the active layer's, else the team's."""
-        return self._active_side() or Side.PREDICTION
+    def _side_of(self, layer: Layer | None) -> Side | None:
+        return next((side for side, own in self._connected.items() if own is layer), None)
 
     def release(self) -> None:
         """Let go of the layers; they stay in the viewer."""
@@ -311,7 +304,7 @@ class PointScene:
 
     def _on_mode(self, _event: Any) -> None:
         if not self._filling:
-            self._on_tool()
+            self.tool_changed.emit()
 
     def _on_items(self, _event: Any) -> None:
         """Follow which point is marked by napari's tool; of several, none is the selected one."""
@@ -320,11 +313,11 @@ class PointScene:
             return
         marked = list(self._connected[side].selected_data)
         if len(marked) == 1 and marked[0] < len(self._known[side]):
-            self._on_marked(side, int(marked[0]))
+            self.marked.emit((side, int(marked[0])))
 
     def _on_data(self, event: Any) -> None:
         """Follow what napari's tools did: added, removed, or began or ended a drag."""
-        side = next((s for s, layer in self._connected.items() if layer is event.source), None)
+        side = self._side_of(event.source)
         if side is None or self._filling:
             return
         action = str(getattr(event, "action", "")).rpartition(".")[2].lower()
@@ -338,12 +331,10 @@ class PointScene:
 
     def _on_refresh(self, event: Any) -> None:
         """Follow a drag while it lasts: napari reports only that something is redrawn."""
-        side = next((s for s, layer in self._connected.items() if layer is event.source), None)
-        if side is None or self._filling:
+        side = self._side_of(event.source)
+        if side not in self._known or self._filling:
             return
-        layer, known = self._connected[side], self._known.get(side)
-        if known is None:
-            return
+        layer, known = self._connected[side], self._known[side]
         if len(layer.data) == len(known):
             self._take(side)
         elif len(layer.data) > len(known) and not self._is_resizing:
@@ -368,10 +359,10 @@ class PointScene:
         with self._filling:
             if not np.array_equal(ids, fresh):
                 layer.features = layer.features.assign(id=fresh.astype(float))
-            self._set_defaults(side, layer, points)
+            self._set_defaults(side, layer)
         goes_on = self._is_changing is side
         self._is_changing = side
-        self._on_points(side, points, goes_on)
+        self.points_changed.emit(side, points, goes_on)
 
     # --- the layers ---
 
@@ -414,17 +405,18 @@ class PointScene:
             layer.selected_data.events.items_changed.connect(self._on_items)
             layer.events.data.connect(self._on_data)
             layer.events.set_data.connect(self._on_refresh)
-        if is_new and (points := self._known.get(side)) is not None:
+        if is_new and side in self._known:
             with self._filling:
-                self._fill_points(side, layer, points)
-                self._colour(side, layer, points)
+                self._fill_points(side, layer)
+                self._colour(side, layer)
         return layer
 
-    def _fill_points(self, side: Side, layer: Points, points: PointValues) -> None:
+    def _fill_points(self, side: Side, layer: Points) -> None:
         # Before it is filled: napari does not follow the data of hidden layers, and would look
         # for points that are no more. Only where it is hidden: the tool changes with it.
         import pandas as pd
 
+        points = self._known[side]
         if not layer.visible:
             layer.visible = True
         layer.selected_data = set()
@@ -432,19 +424,19 @@ class PointScene:
         layer.features = pd.DataFrame(
             {"id": points.ids.astype(float), "confidence": points.confidence}
         )
-        self._set_defaults(side, layer, points)
+        self._set_defaults(side, layer)
         put_in_place(layer, self._pixels, remeasure=True)
         self._set_look(side, layer)
 
-    def _set_defaults(self, side: Side, layer: Points, points: PointValues) -> None:
+    def _set_defaults(self, side: Side, layer: Points) -> None:
         """Set the id and the confidence of the next added point."""
         import pandas as pd
 
-        following = float(points.ids.max(initial=0) + 1)
-        sure = np.nan
+        points, confidence = self._known[side], np.nan
         if side is Side.PREDICTION and points.all_have_confidence:
-            sure = self._sure
-        layer.feature_defaults = pd.DataFrame({"id": [following], "confidence": [sure]})
+            confidence = self._new_confidence
+        following = float(points.ids.max(initial=0) + 1)
+        layer.feature_defaults = pd.DataFrame({"id": [following], "confidence": [confidence]})
 
     def _set_look(self, side: Side, layer: Points) -> None:
         if side is Side.REFERENCE:
@@ -465,15 +457,17 @@ class PointScene:
         layer.current_border_width = width
         layer.symbol = symbol
 
-    def _colour(self, side: Side, layer: Points, points: PointValues) -> None:
+    def _colour(self, side: Side, layer: Points) -> None:
         """Colour points by their status, as far as it is known."""
+        points, judged = self._known[side], self._judged
         if not len(points):
             return
-        judged = self._judged
         if judged is None or points is not judged.side(side).points:
             colours = np.repeat(rgba_table([NEUTRAL_COLOUR]), len(points), axis=0)
         else:
-            colours = status_colours(judged.side(side).status)
+            colours = rgba_table([STATUS_COLOURS[name] for name in STATUSES])[
+                judged.side(side).status
+            ]
         dark = np.tile(np.array(_DARK, np.float32), (len(colours), 1))
         border, face = (
             (colours, np.zeros_like(colours)) if side is Side.REFERENCE else (dark, colours)

@@ -150,9 +150,14 @@ class RaterScene:
             for slot in self._own:
                 self._put_away(slot)
 
-    def set_level(self, level: int, *, only: bool) -> None:
-        """Choose a level, and whether the others are drawn as well."""
-        self.level, self.only_level = level, only
+    def set_level(self, level: int) -> None:
+        """Choose a level."""
+        self.level = level
+        self._draw_outlines()
+
+    def set_only(self, only: bool) -> None:
+        """Choose whether the other levels are left out."""
+        self.only_level = only
         self._draw_outlines()
 
     def set_rater(self, rater: int | None) -> None:

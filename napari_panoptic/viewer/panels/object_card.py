@@ -9,12 +9,7 @@ from dataclasses import dataclass
 from psygnal import Signal
 from qtpy.QtCore import QEvent, Qt
 from qtpy.QtGui import QGuiApplication, QImage, QPalette, QPixmap, QResizeEvent
-from qtpy.QtWidgets import (
-    QBoxLayout,
-    QToolButton,
-    QVBoxLayout,
-    QWidget,
-)
+from qtpy.QtWidgets import QBoxLayout, QWidget
 
 from napari_panoptic.display import styles
 from napari_panoptic.display.crops import CropSource, bounded_field_px
@@ -25,11 +20,12 @@ from napari_panoptic.live.session import Selection
 from napari_panoptic.live.snapshots import RegionSnapshot
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.kit.layouts import ScrollPanel
-from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel
-from napari_panoptic.viewer.kit.widgets import viewport_of
+from napari_panoptic.viewer.kit.rows import NO_MARGINS, Grow, fill, lay_out
+from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel, WrappedLabel
+from napari_panoptic.viewer.kit.widgets import ToolButton, viewport_of
 from napari_panoptic.viewer.panels.failures.crops import crop_picture
 from napari_panoptic.viewer.panels.part import Connections
-from napari_panoptic.viewer.panels.seen_part import SeenPresenter
+from napari_panoptic.viewer.panels.region_panel import SeenPresenter
 
 EMPTY = "Click a nucleus, or press N for the next failure."
 CROP_PX, SMALLEST_CROP_PX = 200, 100
@@ -93,13 +89,24 @@ class ObjectCard(ScrollPanel):
         super().__init__(parent, margins_px=(6, 4, 6, 4), spacing_px=None)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.card: Card | None = None
-        self.hint = PlainLabel(EMPTY)
-        self._picture = PlainLabel()
+        self.hint, self._picture = WrappedLabel(EMPTY), PlainLabel()
+        self._picture.setScaledContents(True)
+        self.copy_button = ToolButton("Copy", "Copy everything on this card as text.")
+        self.copy_button.pushed.connect(self.copy)
         self._head, self._sentence, self._figures = RichLabel(), RichLabel(), RichLabel()
-        self.copy_button = QToolButton()
-        self.copy_button.setText("Copy")
+        self._texts = self._head, self._sentence, self._figures
+        for label in self._texts:
+            label.setWordWrap(True)
+            label.setTextInteractionFlags(Qt.TextInteractionFlag.TextBrowserInteraction)
+            label.linkActivated.connect(self.follow)
         self._content = QWidget()
-        self._lay_out()
+        picture, texts = QWidget(), QWidget()
+        lay_out(picture, self._picture, (self.copy_button, None))
+        lay_out(texts, *self._texts)
+        self._columns = QBoxLayout(QBoxLayout.Direction.TopToBottom, self._content)
+        self._columns.setContentsMargins(*NO_MARGINS)
+        fill(self._columns, picture, Grow(texts))
+        fill(self._rows, self.hint, self._content, None)
         self.show_card(None)
 
     def show_card(self, card: Card | None) -> None:
@@ -132,8 +139,7 @@ class ObjectCard(ScrollPanel):
         is_beside = self.width() >= WIDE_PX or self.height() < LOW_PX
         directions = QBoxLayout.Direction.TopToBottom, QBoxLayout.Direction.LeftToRight
         self._columns.setDirection(directions[is_beside])
-        texts = (self._head, self._sentence, self._figures)
-        words = max(label.minimumSizeHint().width() for label in texts)
+        words = max(label.minimumSizeHint().width() for label in self._texts)
         left = viewport_of(self).width() - words - _MARGINS_PX
         high = self.height() - self.copy_button.sizeHint().height() - 16
         room = min(high, 2 * self.width() // 5, left) if is_beside else CROP_PX
@@ -145,31 +151,6 @@ class ObjectCard(ScrollPanel):
         super().changeEvent(event)
         if event is not None and event.type() == QEvent.Type.PaletteChange and self.card:
             self._write(self.card)
-
-    def _lay_out(self) -> None:
-        for label in (self.hint, self._sentence, self._figures, self._head):
-            label.setWordWrap(True)
-        for label in (self._head, self._sentence, self._figures):
-            label.setTextInteractionFlags(Qt.TextInteractionFlag.TextBrowserInteraction)
-            label.linkActivated.connect(self.follow)
-        self.copy_button.setToolTip("Copy everything on this card as text.")
-        self.copy_button.clicked.connect(lambda _=False: self.copy())
-        self._picture.setScaledContents(True)
-        texts = QVBoxLayout()
-        for label in (self._head, self._sentence, self._figures):
-            texts.addWidget(label)
-        texts.addStretch(1)
-        picture = QVBoxLayout()
-        picture.addWidget(self._picture)
-        picture.addWidget(self.copy_button, 0, Qt.AlignmentFlag.AlignLeft)
-        picture.addStretch(1)
-        self._columns = QBoxLayout(QBoxLayout.Direction.TopToBottom, self._content)
-        self._columns.setContentsMargins(0, 0, 0, 0)
-        self._columns.addLayout(picture)
-        self._columns.addLayout(texts, 1)
-        self._rows.addWidget(self.hint)
-        self._rows.addWidget(self._content)
-        self._rows.addStretch(1)
 
     def _draw(self, card: Card) -> None:
         self._picture.setVisible(card.draw is not None)
@@ -242,31 +223,27 @@ class ObjectPresenter(SeenPresenter[ObjectCard]):
         self.panel.show_card(None if selection is None else self._card(selection))
 
     def _card(self, selection: Selection) -> Card | None:
-        if (snapshot := self.session.snapshot) is None:
-            return None
         side, row = selection.side, selection.row
         facts = facts_of(self.session, selection.team, side, row)
-        evaluation = snapshot.result(selection.team)
-        if facts is None:
+        snapshot = self.session.snapshot
+        if snapshot is None or facts is None:
             return None
+        evaluation = snapshot.result(selection.team)
         if evaluation is None:
             return Card(facts, (facts.explanation,))
         partner = None
         if facts.partner_row is not None and facts.partner_id is not None:
             across = evaluation.outcomes.other(side).side
             partner = Named(across, facts.partner_row, facts.partner_id)
+        rows = self.link.panels.objects.model.rows
+        at = rows.row_of(side, row)
         return Card(
             facts,
             explain(evaluation, side, row),
             partner,
-            self._verdict(side, row),
-            self._drawing(snapshot, selection),
+            verdict=rows.text(at, _VERDICT) if at < len(rows) else "",
+            draw=self._drawing(snapshot, selection),
         )
-
-    def _verdict(self, side: Side, row: int) -> str:
-        rows = self.link.panels.objects.model.rows
-        at = rows.row_of(side, row)
-        return rows.text(at, _VERDICT) if at < len(rows) else ""
 
     def _drawing(
         self, snapshot: RegionSnapshot, selection: Selection

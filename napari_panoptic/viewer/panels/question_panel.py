@@ -137,7 +137,7 @@ class QuestionView(ScrollPanel):
         )
         self.save = PushButton("Save…", "Save the files that the command writes.")
         self.headline, self.note = WrappedLabel(), WrappedLabel()
-        self.which = ChoiceBox(meaning="Which table is shown.")
+        self.which = ChoiceBox(meaning="Which table is shown.").shrinkable()
         self.table, self.sentences = ArrayTable(), SentenceList(kind.title)
         self.row_line = WrappedLabel()  # more about the row that was chosen
         self.plots = PlotPicker()

@@ -33,10 +33,6 @@ EDITS = _TOO_LARGE + (
     "It cannot be edited: choose a smaller region in the Regions panel, or add the part in "
     "question to the cohort as a region of its own."
 )
-CURVE = _TOO_LARGE + (
-    "These curves are computed on smaller regions only. To try a radius or threshold here, change "
-    "it in the settings and see the metrics."
-)
 STOPPED = (
     "No metrics yet: this team has not been evaluated on this slide. Press “Evaluate” above the "
     "image."

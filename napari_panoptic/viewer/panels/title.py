@@ -277,7 +277,7 @@ class SlidePresenter(Presenter[SlideBar]):
         ]
 
     def refresh(self, _changed: object = None) -> None:
-        """Show the current team's result on a slide, or what becomes of it."""
+        """Show the current team's result on a slide, or how far it is."""
         session, bar, slides = self.session, self.panel, self.link.slides
         snapshot, team = session.snapshot, session.team
         if snapshot is None or not snapshot.is_slide:

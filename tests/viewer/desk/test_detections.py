@@ -1,7 +1,7 @@
 """The desk of detections in one window: what is shown, edited, saved; and other desks beside it."""
 
 import shutil
-from dataclasses import replace
+import sys
 from types import SimpleNamespace
 
 import napari
@@ -12,7 +12,6 @@ from qtpy.QtCore import QCoreApplication, QEvent, QPointF, Qt
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QDockWidget, QMessageBox, QToolButton
 
-from napari_panoptic.detections.atypia import MISSING_ANSWER
 from napari_panoptic.detections.evaluate import count_frame, evaluate_detections
 from napari_panoptic.detections.pairing import DetectionSettings
 from napari_panoptic.display.styles import STATUS_COLOURS
@@ -23,11 +22,12 @@ from napari_panoptic.values.vocabulary import STATUSES, Side, Status
 from napari_panoptic.viewer.desk import detections as desk_module
 from napari_panoptic.viewer.desk.detections import detection_desk_in
 from napari_panoptic.viewer.desk.nuclei import desk_in
+from napari_panoptic.viewer.jobs import detection_work
 from napari_panoptic.viewer.layers import owned
 from napari_panoptic.viewer.layers.camera import canvas_size
 from napari_panoptic.viewer.layers.owned import is_own
 from napari_panoptic.viewer.opening import TITLE_END, open_in
-from napari_panoptic.viewer.panels.detections.panels import PointTable
+from napari_panoptic.viewer.panels.detections.lists import PointTable
 from napari_panoptic.viewer.state.modes import Tool, ToolInHand
 from tests.support.small_cohort import write_cohort
 from tests.viewer.finding import click, on_canvas, shown_text
@@ -83,17 +83,17 @@ def _agree(desk, layers):
     assert np.array_equal(layers[Side.PREDICTION].data[:, ::-1], judged.prediction.xy_px)
     assert _colours(layers[Side.REFERENCE]) == _expected(judged.reference_status)
     assert _colours(layers[Side.PREDICTION]) == _expected(judged.prediction_status)
-    assert f"F {counts.f_measure:.3f}" in desk.title.figure.text()
-    assert desk.legend.text(Side.PREDICTION, Status.FP) == f"FP {counts.fp}"
-    desk._show_lists()
-    texts = desk.figures.table.texts()
+    assert f"F {counts.f_measure:.3f}" in desk.panels.title.figure.text()
+    assert desk.panels.legend.text(Side.PREDICTION, Status.FP) == f"FP {counts.fp}"
+    desk.link.show_lists()
+    texts = desk.panels.figures.table.texts()
     assert texts[0][1:] == [
         f"{counts.f_measure:.3f}",
         f"{session.pooled(session.team).f_measure:.3f}",
     ]
     name = session.shown.frame.name
-    assert desk.navigator.places.text(name, "F") == f"{counts.f_measure:.3f}"
-    assert len(desk.points.table.rows()) == len(judged.reference) + len(judged.prediction)
+    assert desk.panels.navigator.places.text(name, "F") == f"{counts.f_measure:.3f}"
+    assert len(desk.panels.points.table.rows()) == len(judged.reference) + len(judged.prediction)
 
 
 def test_circles_have_the_distance_and_colours_the_status(desk, layers):
@@ -102,7 +102,7 @@ def test_circles_have_the_distance_and_colours_the_status(desk, layers):
     mpp = desk.session.shown.mpp_xy
     assert np.allclose(layer.size * np.mean(mpp), 16.0)
     assert tuple(layer.scale) == mpp[::-1]
-    desk._on_settings(type(desk.session.settings)(5.0))
+    desk.link.set_settings(type(desk.session.settings)(5.0))
     assert np.allclose(layer.size * np.mean(mpp), 10.0)
     _agree(desk, layers)
 
@@ -132,12 +132,12 @@ def test_points_added_moved_and_deleted_count_at_once_and_come_back(desk, layers
     _agree(desk, layers)
 
     for _ in range(3):
-        desk._on_undo(True)
+        desk.session.undo()
     assert np.array_equal(layer.data, before)
     assert desk.session.judged.counts == counts
     assert not desk.session.may_undo()
     _agree(desk, layers)
-    desk._on_undo(False)
+    desk.session.redo()
     assert len(layer.data) == len(before) + 1
     _agree(desk, layers)
 
@@ -150,48 +150,50 @@ def test_an_added_detection_is_as_sure_as_the_surest(desk, layers):
 
 
 def test_the_annotation_is_edited_alike(desk, layers, viewer):
-    desk.settings.add_annotated.click()
+    desk.panels.settings.add_annotated.click()
     assert viewer.layers.selection.active is layers[Side.REFERENCE]
     assert str(layers[Side.REFERENCE].mode) == "add"
     fn = desk.session.judged.counts.fn
     layers[Side.REFERENCE].add([420.0, 10.0])
     assert desk.session.judged.counts.fn == fn + 1
     assert ("A01_00a", None) in desk.session.unsaved
-    desk.settings.add_annotated.click()
+    desk.panels.settings.add_annotated.click()
     assert str(layers[Side.REFERENCE].mode) == "pan_zoom"
 
 
 def test_the_outcome_below_the_threshold_is_not_cut(desk, wait_until):
-    table = desk.points.table
-    desk.settings.slider.setValue(600)
+    table = desk.panels.points.table
+    desk.panels.settings.slider.setValue(600)
     column = table.titles().index("Status")
     wait_until(lambda: "ignored" in [row[column] for row in table.texts()])
     row = [row[column] for row in table.texts()].index("ignored")
     place = table.visualRect(table.model().index(row, column))
     assert place.width() >= table.fontMetrics().horizontalAdvance("ignored") + place.height()
-    desk.settings.slider.setValue(0)
+    desk.panels.settings.slider.setValue(0)
 
 
 def test_slider_and_curve_set_the_threshold(desk, layers):
-    desk.settings.slider.setValue(600)
+    desk.panels.settings.slider.setValue(600)
     low, high = desk.session.confidence_range
     assert desk.session.settings.confidence == pytest.approx(low + 0.6 * (high - low))
     assert Status.IGNORED in {STATUSES[c] for c in desk.session.judged.prediction_status}
     _agree(desk, layers)
     curve = desk.session.curve()
     place = len(curve) // 2
-    at = desk.figures.curve.place(curve.recall[place], curve.precision[place])
-    QTest.mouseClick(desk.figures.curve, Qt.MouseButton.LeftButton, pos=QPointF(at).toPoint())
+    at = desk.panels.figures.curve.place(curve.recall[place], curve.precision[place])
+    QTest.mouseClick(
+        desk.panels.figures.curve, Qt.MouseButton.LeftButton, pos=QPointF(at).toPoint()
+    )
     chosen = desk.session.settings.confidence
     assert chosen in curve.thresholds
     found = curve.counts_at(curve.place_of(chosen))
     assert desk.session.pooled("careful") == found
-    assert "confidence ≥" in desk.title.title()
-    desk.settings.slider.setValue(0)
+    assert "confidence ≥" in desk.panels.title.title()
+    desk.panels.settings.slider.setValue(0)
     assert desk.session.settings.confidence is None
-    desk._on_team("offset")
-    desk._show_lists()
-    assert "No curve" in desk.figures.curve.text()
+    desk.session.set_team("offset")
+    desk.link.show_lists()
+    assert "No curve" in desk.panels.figures.curve.why_empty()
 
 
 @pytest.mark.long
@@ -200,22 +202,22 @@ def test_failures_one_after_the_other(desk, viewer):
     n = judged.counts.fn + judged.counts.fp
     seen = []
     for _ in range(n):
-        desk.step_failure(1)
+        desk.link.step_failure(1)
         seen.append(desk.session.selection)
     assert len(set(seen)) == n
     for side, row in seen:
         status = judged.reference_status if side is Side.REFERENCE else judged.prediction_status
         assert STATUSES[status[row]] in (Status.FN, Status.FP)
-    desk.step_failure(1)
+    desk.link.step_failure(1)
     assert desk.session.selection == seen[0]
-    desk.step_failure(-1)
+    desk.link.step_failure(-1)
     assert desk.session.selection == seen[-1]
     side, row = seen[-1]
     points = judged.reference if side is Side.REFERENCE else judged.prediction
     centre = np.array(viewer.scene.camera.center[-2:])
     assert np.allclose(centre, points.xy_px[row, ::-1] * desk.session.shown.mpp_xy[::-1])
-    assert desk.points.table.selected() is not None
-    assert "FP" in desk.title.selected.text() or "FN" in desk.title.selected.text()
+    assert desk.panels.points.table.selected() is not None
+    assert "FP" in desk.panels.title.selected.text() or "FN" in desk.panels.title.selected.text()
 
 
 def test_where_there_is_no_failure_to_go_to_it_is_said(desk, viewer, monkeypatch):
@@ -238,22 +240,22 @@ def test_where_there_is_no_failure_to_go_to_it_is_said(desk, viewer, monkeypatch
 
 @pytest.mark.long
 def test_other_frames_and_teams(desk, layers, wait_until):
-    desk.step_frame(1)
+    desk.link.step_frame(1)
     wait_until(lambda: desk.is_settled)
-    assert desk.title.title().startswith("A01_00b")
+    assert desk.panels.title.title().startswith("A01_00b")
     _agree(desk, layers)
-    desk.step_frame(-1)
-    desk.step_frame(-1)
+    desk.link.step_frame(-1)
+    desk.link.step_frame(-1)
     wait_until(lambda: desk.is_settled)
-    assert desk.title.title().startswith("H01_00b")
-    desk.navigator.teams.choose("offset")
+    assert desk.panels.title.title().startswith("H01_00b")
+    desk.panels.navigator.teams.choose("offset")
     _agree(desk, layers)
-    desk.navigator.places.choose("A02_00b")
+    desk.panels.navigator.places.choose("A02_00b")
     wait_until(lambda: desk.is_settled)
-    assert "file of this team: missing" in desk.title.figure.text()
+    assert "file of this team: missing" in desk.panels.title.figure.text()
     assert not layers[Side.PREDICTION].visible
-    assert desk.navigator.teams.text("offset", "Here") == "missing"
-    assert desk.navigator.places.text("A02_00b", "F") == "missing"
+    assert desk.panels.navigator.teams.text("offset", "Here") == "missing"
+    assert desk.panels.navigator.places.text("A02_00b", "F") == "missing"
 
 
 def test_a_click_selects_and_keys_are_listed(desk):
@@ -263,24 +265,24 @@ def test_a_click_selects_and_keys_are_listed(desk):
     place = judged.reference.xy_px[missed, ::-1] * mpp
     assert desk.scene.point_at(place + 7.0 / np.sqrt(2)) == (Side.REFERENCE, missed)
     assert desk.scene.point_at(np.array([-50.0, -50.0])) is None
-    assert shown_text(desk.title.notes) == "⚠ 1 note"  # where the pixel size comes from
-    desk._on_notes()
-    assert desk.notes.isVisible()
-    desk.notes.close()
-    desk._on_keys()
+    assert shown_text(desk.panels.title.notes) == "⚠ 1 note"  # where the pixel size comes from
+    desk.panels.title.notes.click()
+    assert desk.panels.notes.isVisible()
+    desk.panels.notes.close()
+    desk.panels.title.keys_clicked.emit()
     assert "next frame" in dict(desk.keys.lines()).values()
     desk.keys.close()
 
 
 @pytest.mark.long
 def test_tools_are_taken_and_put_down_by_buttons(desk, layers, viewer):
-    settings, layer = desk.settings, layers[Side.PREDICTION]
+    settings, layer = desk.panels.settings, layers[Side.PREDICTION]
     assert viewer.layers.selection.active is layer
     settings.add_detections.click()
     assert str(layer.mode) == "add"
-    assert "add detected points" in desk.title.selected.text()
+    assert "add detected points" in desk.panels.title.selected.text()
     layer.add([50.0, 50.0])
-    desk._on_undo(True)
+    desk.session.undo()
     assert str(layer.mode) == "add"  # stays in hand
     settings.add_detections.click()
     assert str(layer.mode) == "pan_zoom"
@@ -295,8 +297,8 @@ def test_tools_are_taken_and_put_down_by_buttons(desk, layers, viewer):
     reference.remove_selected()
     assert len(desk.session.judged.reference) == len(reference.data) == 5
     settings.move_points.click()
-    assert "Click a point" in desk.title.selected.text() or "annotated" in (
-        desk.title.selected.text()
+    assert "Click a point" in desk.panels.title.selected.text() or "annotated" in (
+        desk.panels.title.selected.text()
     )
 
 
@@ -311,7 +313,7 @@ def test_the_point_in_hand_is_the_selected_one_whichever_side_it_is_on(
     missed = int(np.flatnonzero(session.judged.reference_partner < 0)[0])
     wrong = int(np.flatnonzero(session.judged.prediction_partner < 0)[0])
     session.select((Side.REFERENCE, 0))
-    desk.settings.move_points.click()
+    desk.panels.settings.move_points.click()
 
     click(canvas, on_canvas(viewer, *reference.data[missed], layer="annotated points"))
     assert session.selection == (Side.REFERENCE, missed)
@@ -324,7 +326,7 @@ def test_the_point_in_hand_is_the_selected_one_whichever_side_it_is_on(
     assert viewer.layers.selection.active is detections
     assert (str(detections.mode), set(detections.selected_data)) == ("select", {wrong})
 
-    desk.step_failure(1)  # what Delete removes goes on with what is shown
+    desk.link.step_failure(1)  # what Delete removes goes on with what is shown
     side, row = session.selection
     assert set(layers[side].selected_data) == {row}
     assert viewer.layers.selection.active is layers[side]
@@ -333,7 +335,7 @@ def test_the_point_in_hand_is_the_selected_one_whichever_side_it_is_on(
     assert session.points(side).ids.tolist() == ids[:row] + ids[row + 1 :]
     assert session.selection is None
     assert not ring.visible
-    desk.settings.move_points.click()
+    desk.panels.settings.move_points.click()
 
 
 @pytest.mark.long
@@ -350,78 +352,28 @@ def test_the_ring_stays_with_its_point(desk, layers, viewer):
     ring = viewer.layers["selected point"]
     assert np.array_equal(ring.data[0], layer.data[last - 1])
     for _ in range(2):
-        desk._on_undo(True)
+        desk.session.undo()
     assert session.selection == (Side.PREDICTION, last)
     assert int(session.points(Side.PREDICTION).ids[last]) == number
     assert np.array_equal(ring.data[0], layer.data[last])
 
 
-@pytest.mark.long
-def test_scores_of_atypia_frame_by_frame_and_in_sum(desk, wait_until):
-    panel, scores = desk.atypia, desk.session.scores
-    for team in desk.session.cohort.team_names:
-        found = scores.of(team)
-        expected = [scores.ranks[team], found.points, found.n_frames, found.n_right]
-        titles = ("rank", "points", "frames", "right")
-        shown = [panel.teams.text(team, title) for title in titles]
-        assert [text.replace("\N{MINUS SIGN}", "-") for text in shown] == [str(v) for v in expected]
-    assert panel.table.texts() == [
-        ["A01_00", "careful", "2", "2", "0.850", "1"],
-        ["A02_00", "careful", "1", "1", "0.850", "1"],
-        ["H01_00", "careful", "3", "3", "0.850", "1"],
-    ]
-    assert panel.table.selected() == 0
-    panel.all_teams.setChecked(True)
-    texts = panel.table.texts()
-    assert len(texts) == 12
-    assert ["A01_00", "timid", "2", "not evaluated", "–", "0"] in texts
-    row = texts.index(["H01_00", "offset", "3", "1", "0.200", "\N{MINUS SIGN}1"])
-    panel._on_row(row)
-    wait_until(lambda: desk.is_settled)
-    assert (desk.session.shown.frame.name, desk.session.team) == ("H01_00a", "offset")
-    assert panel.table.selected() == row
-    panel.all_teams.setChecked(False)
-    panel.teams.choose("eager")
-    assert desk.session.team == "eager"
-
-
-@pytest.mark.long
-def test_a_missing_answer_is_said_and_a_cohort_without_scores_has_no_panel(desk, viewer):
-    session = desk.session
-    first, *others = session.scores.frames
-    lacking = replace(first, answers={**first.answers, "careful": MISSING_ANSWER})
-    session.set_scores(replace(session.scores, frames=(lacking, *others)))
-    desk._show_lists()
-    assert desk.atypia.table.texts()[0] == ["A01_00", "careful", "2", "missing", "–", "–"]
-    assert [
-        desk.atypia.teams.text("careful", title) for title in ("points", "frames", "missing")
-    ] == ["2", "2", "1"]
-    dock = viewer.window.dock_widgets["Atypia"].parentWidget()
-    desk.show_workspace("Atypia")
-    assert not dock.isHidden()
-    button = next(b for b in desk.strip.findChildren(QToolButton) if b.text() == "Atypia")
-    desk.show_cohort(replace(session.cohort, atypia=()))
-    assert dock.isHidden()
-    assert button.isHidden()
-    assert desk.workspace.name == "Inspect"
-
-
 def test_other_frames_follow_another_distance_and_can_be_stopped(desk, wait_until):
     session = desk.session
-    desk._on_settings(DetectionSettings(3.0))
-    desk._on_pause()
+    desk.link.set_settings(DetectionSettings(3.0))
+    desk.panels.navigator.stop.click()
     wait_until(lambda: desk.is_settled)
     known = session.n_known
     assert session.counts("A01_00a", "careful") == session.judged.counts
     assert known < len(session.cohort.frames)
-    assert desk.navigator.progress_text() == f"frames: {known} of 6"
-    assert desk.figures.table.horizontalHeaderItem(2).text() == f"{known} of 6 frames"
-    desk._on_pause()
+    assert desk.panels.navigator.progress_text() == f"frames: {known} of 6"
+    assert desk.panels.figures.table.horizontalHeaderItem(2).text() == f"{known} of 6 frames"
+    desk.panels.navigator.stop.click()
     wait_until(lambda: desk.is_settled)
     fresh = evaluate_detections(session.cohort, DetectionSettings(3.0))
     assert session.pooled("careful") == fresh.counts("careful")
-    assert desk.navigator.progress_text() == ""
-    assert desk.figures.table.horizontalHeaderItem(2).text() == "all frames"
+    assert desk.panels.navigator.progress_text() == ""
+    assert desk.panels.figures.table.horizontalHeaderItem(2).text() == "all frames"
 
 
 @pytest.mark.long
@@ -438,26 +390,26 @@ def test_what_is_odd_in_files_is_said(desk, viewer, detection_sample, tmp_path, 
     assert open_in(viewer, folder) is desk
     wait_until(lambda: desk.is_settled)
     assert any("line 2 of A01_00a.csv" in f.message for f in desk.session.findings)
-    assert shown_text(desk.title.notes) == "⚠ 3 notes"
-    assert shown_text(desk.points.note) == ""
-    desk._on_team("eager")
-    assert "nothing detected" in desk.title.title()
-    assert "F 0.000" in desk.title.figure.text()
+    assert shown_text(desk.panels.title.notes) == "⚠ 3 notes"
+    assert shown_text(desk.panels.points.note) == ""
+    desk.session.set_team("eager")
+    assert "nothing detected" in desk.panels.title.title()
+    assert "F 0.000" in desk.panels.title.figure.text()
     for team, word in (("offset", "missing"), ("timid", "unreadable")):
-        desk._on_team(team)
-        desk._show_lists()
+        desk.session.set_team(team)
+        desk.link.show_lists()
         n_counted = sum(
             desk.session.counts(frame.name, team) is not None
             for frame in desk.session.cohort.frames
         )
         assert n_counted < 6
-        heading = desk.figures.table.horizontalHeaderItem(2).text()
+        heading = desk.panels.figures.table.horizontalHeaderItem(2).text()
         assert heading == f"{n_counted} of 6 frames"  # sums are of no more
-        assert f"file of this team: {word}" in desk.title.figure.text()
-        assert desk.navigator.places.text("A01_00a", "F") == word
-        assert desk.navigator.teams.text(team, "Here") == word
-        note = shown_text(desk.points.note)
-        assert desk.points.table.rows() == []
+        assert f"file of this team: {word}" in desk.panels.title.figure.text()
+        assert desk.panels.navigator.places.text("A01_00a", "F") == word
+        assert desk.panels.navigator.teams.text(team, "Here") == word
+        note = shown_text(desk.panels.points.note)
+        assert desk.panels.points.table.rows() == []
         if word == "unreadable":
             assert f"{own[team]}: expected x,y or x,y,confidence in each line, found none" in note
             assert "Mend this file, and open the cohort again. Other teams are not" in note
@@ -466,13 +418,13 @@ def test_what_is_odd_in_files_is_said(desk, viewer, detection_sample, tmp_path, 
         told = []
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(desk_module, "show_info", told.append)
-            desk.settings.add_detections.click()
+            desk.panels.settings.add_detections.click()
         assert "Cannot edit" in told[0]
-        assert not desk.settings.add_detections.isChecked()
-    desk._on_team("careful")
-    desk._show_lists()
-    assert shown_text(desk.points.note) == ""
-    assert desk.points.table.rows()
+        assert not desk.panels.settings.add_detections.isChecked()
+    desk.session.set_team("careful")
+    desk.link.show_lists()
+    assert shown_text(desk.panels.points.note) == ""
+    assert desk.panels.points.table.rows()
 
 
 @pytest.mark.long
@@ -489,25 +441,47 @@ def test_frames_that_cannot_be_judged_are_said_once_and_the_others_go_on(
 
     desk.session.judging_failed.connect(told.append)
     monkeypatch.setattr("napari_panoptic.detections.evaluate.count_frame", fail)
-    desk._on_settings(DetectionSettings(3.0))
+    desk.link.set_settings(DetectionSettings(3.0))
     wait_until(lambda: desk.is_settled)
     assert sorted(tried) == sorted(frame.name for frame in desk.session.cohort.frames)
     assert len(told) == 1
     assert "A02_00a cannot be judged (no finite cost)" in told[0]
-    assert desk.navigator.places.text("A02_00b", "F") == "not judged"
-    assert desk.navigator.progress_text() == ""
-    assert desk.figures.table.horizontalHeaderItem(2).text() == "4 of 6 frames"
-    desk.navigator.places.choose("A02_00a")
+    assert desk.panels.navigator.places.text("A02_00b", "F") == "not judged"
+    assert desk.panels.navigator.progress_text() == ""
+    assert desk.panels.figures.table.horizontalHeaderItem(2).text() == "4 of 6 frames"
+    desk.panels.navigator.places.choose("A02_00a")
     wait_until(lambda: desk.is_settled)
-    assert "cannot be judged" in desk.title.figure.text()
-    assert desk.title.title().startswith("A02_00a")
-    assert "no finite cost" in shown_text(desk.points.note)
+    assert "cannot be judged" in desk.panels.title.figure.text()
+    assert desk.panels.title.title().startswith("A02_00a")
+    assert "no finite cost" in shown_text(desk.panels.points.note)
     monkeypatch.undo()
-    desk._on_settings(DetectionSettings(4.0))
+    desk.link.set_settings(DetectionSettings(4.0))
     wait_until(lambda: desk.is_settled)
     fresh = evaluate_detections(desk.session.cohort, DetectionSettings(4.0))
     assert desk.session.pooled("careful") == fresh.counts("careful")
     assert len(told) == 1
+
+
+@pytest.mark.qt_no_exception_capture
+def test_counting_that_fails_is_not_started_again(desk, monkeypatch, wait_until):
+    raised = []
+    monkeypatch.setattr(sys, "excepthook", lambda *error: raised.append(error[0]))
+
+    def fail(*_asked):
+        raise ZeroDivisionError
+
+    stop = desk.panels.navigator.stop
+    with monkeypatch.context() as broken:
+        broken.setattr(detection_work, "count_frame_or_why", fail)
+        desk.link.set_settings(DetectionSettings(3.0))
+        wait_until(lambda: raised and desk.is_settled)
+    assert raised == [ZeroDivisionError]
+    assert desk.session.n_known == 1  # the frame shown
+    assert stop.text() == "Continue"
+    stop.click()
+    wait_until(lambda: desk.is_settled)
+    assert desk.session.n_known == len(desk.session.cohort.frames)
+    assert raised == [ZeroDivisionError]
 
 
 @pytest.mark.long
@@ -517,12 +491,12 @@ def test_a_drag_without_an_end_keeps_no_later_change_from_undo(desk, layers, wai
     layer.data[0] += 20.0
     layer.refresh()  # as while it is dragged
     layer.add([5.0, 5.0])
-    desk._on_undo(True)
+    desk.session.undo()
     assert len(layer.data) == n
     assert desk.session.may_undo()
     layer.data[0] += 20.0
     layer.refresh()
-    desk.step_frame(1)
+    desk.link.step_frame(1)
     wait_until(lambda: desk.is_settled)
     layer.data[0] += 20.0
     layer.refresh()
@@ -533,15 +507,15 @@ def test_a_drag_without_an_end_keeps_no_later_change_from_undo(desk, layers, wai
 def test_undo_is_of_either_side_and_leaves_the_tool_where_it_is(desk, layers, viewer):
     before = {side: len(layer.data) for side, layer in layers.items()}
     layers[Side.PREDICTION].add([5.0, 5.0])
-    desk.settings.add_annotated.click()
+    desk.panels.settings.add_annotated.click()
     layers[Side.REFERENCE].add([6.0, 6.0])
     viewer.layers.selection.active = layers[Side.PREDICTION]
-    desk.settings.undo.click()
+    desk.panels.settings.undo.click()
     assert len(layers[Side.REFERENCE].data) == before[Side.REFERENCE]
     assert len(layers[Side.PREDICTION].data) == before[Side.PREDICTION] + 1
-    desk.settings.undo.click()
+    desk.panels.settings.undo.click()
     assert {side: len(layer.data) for side, layer in layers.items()} == before
-    assert not desk.settings.undo.isEnabled()
+    assert not desk.panels.settings.undo.isEnabled()
     assert viewer.layers.selection.active is layers[Side.PREDICTION]
     _agree(desk, layers)
 
@@ -557,9 +531,9 @@ def test_pasted_points_count_at_once(desk, layers):
     assert desk.session.judged.counts.fp == counts.fp + 1
     _agree(desk, layers)
     layer.add([5.0, 5.0])
-    desk._on_undo(True)
+    desk.session.undo()
     assert len(layer.data) == n + 1
-    desk._on_undo(True)
+    desk.session.undo()
     assert len(layer.data) == n
     _agree(desk, layers)
 
@@ -570,15 +544,15 @@ def test_a_layer_that_was_deleted_comes_back_with_its_points(desk, layers, viewe
     n = len(layer.data)
     layer.add([5.0, 5.0])
     viewer.layers.remove(layer)
-    desk.settings.add_detections.click()
+    desk.panels.settings.add_detections.click()
     again = viewer.layers["detections"]
     assert len(again.data) == n + 1
     assert _colours(again) == _expected(desk.session.judged.prediction_status)
     again.add([6.0, 6.0])
     assert len(desk.session.points(Side.PREDICTION)) == n + 2
-    desk.settings.add_detections.click()
+    desk.panels.settings.add_detections.click()
     viewer.layers.remove(layers[Side.REFERENCE])
-    desk._on_settings(DetectionSettings(6.0))
+    desk.link.set_settings(DetectionSettings(6.0))
     layers = {side: viewer.layers[layers[side].name] for side in Side}
     assert np.array_equal(
         layers[Side.REFERENCE].data[:, ::-1], desk.session.points(Side.REFERENCE).xy_px
@@ -593,13 +567,13 @@ def test_saved_points_come_back_and_the_cohort_stays(desk, layers, tmp_path, mon
     layers[Side.PREDICTION].add([10.5, 20.25])
     theirs = desk.session.cohort.predictions["careful", "A01_00a"]
     content = theirs.read_bytes()
-    desk.save_to(theirs, Side.PREDICTION)
+    desk.link.save_to(theirs, Side.PREDICTION)
     assert "file of the cohort" in told[0]
     assert theirs.read_bytes() == content
-    desk.save_to(tmp_path / "no" / "a.csv", Side.PREDICTION)
+    desk.link.save_to(tmp_path / "no" / "a.csv", Side.PREDICTION)
     assert "your changes are kept" in told[1]
     assert desk.session.unsaved
-    desk.save_to(tmp_path / "a.csv", Side.PREDICTION)
+    desk.link.save_to(tmp_path / "a.csv", Side.PREDICTION)
     points = read_points(tmp_path / "a.csv").points
     assert np.array_equal(points.xy_px, desk.session.points(Side.PREDICTION).xy_px)
     assert not desk.session.unsaved
@@ -619,12 +593,12 @@ def test_a_name_without_an_ending_replaces_no_file_unasked(desk, layers, tmp_pat
         QMessageBox, "question", lambda *words: asked.append(words[2]) or answers.pop()
     )
     answers.append(QMessageBox.StandardButton.No)
-    desk.save_as()
+    desk.link.save_as()
     assert "mine.csv exists already" in asked[0]
     assert earlier.read_text() == "1,2\n"
     assert desk.session.unsaved
     answers.append(QMessageBox.StandardButton.Yes)
-    desk.save_as()
+    desk.link.save_as()
     assert len(read_points(earlier).points) == len(layers[Side.PREDICTION].data)
     assert not desk.session.unsaved
 
@@ -641,8 +615,8 @@ def test_layers_cannot_be_moved_without_their_points(desk, layers, viewer, monke
         assert str(layer.mode) == "pan_zoom"
     assert told == [owned.STAYS] * 3  # nothing can be done with the ring
     layers[Side.PREDICTION].mode = "select"
-    assert desk.settings.move_points.isChecked()
-    desk.settings.move_points.click()
+    assert desk.panels.settings.move_points.isChecked()
+    desk.panels.settings.move_points.click()
 
 
 def test_unsaved_edits_are_asked_for(desk, layers, monkeypatch):
@@ -695,6 +669,17 @@ def test_a_closed_desk_leaves_no_image_open(desk, viewer, monkeypatch):
     QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
 
 
+def test_an_image_is_closed_once_the_next_one_is_shown(desk, viewer, monkeypatch, wait_until):
+    closed = []
+    monkeypatch.setattr(SlideImage, "close", lambda image: closed.append(image))
+    pixels = viewer.layers["image"].data
+    desk.show_cohort(desk.cohort_for_tests)
+    assert closed == []  # its layer still draws it
+    wait_until(lambda: desk.is_settled)
+    assert [np.shares_memory(image.levels[0], pixels) for image in closed] == [True]
+    assert viewer.layers["image"].data is not pixels
+
+
 def test_why_nothing_is_judged_has_the_room_of_the_table(desk):
     panel = PointTable()
     panel.show_session(
@@ -707,15 +692,15 @@ def test_why_nothing_is_judged_has_the_room_of_the_table(desk):
 
 @pytest.mark.long
 def test_the_tool_in_hand_is_taken_up_in_the_next_cohort(desk, layers, viewer, wait_until):
-    desk.settings.add_annotated.click()
+    desk.panels.settings.add_annotated.click()
     assert desk.state.tool == ToolInHand(Side.REFERENCE, Tool.ADD)
     desk.show_cohort(desk.cohort_for_tests)
     wait_until(lambda: desk.is_settled)
     assert desk.state.tool == ToolInHand(Side.REFERENCE, Tool.ADD)
     assert viewer.layers.selection.active is layers[Side.REFERENCE]
     assert str(layers[Side.REFERENCE].mode) == "add"
-    assert desk.settings.add_annotated.isChecked()
-    desk.settings.add_annotated.click()
+    assert desk.panels.settings.add_annotated.isChecked()
+    desk.panels.settings.add_annotated.click()
     assert desk.state.tool.tool is Tool.LOOK
     layers[Side.REFERENCE].mode = "select"  # by napari's own button
     assert desk.state.tool == ToolInHand(Side.REFERENCE, Tool.MOVE)
@@ -738,15 +723,18 @@ def test_ctrl_and_a_number_show_a_workspace(viewer, desk):
     window, ctrl = viewer.window._qt_window, Qt.KeyboardModifier.ControlModifier
     for key, name in (
         (Qt.Key.Key_2, "Figures"),
-        (Qt.Key.Key_3, "Atypia"),
         (Qt.Key.Key_1, "Inspect"),
     ):
         QTest.keyClick(window, key, ctrl)
         assert desk.workspace.name == name
-    desk.set_available("Atypia", False)
-    QTest.keyClick(window, Qt.Key.Key_3, ctrl)
+    button = next(b for b in desk.strip.findChildren(QToolButton) if b.text() == "Figures")
+    desk.show_workspace("Figures")
+    desk.set_available("Figures", False)
+    assert button.isHidden()
     assert desk.workspace.name == "Inspect"
-    desk.set_available("Atypia", True)
+    QTest.keyClick(window, Qt.Key.Key_2, ctrl)
+    assert desk.workspace.name == "Inspect"
+    desk.set_available("Figures", True)
 
 
 def whole_texts(table, titles):
@@ -755,14 +743,13 @@ def whole_texts(table, titles):
     return [table.columnWidth(k) >= table._needed_px(k) for k in columns]
 
 
-def test_figures_and_outcomes_of_points_and_atypia_are_whole(viewer, desk, wait_until):
+def test_figures_and_outcomes_of_points_are_whole(viewer, desk, wait_until):
     appearance = get_settings().appearance
     before, appearance.font_size = appearance.font_size, 12
     try:
         viewer.window.resize(1280, 800)
         shown = {
-            "Inspect": (desk.points.table, ("Status", "Conf", "µm", "x", "y")),
-            "Atypia": (desk.atypia.table, ("True", "Score", "Conf", "Points")),
+            "Inspect": (desk.panels.points.table, ("Status", "Conf", "µm", "x", "y")),
         }
         for name, (table, titles) in shown.items():
             desk.show_workspace(name)

@@ -25,7 +25,7 @@ from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.desk.nuclei import Desk
 from napari_panoptic.viewer.kit.widgets import ElidedLabel, dock_of, is_in_sight
 from napari_panoptic.viewer.opening import open_in
-from napari_panoptic.viewer.panels.ranking.presenter import RankingPresenter
+from napari_panoptic.viewer.panels.ranking import RankingPresenter
 
 FONT_PT = 12
 SIZE = 1280, 800

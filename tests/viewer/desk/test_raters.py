@@ -65,9 +65,9 @@ def expected(desk):
 @pytest.fixture
 def show(desk, wait_until):
     def show(structure, team="calibrated"):
-        desk._on_structure(structure)
-        desk._on_team(team)
-        wait_until(lambda: desk.is_settled and desk.view.wanted == desk._wanted)
+        desk.show_structure(structure)
+        desk.show_team(team)
+        wait_until(lambda: desk.is_settled and desk.view.wanted == desk.wanted)
 
     return show
 
@@ -100,7 +100,7 @@ def test_next_and_previous_case_go_round(desk, show, wait_until):
 
 def test_a_missing_prediction_is_said(desk, show, wait_until):
     show(FLAT, "shifted")
-    desk._on_case("prostate/case02")
+    desk.show_case("prostate/case02")
     wait_until(lambda: desk.is_settled)
     assert "prediction missing: counted as background" in desk.title.text()
     assert desk.levels.average.text() == ratio(0.0)
@@ -109,25 +109,25 @@ def test_a_missing_prediction_is_said(desk, show, wait_until):
 @pytest.mark.long
 def test_a_missing_rater_is_said(desk, show, wait_until):
     show(FLAT)
-    desk._on_case("prostate/case04")
+    desk.show_case("prostate/case04")
     wait_until(lambda: desk.is_settled)
     assert desk.title.text().startswith("prostate/case04 · prostate/task02 · without rater 06")
     assert "no mask of 'prostate/task02' by rater(s) 06" in desk.title._title.toolTip()
     assert shown_text(desk.title.notes) == "⚠ 1 note"
-    desk._on_notes()
+    desk.title.notes.click()
     assert "no mask of 'prostate/task02' by rater(s) 06" in desk.notes.lines()[0]
     desk.notes.close()
-    desk._on_case("prostate/case01")
+    desk.show_case("prostate/case01")
     wait_until(lambda: desk.is_settled)
     assert "without" not in desk.title.text()
     assert shown_text(desk.title.notes) == ""
     view = desk.view
     read = SimpleNamespace(reference=SimpleNamespace(raters=("01", "03", "04", "06")))
     desk.view = replace(view, loaded=read)  # two files could not be read
-    desk._show_title()
+    desk.show_title()
     assert "without raters 02 and 05" in desk.title.text()
     desk.view = view
-    desk._show_title()
+    desk.show_title()
 
 
 def test_the_legend_takes_no_more_lines_than_it_needs(desk, show, wait_until):
@@ -294,7 +294,7 @@ def test_of_a_large_case_the_picture_comes_before_its_figures(desk, show, wait_u
         patch.object(rated_work, "PICTURE_FIRST_VOXELS", 0),
         patch.object(desk.title, "show_title", side_effect=look),
     ):
-        desk._on_case("prostate/case03")
+        desk.show_case("prostate/case03")
         wait_until(lambda: desk.is_settled)
     (first, told, picture), (last, _, same) = seen
     assert first == "\N{EN DASH}"
@@ -308,10 +308,10 @@ def test_an_image_that_does_not_fit_is_told_of_in_the_window(desk, show):
     view = desk.view
     finding = Finding(FindingKind.UNREADABLE, "the image must have the masks' size; not shown")
     desk.view = replace(view, images=CaseImages({}, None, (finding,)))
-    desk._show_title()
+    desk.show_title()
     assert "image not shown: the image must have the masks' size" in desk.title.text()
     desk.view = view
-    desk._show_title()
+    desk.show_title()
     assert "image not shown" not in desk.title.text()
 
 
@@ -367,7 +367,7 @@ def test_only_the_newest_request_is_shown(desk, show, wait_until):
 
     with patch.object(desk.scene, "show", side_effect=note):
         for name in ("prostate/case02", "prostate/case03", "prostate/case04"):
-            desk._on_case(name)
+            desk.show_case(name)
         wait_until(lambda: desk.is_settled)
     assert [view.wanted.case for view in shown] == ["prostate/case04"]
 
@@ -391,9 +391,9 @@ def test_layers_hold_nothing_of_the_case_before_where_one_cannot_be_read(
     probability.visible = False
     desk.levels.boxes[Shown.RATERS].setChecked(False)
     with patch.object(rated_work, "load_reference", side_effect=OSError("no disk x.nii.gz")):
-        desk._on_structure(failing)
+        desk.show_structure(failing)
         wait_until(lambda: desk.is_settled)
-    case = desk._wanted.case
+    case = desk.wanted.case
     assert desk.title.text() == f"{case} cannot be shown: no disk x.nii.gz"
     assert all(_is_empty(layer) for layer in desk._viewer.layers)
     for layer in desk._viewer.layers:
@@ -401,7 +401,7 @@ def test_layers_hold_nothing_of_the_case_before_where_one_cannot_be_read(
     picture = desk._viewer.screenshot(canvas_only=True, flash=False)
     assert len(np.unique(picture[20:-60, 20:-20].reshape(-1, 4), axis=0)) == 1
     desk.levels.boxes[Shown.RATERS].setChecked(True)
-    desk._on_case(case)  # the disk is there again
+    desk.show_case(case)  # the disk is there again
     wait_until(lambda: desk.is_settled)
     probability.visible = False
     assert desk.view.wanted.case == case
@@ -412,7 +412,7 @@ def test_layers_that_are_not_shown_hold_nothing_of_another_case(desk, show, wait
     show(FLAT)
     desk.levels.boxes[Shown.RATERS].setChecked(False)
     assert _is_empty(_layer(desk, "outline of each rater"))
-    desk._on_case("prostate/case04")
+    desk.show_case("prostate/case04")
     wait_until(lambda: desk.is_settled)
     desk.levels.boxes[Shown.RATERS].setChecked(True)
     assert not _is_empty(_layer(desk, "outline of each rater"))
@@ -423,7 +423,7 @@ def test_a_case_that_cannot_be_read_shows_nothing_of_the_one_before(desk, show, 
     show(FLAT)
     cannot = UnreadableFileError("expected masks, found noise", path=Path("x.nii.gz"))
     with patch.object(rated_work, "load_reference", side_effect=cannot):
-        desk._on_case("prostate/case03")
+        desk.show_case("prostate/case03")
         wait_until(lambda: desk.is_settled)
         assert desk.title.text().startswith("prostate/case03 cannot be shown: x.nii.gz: expected")
         assert not [layer.name for layer in desk._viewer.layers if layer.visible]
@@ -441,11 +441,11 @@ def test_a_case_that_cannot_be_read_shows_nothing_of_the_one_before(desk, show, 
         assert desk.raters.pairs.isHidden()
         assert desk.view is None
     desk._failed.add(("prostate/case03", FLAT))
-    desk._on_case("prostate/case03")  # the file is mended
+    desk.show_case("prostate/case03")  # the file is mended
     wait_until(lambda: desk.is_settled)
     assert desk.view.wanted.case == "prostate/case03"
     assert not desk._failed
-    desk._on_case("prostate/case01")
+    desk.show_case("prostate/case01")
     wait_until(lambda: desk.is_settled)
     assert desk.title.text().startswith("prostate/case01")
     assert _layer(desk, "outline of each rater").visible
@@ -459,7 +459,7 @@ def test_a_case_without_figures_is_marked_in_the_list(desk, show):
     rows = {row[0]: row[1:] for row in desk.cases.places.table.texts()}
     assert rows["prostate/case03"] == [UNDEFINED, "unreadable"]
     desk._failed.clear()
-    desk._list_cases(FLAT, "calibrated")
+    desk.list_cases()
 
 
 @pytest.mark.qt_no_exception_capture
@@ -468,12 +468,12 @@ def test_a_crash_while_loading_leaves_the_desk_usable(desk, show, wait_until, mo
     told = []
     monkeypatch.setattr(sys, "excepthook", lambda *error: told.append(error[0]))
     with patch.object(rated_work, "load_reference", side_effect=ZeroDivisionError):
-        desk._on_case("prostate/case03")
+        desk.show_case("prostate/case03")
         wait_until(lambda: desk.is_settled)
     assert told == [ZeroDivisionError]
     assert desk.title.text() == f"prostate/case03 cannot be shown: {UnforeseenError()}"
     assert all(_is_empty(layer) for layer in desk._viewer.layers)
-    desk._on_case("prostate/case02")
+    desk.show_case("prostate/case02")
     wait_until(lambda: desk.is_settled)
     assert desk.view.wanted.case == "prostate/case02"
 

@@ -14,7 +14,7 @@ from napari_panoptic.report.nuclei.cohort_report import ReportRequest, cohort_re
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.viewer.jobs import cohort_work, jobs
 from napari_panoptic.viewer.jobs.cohort_work import KEPT_COHORTS, CohortWork, store_of
-from napari_panoptic.viewer.panels.ranking.presenter import RankingPresenter
+from napari_panoptic.viewer.panels.ranking import RankingPresenter
 
 pytestmark = pytest.mark.usefixtures("qapp", "qtbot")
 

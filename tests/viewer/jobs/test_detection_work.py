@@ -1,16 +1,16 @@
-"""Frames of detections, read and counted in other threads, without a window."""
+"""Frames of detections, read in other threads, without a window."""
 
-import sys
+from functools import partial
 from threading import Event
 
 import pytest
 
 from napari_panoptic.common.errors import PanopticError
-from napari_panoptic.detections.evaluate import load_frame
 from napari_panoptic.io.cohorts.detections import open_detection_cohort
 from napari_panoptic.samples.write import write_detection_sample
 from napari_panoptic.viewer.jobs import detection_work as work
-from napari_panoptic.viewer.jobs.detection_work import FrameReader, StandingsFinder
+from napari_panoptic.viewer.jobs.detection_work import ReadFrame, read_with_image
+from napari_panoptic.viewer.jobs.jobs import Stream
 
 pytestmark = pytest.mark.usefixtures("qapp", "qtbot")
 
@@ -22,18 +22,16 @@ def cohort(tmp_path_factory):
 
 
 @pytest.fixture
-def reader(cohort):
-    reader = FrameReader(cohort)
-    yield reader
-    reader.close()
+def shown():
+    """Collect the frames that are to be shown."""
+    return []
 
 
 @pytest.fixture
-def shown(reader):
-    """Collect the frames that are to be shown."""
-    shown = []
-    reader.shown_read.connect(shown.append)
-    return shown
+def wanted(shown):
+    wanted = Stream(shown.append, dropped=ReadFrame.close)
+    yield wanted
+    wanted.close()
 
 
 class Picture:
@@ -49,7 +47,7 @@ class Picture:
 
 @pytest.mark.long
 def test_the_image_of_a_frame_that_comes_too_late_is_closed(
-    cohort, reader, shown, wait_until, monkeypatch
+    cohort, wanted, shown, wait_until, monkeypatch
 ):
     pictures, begun, may_go_on = [], Event(), Event()
 
@@ -63,10 +61,10 @@ def test_the_image_of_a_frame_that_comes_too_late_is_closed(
 
     monkeypatch.setattr(work, "read_image", read)
     first, second = cohort.frames[:2]
-    reader.want(first)
+    wanted.start(partial(read_with_image, cohort, first))
     wait_until(begun.is_set)
-    reader.want(second)
-    wait_until(lambda: not reader.is_busy)
+    wanted.start(partial(read_with_image, cohort, second))
+    wait_until(lambda: not wanted.is_busy)
     may_go_on.set()
     wait_until(lambda: pictures[0].is_closed)
     assert [each.name for each in shown] == [second.name]
@@ -75,34 +73,13 @@ def test_the_image_of_a_frame_that_comes_too_late_is_closed(
 
 @pytest.mark.parametrize("error", [PanopticError("no such file"), OSError("no such file")])
 def test_a_frame_that_cannot_be_read_says_why(
-    cohort, reader, shown, wait_until, monkeypatch, error
+    cohort, wanted, shown, wait_until, monkeypatch, error
 ):
     def fail(*_asked):
         raise error
 
     monkeypatch.setattr(work, "load_frame", fail)
-    reader.want(cohort.frames[0])
-    wait_until(lambda: not reader.is_busy)
+    wanted.start(partial(read_with_image, cohort, cohort.frames[0]))
+    wait_until(lambda: not wanted.is_busy)
     (read,) = shown
     assert (read.loaded, read.error) == (None, "no such file")
-
-
-@pytest.mark.qt_no_exception_capture
-def test_counting_that_fails_is_not_started_again(cohort, wait_until, monkeypatch):
-    raised, ended = [], []
-    monkeypatch.setattr(sys, "excepthook", lambda *error: raised.append(error[0]))
-
-    def fail(*_asked):
-        raise ZeroDivisionError
-
-    frames = [load_frame(cohort, cohort.frames[0])]
-    finder = StandingsFinder()
-    finder.ended.connect(lambda: ended.append(finder.is_busy))
-    with monkeypatch.context() as broken:
-        broken.setattr(work, "count_frame_or_why", fail)
-        finder.start(frames, 8.0)
-        wait_until(lambda: raised)
-    assert (finder.is_busy, ended) == (False, [])
-    finder.start(frames, 8.0)
-    wait_until(lambda: ended)
-    assert (raised, ended) == ([ZeroDivisionError], [False])

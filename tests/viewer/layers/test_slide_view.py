@@ -21,7 +21,7 @@ from napari_panoptic.viewer.layers import slide_view
 from napari_panoptic.viewer.layers.owned import AMBIGUOUS
 from napari_panoptic.viewer.layers.slide_view import FAILURES, ON_SLIDE
 from napari_panoptic.viewer.panels import slide_texts
-from napari_panoptic.viewer.panels.failures.panel import Scope
+from napari_panoptic.viewer.panels.failures.scope import Scope
 from napari_panoptic.viewer.panels.title import EVALUATE, STOP, SlidePresenter
 from tests.support.slides import HELD_UP_TO_PX, SHAPES, SLIDE, SMALL, TEAMS, write_slide_cohort
 from tests.viewer.finding import click, names_of_visible, on_canvas, shown_text

@@ -34,13 +34,20 @@ from napari_panoptic.viewer.panels.failures.panel import (
     FILTERED,
     NO_FAILURES,
     FailuresPanel,
+    FailuresPresenter,
     Scope,
 )
-from napari_panoptic.viewer.panels.failures.presenter import FailuresPresenter
 from napari_panoptic.viewer.panels.failures.view import FailureView
 from napari_panoptic.viewer.state.preferences import Queue
 from tests.support.many_failures import many_failures
-from tests.viewer.finding import FIRST, SECOND, nearest_view_middle, row_of_status, shown_text
+from tests.viewer.finding import (
+    FIRST,
+    SECOND,
+    THIRD,
+    nearest_view_middle,
+    row_of_status,
+    shown_text,
+)
 
 FEW = ObjectFilter(
     statuses=frozenset({"FP"}),
@@ -234,6 +241,34 @@ class TestScope:
         desk.link.summary.start()
         wait_until(lambda: desk.is_settled)
         assert len(view.items.rows) == before
+
+    @pytest.mark.parametrize("scope", [Scope.REGION, Scope.LISTED])
+    def test_while_another_region_comes_no_crop_of_the_last_one_can_be_clicked(
+        self, failures, view, desk, wait_until, scope
+    ):
+        session, seen = desk.session, []
+        failures.panel.scope.choose(scope)
+        assert {place_of(failures, row)[0] for row in view.items.rows} == {FIRST}
+
+        def arrive(snapshot):
+            if snapshot.region.name == THIRD and not seen:
+                rows = view.items.rows
+                seen.append((bool(snapshot.pending), [place_of(failures, row) for row in rows]))
+                if len(rows):
+                    click(view, rows[0])
+                    assert selected(desk) == seen[0][1][0]
+
+        session.region_changed.connect(arrive)
+        desk.link.go_to(THIRD)  # no neighbour: it was not read ahead
+        wait_until(lambda: desk.is_settled and session.snapshot.region.name == THIRD)
+        session.region_changed.disconnect(arrive)
+        ((was_pending, places),) = seen
+        assert was_pending
+        failed = {STATUS_CODE[status] for status in styles.FAILURES}
+        for region, side, id_ in places:
+            outcomes = session.evaluation.outcomes.side(side)
+            assert region == THIRD
+            assert outcomes.status[outcomes.row_of(id_)] in failed
 
     def test_progress_is_shown_and_can_be_stopped_and_continued(
         self, failures, view, desk, wait_until
@@ -500,7 +535,7 @@ class TestView:
 
     def test_several_are_selected_without_going_there(self, failures, view, desk):
         told = []
-        failures.selection_changed.connect(told.append)
+        desk.link.failures.chosen_changed.connect(told.append)
         rows = view.items.rows
         click(view, rows[0])
         before = desk.session.selection
@@ -828,7 +863,7 @@ class TestExport:
 
     def test_a_folder_that_cannot_be_written_is_reported(self, export, failures, tmp_path):
         (tmp_path / "crops").write_text("in the way")
-        with patch("napari_panoptic.viewer.panels.failures.presenter.show_error") as told:
+        with patch("napari_panoptic.viewer.jobs.jobs.show_error") as told:
             export()
         assert "crops" in told.call_args[0][0]
         assert failures.panel.export.text() == "Export…"

@@ -271,7 +271,7 @@ class TestTeams:
         teams = {name: empty_pair() for name in ("first", "second")}
         panel.show_comparison(TeamsComparison(None, teams, consensus(teams), None, None))
         assert shown_text(panel.hint) == NONE_ANNOTATED
-        panel.choose_list(TeamsList.FN)
+        panel.lists.button(TeamsList.FN).click()
         assert shown_text(panel.hint) == NONE_LISTED
 
 

@@ -11,7 +11,7 @@ from napari_panoptic.questions.causes import Causes
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.desk.parts import PARTS
 from napari_panoptic.viewer.kit.widgets import is_in_sight
-from napari_panoptic.viewer.panels.failures.presenter import FailuresPresenter
+from napari_panoptic.viewer.panels.failures.panel import FailuresPresenter
 from napari_panoptic.viewer.panels.question_panel import NOT_EDITED, STALE, STOPPED
 
 LEFT = Qt.MouseButton.LeftButton

@@ -19,17 +19,16 @@ from napari_panoptic.values.settings import CHALLENGE_PROTOCOL, CORRECTED_PROTOC
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.jobs import cohort_work, jobs
 from napari_panoptic.viewer.kit.widgets import is_in_sight
-from napari_panoptic.viewer.panels.ranking import presenter as ranking_presenter
-from napari_panoptic.viewer.panels.ranking.panel import (
+from napari_panoptic.viewer.panels import ranking
+from napari_panoptic.viewer.panels.ranking import (
     HINT,
     NOT_EVALUATED,
     OF_OTHERS,
-    OF_REGION,
+    PLOTS,
     RankingPanel,
-    RankingPlot,
+    RankingPresenter,
     going_on,
 )
-from napari_panoptic.viewer.panels.ranking.presenter import RankingPresenter
 from tests.viewer.finding import other_source
 
 LEFT = Qt.MouseButton.LeftButton
@@ -46,9 +45,7 @@ def in_sight(open_desk, wait_until):
     if session.snapshot.region.name != first or session.settings != session.protocol:
         desk.link.request(region=first, settings=session.protocol)
     wait_until(lambda: desk.is_settled)
-    for pane, view in zip(
-        part.panel.plots, (RankingPlot.PATIENTS, RankingPlot.QUALITY), strict=True
-    ):
+    for pane, view in zip(part.panel.plots, PLOTS[:2], strict=True):
         pane.menu.choose(view)
     desk.show_workspace("Cohort")
     wait_until(lambda: is_in_sight(part.panel) and desk.is_settled)
@@ -102,13 +99,6 @@ class TestFigures:
             assert texts[row][1] == f"{ratio_text(score)} ({rank})"
         assert len(texts[0]) == 7  # team, as run, three corrections alone, all, disentangled
 
-    @pytest.mark.long
-    def test_the_region_needs_no_evaluated_cohort(self, part, open_desk, wait_until):
-        for view in OF_REGION:
-            pane = choose(part, view, open_desk, wait_until)
-            assert pane.plot.plot.figure.axes
-        assert part.found is None
-
     def test_patients_need_no_evaluated_cohort(self, part, open_desk):
         session, table = open_desk.session, part.panel.patients
         lines = CohortLines(session.cohort, session.summaries)
@@ -117,25 +107,6 @@ class TestFigures:
             for team in session.cohort.teams:
                 expected = lines.patient(patient, team.name).pq
                 assert table.text(patient, team.name) == ratio_text(expected)
-
-    @pytest.mark.long
-    def test_a_curve_of_the_region_is_computed_once(self, part, open_desk, wait_until, monkeypatch):
-        computed = []
-        real = ranking_presenter._region_curve
-
-        def curve(*asked):
-            computed.append(asked[1])
-            return real(*asked)
-
-        monkeypatch.setattr(ranking_presenter, "_region_curve", curve)
-        choose(part, RankingPlot.REGION_RADIUS, open_desk, wait_until)
-        first, second = (region.name for region in open_desk.session.cohort.regions[:2])
-        part.refresh()  # as an edit or another team does
-        wait_until(lambda: open_desk.is_settled)
-        assert computed == [first]
-        open_desk.link.request(region=second)  # comes in two steps
-        wait_until(lambda: open_desk.is_settled)
-        assert computed == [first, second]
 
     @pytest.mark.long
     def test_other_settings_leave_no_figure_of_the_old_ones(self, evaluated, open_desk, wait_until):
@@ -158,7 +129,7 @@ class TestFigures:
         total = len(open_desk.session.cohort.regions)
         QTest.mouseClick(part.panel.compute, LEFT)
         assert part.panel.note.text() == going_on(0, total)
-        for view in (RankingPlot.REGION_RADIUS, RankingPlot.QUALITY):
+        for view in PLOTS[3:5]:
             part.panel.plots[0].menu.choose(view)
         said = set()
         wait_until(lambda: said.add(part.panel.note.text()) or part.found is not None)
@@ -207,7 +178,7 @@ class TestFigures:
         assert not list(cache.rglob("*.part.json"))
 
     def test_every_plot_shows_something(self, evaluated, open_desk, wait_until):
-        for view in RankingPlot:
+        for view in PLOTS:
             pane = choose(evaluated, view, open_desk, wait_until)
             figure = pane.plot.plot.figure
             assert pane.plot.canvas.isVisible()
@@ -257,7 +228,7 @@ class TestWhatIsBehind:
         assert panel.differences.texts() == listed
 
     def test_a_point_opens_its_region(self, evaluated, open_desk, wait_until):
-        view = choose(evaluated, RankingPlot.PATIENTS, open_desk, wait_until).plot
+        view = choose(evaluated, PLOTS[0], open_desk, wait_until).plot
         cohort = open_desk.session.cohort
         artist, points = next(
             (artist, points)
@@ -367,7 +338,7 @@ class TestReport:
         self, evaluated, open_desk, wait_until, tmp_path, monkeypatch
     ):
         told = []
-        monkeypatch.setattr(ranking_presenter, "show_info", told.append)
+        monkeypatch.setattr(ranking, "show_info", told.append)
         path = tmp_path / "report.html"
         monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_a, **_k: (str(path), ""))
         QTest.mouseClick(evaluated.panel.report, LEFT)
@@ -380,12 +351,12 @@ class TestReport:
     @pytest.mark.long
     @pytest.mark.parametrize("ending", [".svg", ".png"])
     def test_a_plot_is_saved_by_itself(
-        self, part, open_desk, wait_until, tmp_path, monkeypatch, ending
+        self, evaluated, open_desk, wait_until, tmp_path, monkeypatch, ending
     ):
-        pane = choose(part, RankingPlot.REGION_THRESHOLD, open_desk, wait_until)
+        pane = choose(evaluated, PLOTS[8], open_desk, wait_until)
         told = []
-        monkeypatch.setattr(ranking_presenter, "show_info", told.append)
-        monkeypatch.setattr(ranking_presenter, "show_error", told.append)
+        monkeypatch.setattr(ranking, "show_info", told.append)
+        monkeypatch.setattr(ranking, "show_error", told.append)
         path = tmp_path / f"plot{ending}"
         for place, beginning in (
             (path, "The plot is in"),
@@ -405,8 +376,8 @@ class TestReport:
         self, evaluated, open_desk, tmp_path, monkeypatch
     ):
         told = []
-        monkeypatch.setattr(ranking_presenter, "show_info", told.append)
-        monkeypatch.setattr(ranking_presenter, "show_error", told.append)
+        monkeypatch.setattr(ranking, "show_info", told.append)
+        monkeypatch.setattr(ranking, "show_error", told.append)
         monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_a: str(tmp_path))
         QTest.mouseClick(evaluated.panel.tables, LEFT)
         assert told == [f"4 tables are in {tmp_path}"]
@@ -445,7 +416,7 @@ class TestReport:
         path = root / "metadata.csv"
         path.write_text("name,organ\n", encoding="utf-8")
         told = []
-        monkeypatch.setattr(ranking_presenter, "show_error", told.append)
+        monkeypatch.setattr(ranking, "show_error", told.append)
         try:
             part.evaluate()
             wait_until(lambda: open_desk.is_settled)

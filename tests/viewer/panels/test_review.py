@@ -34,7 +34,8 @@ from napari_panoptic.values.vocabulary import (
 from napari_panoptic.viewer.desk.nuclei import desk_of
 from napari_panoptic.viewer.jobs import jobs
 from napari_panoptic.viewer.kit.widgets import is_in_sight
-from napari_panoptic.viewer.panels.failures.presenter import FailuresPresenter
+from napari_panoptic.viewer.panels.failures.panel import FailuresPresenter
+from napari_panoptic.viewer.panels.region_panel import Sight
 from napari_panoptic.viewer.panels.review import files, going_on, presenter
 from napari_panoptic.viewer.panels.review.dialogs import THIRD_NEEDED, TOO_FEW
 from napari_panoptic.viewer.panels.review.history import (
@@ -43,7 +44,6 @@ from napari_panoptic.viewer.panels.review.history import (
     THIS_OBJECT,
 )
 from napari_panoptic.viewer.panels.review.presenter import NOTHING_TO_UNDO, ReviewPresenter
-from napari_panoptic.viewer.panels.seen_part import Sight
 from napari_panoptic.viewer.state.preferences import PREFERENCES
 from tests.viewer.finding import FIRST, SECOND, THIRD
 

@@ -17,10 +17,10 @@ from napari_panoptic.questions.engines.cohort_failures import FailureName
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.desk.parts import PARTS
 from napari_panoptic.viewer.kit.widgets import is_in_sight
-from napari_panoptic.viewer.panels.failures.presenter import FailuresPresenter
+from napari_panoptic.viewer.panels.failures.panel import FailuresPresenter
 from napari_panoptic.viewer.panels.object_card import ObjectPresenter
 from napari_panoptic.viewer.panels.scores import NO_SCORES, ScoresPresenter
-from napari_panoptic.viewer.panels.teams.presenter import TeamsPresenter
+from napari_panoptic.viewer.panels.teams.panel import TeamsPresenter
 
 LEFT = Qt.MouseButton.LeftButton
 LEAST = 0.43

@@ -14,18 +14,20 @@ from napari_panoptic.display import styles
 from napari_panoptic.display.team_pictures import level_colours
 from napari_panoptic.explain.failure_groups import lost_over
 from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.questions.groups import ALL, Groups
+from napari_panoptic.tables.figures import signed
 from napari_panoptic.values.vocabulary import STATUS_CODE, Side, Status
 from napari_panoptic.viewer.kit.widgets import dock_of
 from napari_panoptic.viewer.layers.consensus_view import CONSENSUS_LAYER, FP_LAYER
-from napari_panoptic.viewer.panels.audit import panel as audit_panel
-from napari_panoptic.viewer.panels.audit.presenter import MARKS_LAYER, AuditPresenter
-from napari_panoptic.viewer.panels.groups import panel as groups_panel
-from napari_panoptic.viewer.panels.groups.presenter import GROUP_LAYER, GroupsPresenter
+from napari_panoptic.viewer.panels import audit as audit_panel
+from napari_panoptic.viewer.panels import groups as groups_panel
+from napari_panoptic.viewer.panels.audit import MARKS_LAYER, AuditPresenter
+from napari_panoptic.viewer.panels.groups import GROUP_LAYER, GroupsPresenter
 from napari_panoptic.viewer.panels.navigator import NavigatorPresenter
-from napari_panoptic.viewer.panels.seen_part import WAITING
+from napari_panoptic.viewer.panels.region_panel import WAITING
 from napari_panoptic.viewer.panels.teams import comparison as teams_comparison
 from napari_panoptic.viewer.panels.teams import panel as teams_panel
-from napari_panoptic.viewer.panels.teams.presenter import TeamsPresenter
+from napari_panoptic.viewer.panels.teams.panel import TeamsPresenter
 from napari_panoptic.viewer.state.modes import ViewMode
 from tests.viewer.finding import (
     click,
@@ -149,7 +151,7 @@ class TestTeamsTable:
 
     @pytest.mark.parametrize("listed", list(teams_panel.TeamsList))
     def test_one_click_lists_what_is_asked_for(self, desk, teams, listed):
-        press(teams.panel.button(listed))
+        press(teams.panel.lists.button(listed))
         evaluations = desk.session.snapshot.evaluations
         status = np.stack([e.outcomes.reference.status for e in evaluations.values()], axis=1)
         found = (status == STATUS_CODE[Status.TP]).sum(axis=1)
@@ -161,10 +163,10 @@ class TestTeamsTable:
             teams_panel.TeamsList.ONE_ONLY: int((found == 1).sum()),
         }
         number = len(teams.panel.table.rows())
-        assert teams.panel.button(listed).text() == f"{listed} {number}"
+        assert teams.panel.lists.button(listed).text() == f"{listed} {number}"
         if listed in expected:
             assert number == expected[listed]
-        press(teams.panel.button(teams_panel.TeamsList.ALL))
+        press(teams.panel.lists.button(teams_panel.TeamsList.ALL))
 
     def test_a_row_selects_its_object_and_its_team(self, desk, teams):
         table = teams.panel.table
@@ -189,13 +191,13 @@ class TestTeamsTable:
             return bool(teams.comparison.consensus.shared_fp_places(2))
 
         go_to_region_with(desk, wait_until, has_places)
-        press(teams.panel.button(teams_panel.TeamsList.FP))
+        press(teams.panel.lists.button(teams_panel.TeamsList.FP))
         press_row(teams.panel.table, 0, 0)
         place = teams.comparison.consensus.shared_fp_places(2)[0]
         chosen = desk.session.selection
         assert chosen.side is Side.PREDICTION
         assert chosen.row in place.rows[chosen.team]
-        press(teams.panel.button(teams_panel.TeamsList.ALL))
+        press(teams.panel.lists.button(teams_panel.TeamsList.ALL))
 
 
 class TestWhileAnotherRegionComes:
@@ -254,7 +256,7 @@ class TestWhileAnotherRegionComes:
         self, desk, viewer, audit, wait_until
     ):
         def listed():
-            press(audit.panel.button(audit_panel.AuditList.TOUCHING))
+            press(audit.panel.lists.button(audit_panel.AuditList.TOUCHING))
             return bool(audit.panel.listed_objects())
 
         desk.session.set_team("merger")
@@ -269,7 +271,7 @@ class TestWhileAnotherRegionComes:
 
         other = names[(here + 2) % len(names)]
         assert self.seen_on_arrival(desk, other, look, wait_until) == [(None, False)]
-        press(audit.panel.button(audit_panel.AuditList.FLIPS))
+        press(audit.panel.lists.button(audit_panel.AuditList.FLIPS))
 
 
 class TestLive:
@@ -303,7 +305,7 @@ class TestSideBySide:
 
     @pytest.fixture
     def grid(self, desk, teams, wait_until):
-        press(teams.panel.button(ViewMode.GRID))
+        press(teams.panel.modes.button(ViewMode.GRID))
         wait_until(lambda: teams.grid.is_on and desk.is_settled)
         return teams.grid
 
@@ -362,10 +364,10 @@ class TestSideBySide:
     def test_the_desk_is_settled_only_when_the_last_cell_can_be_seen(
         self, desk, viewer, teams, wait_until
     ):
-        press(teams.panel.button(ViewMode.ONE))
+        press(teams.panel.modes.button(ViewMode.ONE))
         wait_until(lambda: desk.is_settled)
         seen = []  # what happened, and whether the desk was settled
-        press(teams.panel.button(ViewMode.GRID))
+        press(teams.panel.modes.button(ViewMode.GRID))
         while not teams.grid.is_on:
             assert not desk.is_settled
             QTest.qWait(1)
@@ -383,7 +385,7 @@ class TestSideBySide:
 
     @pytest.mark.long
     def test_back_to_one_team_everything_is_as_it_was(self, desk, viewer, teams, wait_until):
-        press(teams.panel.button(ViewMode.ONE))
+        press(teams.panel.modes.button(ViewMode.ONE))
         wait_until(lambda: desk.is_settled)
         viewer.scene.camera.zoom *= 1.7
         wait_until(lambda: not desk.link.pointer.is_zooming)
@@ -397,9 +399,9 @@ class TestSideBySide:
             viewer.canvas.grid.enabled,
             viewer.canvas.grid.stride,
         )
-        press(teams.panel.button(ViewMode.GRID))
+        press(teams.panel.modes.button(ViewMode.GRID))
         wait_until(lambda: teams.grid.is_on)
-        press(teams.panel.button(ViewMode.ONE))
+        press(teams.panel.modes.button(ViewMode.ONE))
         after = (
             {layer.name: layer.visible for layer in viewer.layers if layer.visible},
             tuple(viewer.scene.camera.center),
@@ -417,10 +419,10 @@ class TestSideBySide:
     def test_the_view_of_before_stays_in_use_until_all_cells_are_there(
         self, viewer, desk, teams, wait_until
     ):
-        press(teams.panel.button(ViewMode.ONE))
+        press(teams.panel.modes.button(ViewMode.ONE))
         wait_until(lambda: desk.is_settled)
         seen, active = names_of_visible(viewer), viewer.layers.selection.active
-        press(teams.panel.button(ViewMode.GRID))
+        press(teams.panel.modes.button(ViewMode.GRID))
         wait_until(lambda: not teams.panel.progress.isHidden())
         number = len(viewer.layers)
         wait_until(lambda: len(viewer.layers) > number + 2)
@@ -438,12 +440,12 @@ class TestSideBySide:
 
     @pytest.mark.long
     def test_it_can_be_given_up_half_way(self, viewer, desk, teams, wait_until):
-        press(teams.panel.button(ViewMode.ONE))
+        press(teams.panel.modes.button(ViewMode.ONE))
         wait_until(lambda: desk.is_settled)
         before = list(viewer.layers)
-        press(teams.panel.button(ViewMode.GRID))
+        press(teams.panel.modes.button(ViewMode.GRID))
         wait_until(lambda: len(viewer.layers) > len(before) + 3)
-        press(teams.panel.button(ViewMode.ONE))
+        press(teams.panel.modes.button(ViewMode.ONE))
         assert teams.panel.progress.isHidden()
         wait_until(lambda: desk.is_settled)
         assert list(viewer.layers) == before
@@ -452,9 +454,9 @@ class TestSideBySide:
 
     @pytest.mark.long
     def test_cells_in_the_making_follow_what_changes_meanwhile(self, desk, teams, wait_until):
-        press(teams.panel.button(ViewMode.ONE))
+        press(teams.panel.modes.button(ViewMode.ONE))
         wait_until(lambda: desk.is_settled)
-        press(teams.panel.button(ViewMode.GRID))
+        press(teams.panel.modes.button(ViewMode.GRID))
         wait_until(lambda: not teams.panel.progress.isHidden())
         desk.panels.settings.threshold.setValue(0.8)
         wait_until(lambda: desk.is_settled and teams.grid.is_on)
@@ -523,7 +525,7 @@ class TestSideBySide:
         viewer.add_layer(points)
         wait_until(lambda: not points.visible)
         assert len(self.cells(viewer, grid)) == 4
-        press(teams.panel.button(ViewMode.ONE))
+        press(teams.panel.modes.button(ViewMode.ONE))
         assert points.visible
         viewer.layers.remove(points)
 
@@ -538,7 +540,7 @@ class TestSideBySide:
 
     @pytest.mark.long
     def test_shift_u_goes_from_view_to_view(self, desk, canvas, teams, wait_until):
-        press(teams.panel.button(ViewMode.ONE))
+        press(teams.panel.modes.button(ViewMode.ONE))
         seen = []
         for _ in range(3):
             QTest.keyClick(canvas, Qt.Key.Key_U, Qt.KeyboardModifier.ShiftModifier)
@@ -579,7 +581,7 @@ def test_a_cohort_that_is_opened_in_the_workspace_for_teams_has_its_view(desk, w
 @pytest.mark.parametrize("mode", [ViewMode.GRID, ViewMode.CONSENSUS])
 def test_a_blind_reviewer_sees_one_team_without_its_name(desk, viewer, teams, mode, wait_until):
     names = [team.name for team in desk.session.cohort.teams]
-    press(teams.panel.button(mode))
+    press(teams.panel.modes.button(mode))
     wait_until(lambda: desk.is_settled)
     desk.state.is_blind = True
     try:
@@ -603,7 +605,7 @@ class TestConsensus:
 
     @pytest.fixture
     def view(self, teams, wait_until):
-        press(teams.panel.button(ViewMode.CONSENSUS))
+        press(teams.panel.modes.button(ViewMode.CONSENSUS))
         wait_until(lambda: teams.consensus_view.is_on)
         return teams.consensus_view
 
@@ -624,13 +626,13 @@ class TestConsensus:
         assert view.is_on
         chips = [chip for (_, _), chip in legend.chips.items()]
         assert not any(chip.isVisible() for chip in chips)
-        press(teams.panel.button(ViewMode.ONE))
+        press(teams.panel.modes.button(ViewMode.ONE))
         assert shown_text(legend.instead) == ""
         assert all(chip.isVisible() for chip in chips)
 
     @pytest.mark.usefixtures("view")
     def test_the_objects_of_one_team_come_back(self, desk, viewer, teams):
-        press(teams.panel.button(ViewMode.ONE))
+        press(teams.panel.modes.button(ViewMode.ONE))
         assert names_of_visible(viewer) == ["image", "reference", desk.session.team]
         assert CONSENSUS_LAYER not in viewer.layers
 
@@ -690,7 +692,7 @@ class TestAudit:
         wait_until(lambda: desk.is_settled)
         frame = ambiguous.value.objects
         assert len(panel.listed_objects()) == int(frame["flips"].sum())
-        press(panel.button(audit_panel.AuditList.TOUCHING))
+        press(panel.lists.button(audit_panel.AuditList.TOUCHING))
         press_row(panel.table, 0, 0)
         side, row = panel.listed_objects()[0]
         assert (desk.session.selection.side, desk.session.selection.row) == (side, row)
@@ -707,7 +709,7 @@ class TestAudit:
         table = ambiguous.panel.table
         table.setFixedWidth(360)
         for listed in (audit_panel.AuditList.SPILL, audit_panel.AuditList.TOUCHING):
-            press(ambiguous.panel.button(listed))
+            press(ambiguous.panel.lists.button(listed))
             QTest.qWait(50)
             assert table.rows()
             assert not table.horizontalScrollBar().isVisible()
@@ -718,7 +720,7 @@ class TestAudit:
     def test_spill_is_listed_and_marked_only_while_in_sight(
         self, desk, viewer, ambiguous, wait_until
     ):
-        press(ambiguous.panel.button(audit_panel.AuditList.SPILL))
+        press(ambiguous.panel.lists.button(audit_panel.AuditList.SPILL))
         wait_until(lambda: desk.is_settled)
         assert len(ambiguous.panel.listed_objects()) == len(ambiguous.value.spill)
         marks = viewer.layers[MARKS_LAYER]
@@ -742,7 +744,7 @@ class TestGroups:
         panel = filled.panel
         press_row(panel.table, 0, 0)
         group = filled.value.groups[panel.table.selected()]
-        now = filled.value.evaluation.metrics.pq
+        now = filled.value.here.evaluation.metrics.pq
         assert f"PQ {now:.3f} → {now + group.pq_lost:.3f}" in panel.what_if.text()
         assert styles.signed_text(group.pq_lost) in panel.what_if.text()
         ring = viewer.layers[GROUP_LAYER]
@@ -754,7 +756,7 @@ class TestGroups:
     def test_an_object_selects_its_group_and_a_member_its_object(self, desk, filled):
         group = filled.value.groups[-1]
         desk.session.select_row(Side.REFERENCE, int(group.reference_rows[0]))
-        assert filled.panel.selected() is group
+        assert filled.value.groups[filled.panel.table.selected()] is group
         assert filled.panel.table.titles()[-1] == "ΔPQ if one"
         for table in (filled.panel.table, filled.panel.members):
             assert not table.horizontalScrollBar().isVisible()
@@ -764,38 +766,42 @@ class TestGroups:
 
     @pytest.mark.long
     def test_the_cohort_is_summed_up_in_the_background(self, desk, filled, wait_until):
-        panel = filled.panel
-        press(panel.compute)
+        panel, session = filled.panel.cohort, desk.session
+        press(panel.work.start)
         assert panel.work.is_running
         wait_until(lambda: desk.is_settled)
         assert not panel.work.is_running
-        total = panel.cohort.texts()[-1]
-        losses = filled._losses.losses
-        assert total[0] == "all kinds"
-        assert total[4] == styles.signed_text(losses[-1].pq_lost)
-        here = lost_over([filled.value.evaluation])
-        assert losses[-1].groups >= here[-1].groups
+        wanted = Groups(team=session.team, settings=session.settings).answer(session.cohort)
+        kinds = wanted.tables[0].frame
+        shown = panel.table.texts()
+        assert [row[0] for row in shown] == kinds["kind"].tolist()
+        assert shown[-1][0] == ALL
+        assert shown[-1][4] == signed(kinds["pq_lost"].iloc[-1], 4)
+        here = lost_over([filled.value.here.evaluation])
+        assert int(shown[-1][1]) >= here[-1].groups
+        panel.which.choose(panel.which.values[1])
+        assert len(panel.table.texts()) == int(shown[-1][1])
 
     @pytest.mark.long
     def test_it_can_be_stopped_and_is_dropped_with_other_settings(self, desk, filled, wait_until):
-        panel = filled.panel
-        press(panel.compute)
-        press(panel.stop)
-        assert "stopped" in panel.note.text()
-        press(panel.compute)
+        panel = filled.panel.cohort
+        press(panel.work.start)
+        press(panel.work.stop)
+        assert "Stopped" in panel.headline.text()
+        press(panel.work.start)
         wait_until(lambda: desk.is_settled)
         desk.panels.settings.threshold.setValue(0.6)
-        assert "settings or the files have changed" in panel.note.text()
+        assert "settings or the files have changed" in panel.headline.text()
         wait_until(lambda: desk.is_settled)
 
     def test_what_the_cohort_loses_is_dropped_with_another_source(self, desk, filled, wait_until):
-        panel = filled.panel
-        press(panel.compute)
+        panel = filled.panel.cohort
+        press(panel.work.start)
         wait_until(lambda: not filled.is_busy)
-        assert panel.cohort.isVisible()
+        assert panel.table.isVisible()
         with other_source(desk, wait_until):
-            assert not panel.cohort.isVisible()
-            assert "the files have changed" in panel.note.text()
+            assert not panel.table.isVisible()
+            assert "the files have changed" in panel.headline.text()
 
     def test_without_groups_it_says_what_to_do(self, desk, groups, wait_until):
         desk.session.set_team("careful")
@@ -813,13 +819,13 @@ class TestWhenToCompute:
     @pytest.fixture
     def computed(self, audit, monkeypatch):
         """List the teams for which an audit is computed."""
-        teams, real = [], audit.computation
+        teams, real = [], audit.compute
 
-        def computation(known, team):
-            teams.append(team)
-            return real(known, team)
+        def compute(here, *policies):
+            teams.append(here.team)
+            return real(here, *policies)
 
-        monkeypatch.setattr(audit, "computation", computation)
+        monkeypatch.setattr(AuditPresenter, "compute", staticmethod(compute))
         return teams
 
     def test_the_same_evaluation_is_not_audited_twice(self, desk, computed, wait_until):
@@ -834,6 +840,7 @@ class TestWhenToCompute:
         partial = replace(snapshot, pending=frozenset({"careful"}), results={}, predictions={})
         monkeypatch.setattr(desk.session, "_snapshot", partial)
         audit.refresh()
+        assert not audit.is_busy
         assert not computed
         assert audit.value is value
 

@@ -6,9 +6,9 @@ from unittest.mock import patch
 import pytest
 
 from napari_panoptic.viewer.desk.nuclei import desk_of
-from napari_panoptic.viewer.panels.audit.presenter import AuditPresenter
-from napari_panoptic.viewer.panels.groups.presenter import GroupsPresenter
-from napari_panoptic.viewer.panels.teams.presenter import TeamsPresenter
+from napari_panoptic.viewer.panels.audit import AuditPresenter
+from napari_panoptic.viewer.panels.groups import GroupsPresenter
+from napari_panoptic.viewer.panels.teams.panel import TeamsPresenter
 from napari_panoptic.viewer.state.modes import ViewMode
 
 PARTS = (TeamsPresenter, AuditPresenter, GroupsPresenter)

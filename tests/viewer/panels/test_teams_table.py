@@ -39,10 +39,9 @@ def panel(qtbot, sample_folder):
 @pytest.mark.parametrize("listed", [TeamsList.ALL, TeamsList.FP])
 def test_a_click_on_a_cell_shows_its_team(panel, team, place, listed):
     asked = []
-    panel.object_chosen.connect(lambda _row, of: asked.append(of))
-    panel.place_chosen.connect(lambda _place, of: asked.append(of))
-    panel.choose_list(listed)
+    panel.lists.button(listed).click()
     table = panel.table
+    table.row_chosen.connect(lambda _row, column: asked.append(table.key(column)))
     first = next(k for k, title in enumerate(table.titles()) if "\n" in title)
     if not table.rows():
         pytest.skip("these teams invent nothing in the same place")

@@ -12,7 +12,7 @@ from napari_panoptic.questions.engines.version_diff import Change
 from napari_panoptic.questions.engines.versions import Version, compare_teams_of, compare_versions
 from napari_panoptic.values.vocabulary import STATUS_CODE, Side, Status
 from napari_panoptic.viewer.kit.widgets import is_in_sight
-from napari_panoptic.viewer.panels.failures.presenter import FailuresPresenter
+from napari_panoptic.viewer.panels.failures.panel import FailuresPresenter
 from napari_panoptic.viewer.panels.versions import presenter as texts
 from napari_panoptic.viewer.panels.versions.columns import VersionsList, columns_of
 from napari_panoptic.viewer.panels.versions.presenter import VersionsPresenter

@@ -29,7 +29,7 @@ from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.editing.ambiguous_shapes import AmbiguousShapes
 from napari_panoptic.viewer.editing.live_edits import Copied, LiveEdits
 from napari_panoptic.viewer.jobs.jobs import Several
-from napari_panoptic.viewer.kit.questions import may_replace
+from napari_panoptic.viewer.kit.questions import may_replace, may_write
 from napari_panoptic.viewer.kit.shown import show_error, show_info, show_warning
 from napari_panoptic.viewer.panels.edits.panel import EditsPanel
 
@@ -157,9 +157,8 @@ class EditsFiles:
         target = Path(path)
         if form_for(target) is None and chosen in endings:
             target = target.with_name(target.name + endings[chosen])
-        # The dialog has asked about the name that was chosen, as it was written.
-        was_asked = target == Path(path) and target.exists()
-        return target if was_asked or may_replace(self._panel, replaced_by(target)) else None
+        may = may_write(self._panel, target, asked=path, files=replaced_by(target))
+        return target if may else None
 
     def _ask_folder(self, unsaved: list[Objects]) -> list[Path]:
         """Ask for a folder for several label images; return no path where there is none."""

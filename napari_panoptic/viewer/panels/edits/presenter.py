@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from qtpy.QtCore import QSignalBlocker, Qt
+from qtpy.QtCore import QSignalBlocker
 from qtpy.QtWidgets import QMessageBox, QWidget
 
 from napari_panoptic.live.session import EditedEvaluation
@@ -17,16 +17,13 @@ from napari_panoptic.viewer.editing.live_edits import LiveEdits
 from napari_panoptic.viewer.kit.inputs import Choice
 from napari_panoptic.viewer.kit.keys import Shortcut
 from napari_panoptic.viewer.kit.napari_private import napari_docks
-from napari_panoptic.viewer.kit.shown import shown
+from napari_panoptic.viewer.kit.questions import unsaved_box
 from napari_panoptic.viewer.panels.around import Surroundings
 from napari_panoptic.viewer.panels.edits.files import EditsFiles
 from napari_panoptic.viewer.panels.edits.left import LeftEdits
 from napari_panoptic.viewer.panels.edits.panel import EditsPanel
 from napari_panoptic.viewer.panels.edits.texts import state_text
 from napari_panoptic.viewer.panels.part import Connections, Presenter
-
-MOST_LISTED = 8
-"""The most unsaved edits that a question names."""
 
 
 class EditsPresenter(Presenter[EditsPanel]):
@@ -117,13 +114,7 @@ class EditsPresenter(Presenter[EditsPanel]):
         if not self.edits.unsaved:
             return True
         lines = [f"{copied.region}: {copied.words}" for copied in self.edits.unsaved]
-        left = len(lines) - MOST_LISTED
-        more = f"\n… and {left} more" if left > 0 else ""
-        box = QMessageBox(self.panel.window())
-        box.setIcon(QMessageBox.Icon.Warning)
-        box.setWindowTitle("Unsaved edits")
-        box.setTextFormat(Qt.TextFormat.PlainText)
-        box.setText(shown("These edits are not saved:\n" + "\n".join(lines[:MOST_LISTED]) + more))
+        box = unsaved_box(self.panel, "Unsaved edits", "These edits are not saved:", lines)
         save = box.addButton("Save…", QMessageBox.ButtonRole.AcceptRole)
         discard = box.addButton("Discard", QMessageBox.ButtonRole.DestructiveRole)
         cancel = box.addButton("Cancel", QMessageBox.ButtonRole.RejectRole)

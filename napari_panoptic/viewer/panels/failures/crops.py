@@ -14,6 +14,7 @@ from qtpy.QtGui import QImage, QPainter, QPixmap
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.display.crop_reader import CropReader, CropSize, crop_of
 from napari_panoptic.display.crops import Crop, CropSource, cut
+from napari_panoptic.live.session import Session
 from napari_panoptic.questions.engines.cohort_failures import FailureName
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.jobs.jobs import Stream
@@ -178,6 +179,51 @@ class Crops:
         most = max(KEPT_BYTES // (_BYTES_PER_PX * self.size.size_px**2), 100)
         while len(self._kept) > most:
             self._stale.discard(self._kept.popitem(last=False)[0])
+
+
+class LiveSources:
+    """The sources of crops of the region that is shown, and of regions with edits.
+
+    Regions with edits differ from their files, which may lack the object of a failure.
+    """
+
+    def __init__(self) -> None:
+        # Region and team -> source: now, and when `changed` was asked last.
+        self._now: dict[tuple[str, str], CropSource] = {}
+        self._used = self._now
+
+    def clear(self) -> None:
+        """Forget regions that are not shown."""
+        self._now = {}
+
+    def note(self, session: Session) -> None:
+        """Take what is shown now; also before a region with edits is left."""
+        snapshot = session.snapshot
+        self._now = {at: own for at, own in self._now.items() if session.has_edits(at[0])}
+        if snapshot is not None:
+            for team, found in snapshot.evaluations.items():
+                self._now[snapshot.region.name, team] = CropSource.of(snapshot.image, found)
+
+    def of(self, name: FailureName, outlined: Sequence[str]) -> CropSource | None:
+        """Return the source of a failure, with the objects of other teams; None if not live."""
+        source = self._now.get((name.region, name.team))
+        others = [self._now.get((name.region, team)) for team in outlined]
+        beside = tuple(other.prediction for other in others if other is not None)
+        return replace(source, beside=beside) if source is not None and beside else source
+
+    def changed(self) -> frozenset[tuple[str, str]]:
+        """Return the regions and teams with another source than when this was asked last."""
+        before, self._used = self._used, self._now
+        return frozenset(at for at, now in self._now.items() if not _is_same(before.get(at), now))
+
+
+def _is_same(one: CropSource | None, other: CropSource) -> bool:
+    return one is not None and (
+        one.image is other.image
+        and one.reference is other.reference
+        and one.prediction is other.prediction
+        and one.outcomes is other.outcomes
+    )
 
 
 def _pictures(order: _Order) -> Iterator[_Cut]:

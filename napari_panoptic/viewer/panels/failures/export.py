@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.spreadsheets import csv_bytes
 from napari_panoptic.display.crop_reader import CropReader, CropSize
 from napari_panoptic.display.crops import Crop
@@ -38,8 +39,6 @@ class Export:
     total: int
     #: Pictures among them; regions may have become unreadable.
     crops: int
-    #: Why nothing more can be written; usually empty.
-    problem: str = ""
 
 
 def picture_name(failures: CohortFailures, row: int, place: int) -> str:
@@ -89,8 +88,13 @@ def save_failures(
     ------
     Export
         After each crop. Regions are read one after the other.
+
+    Raises
+    ------
+    PanopticError
+        If something cannot be written.
     """
-    done = n_crops = 0
+    n_crops = 0
     names = [picture_name(failures, int(row), place) for place, row in enumerate(rows)]
     try:
         _write_table(folder, failures.frame(rows), names)
@@ -102,7 +106,7 @@ def save_failures(
                 _image(crop, size.size_px).save(folder / PICTURES / names[place])
             yield Export(folder, done, len(rows), n_crops)
     except OSError as error:
-        yield Export(folder, done, len(rows), n_crops, f"Cannot save the failures: {error}")
+        raise PanopticError(f"Cannot save the failures: {error}") from error
     finally:
         reader.close()
 

@@ -15,17 +15,13 @@ from qtpy.QtWidgets import (
     QCheckBox,
     QFormLayout,
     QGridLayout,
-    QHBoxLayout,
-    QPushButton,
     QSizePolicy,
-    QVBoxLayout,
     QWidget,
 )
 
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.display.palette import hex_colour
-from napari_panoptic.raters.levels import MapComparison, RaterAgreement, Standing, standing
-from napari_panoptic.raters.objects import ObjectAgreement
+from napari_panoptic.raters.levels import RaterAgreement, Standing, standing
 from napari_panoptic.raters.slice_outlines import (
     DIVIDED_COLOUR,
     PREDICTION_COLOURS,
@@ -36,15 +32,17 @@ from napari_panoptic.raters.slice_outlines import (
 )
 from napari_panoptic.tables.figures import UNDEFINED, count, ratio
 from napari_panoptic.values.raters import RatedCohort, RatersSettings
+from napari_panoptic.viewer.jobs.rater_work import CaseView, WantedCase
 from napari_panoptic.viewer.kit.array_table import Column
 from napari_panoptic.viewer.kit.figures import Cell, Figure, FigureTable
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
 from napari_panoptic.viewer.kit.layouts import ScrollPanel
+from napari_panoptic.viewer.kit.rows import Grow, lay_out, row_of
 from napari_panoptic.viewer.kit.shown import RichLabel, WrappedLabel
 from napari_panoptic.viewer.kit.title_strip import KeysButton, NotesButton
 from napari_panoptic.viewer.kit.widgets import ElidedLabel, PushButton, heading
 from napari_panoptic.viewer.panels.places import PlaceNavigator, figure_column, name_column
-from napari_panoptic.viewer.panels.raters.strips import SliceStrip, SpreadStrip
+from napari_panoptic.viewer.panels.raters.strips import ONE_RATER, SliceStrip, SpreadStrip
 
 STANDING_WORDS = {
     Standing.BELOW: "below",
@@ -61,6 +59,7 @@ NO_TEAMS = (
     "files.predictions in the cohort.toml. The raters can be compared without them."
 )
 COMPUTING = "Computing the metrics …"
+NO_PREDICTION = "There is no prediction of this case."
 _SHOWN_MEANINGS = {
     Shown.RATERS: "The outline of each rater's mask, in a colour of their own.",
     Shown.REFERENCE: "Where the share of raters who marked a pixel reaches the level.",
@@ -94,11 +93,11 @@ class CasesPanel(PlaceNavigator):
     def show_cases(
         self,
         cases: Sequence[str],
-        team: str | None,
+        wanted: WantedCase,
         rows: Mapping[tuple[str, str], Mapping[str, object]],
-        unread: Collection[str] = (),
+        unread: Collection[str],
     ) -> None:
-        """Show the cases of a structure, and the teams.
+        """Show the cases of a structure, and the teams; mark what is wanted.
 
         The lowest Dice comes first, unless another column was asked for.
 
@@ -106,14 +105,14 @@ class CasesPanel(PlaceNavigator):
         ----------
         cases
             Their names.
-        team
-            Whose figures the cases have; None without teams.
+        wanted
+            The case and the team that are shown, or loading.
         rows
             ``(case, team)`` -> the figures, as far as they are known.
         unread
             Cases that cannot be read.
         """
-        self._team, self._rows, self._unread = team or "", rows, unread
+        self._team, self._rows, self._unread = wanted.team or "", rows, unread
         if self._cases == tuple(cases):
             self.fill_places()
         else:
@@ -121,11 +120,8 @@ class CasesPanel(PlaceNavigator):
             self.list_places([(name, "") for name in cases])
             if is_first:
                 self.places.table.sortByColumn(1, Qt.SortOrder.AscendingOrder)
-        self._fill_teams()
-
-    def mark_place(self, name: str | None) -> None:
-        """Mark the case that is shown."""
-        super().mark_place(name)
+        if self.marked != wanted.case:  # it scrolls to the row
+            self.mark_place(wanted.case)
         self._fill_teams()
 
     def place_figures(self, names: Sequence[str]) -> list[Column]:
@@ -180,9 +176,7 @@ class CasesPanel(PlaceNavigator):
 class LevelsPanel(ScrollPanel):
     """The average, Dice at each level, and what is drawn."""
 
-    level_chosen = Signal(int)
-    only_chosen = Signal(bool)
-    shown_changed = Signal(object)
+    shown_changed = Signal(object)  # set[Shown]
 
     def __init__(self, settings: RatersSettings, shown: set[Shown]) -> None:
         super().__init__(margins_px=(6, 4, 6, 4), spacing_px=None)
@@ -193,14 +187,9 @@ class LevelsPanel(ScrollPanel):
             "Mean squared difference of probability and the raters' masks; lower is better.",
         )
         self.stands = Figure("among the raters", _STANDING_MEANING)
-        figures = QHBoxLayout()
-        for figure in (self.average, self.brier, self.stands):
-            figures.addWidget(figure)
         self.table = FigureTable()
-        self.table.chosen.connect(self._on_level)
         self.only = QCheckBox("Draw the chosen level only")
         self.only.setChecked(True)
-        self.only.toggled.connect(self.only_chosen.emit)
         self.boxes = {what: QCheckBox(str(what)) for what in Shown}
         grid = QGridLayout()
         grid.setContentsMargins(0, 0, 0, 0)
@@ -209,33 +198,29 @@ class LevelsPanel(ScrollPanel):
             box.setToolTip(_SHOWN_MEANINGS[what])
             box.toggled.connect(self._on_shown)
             grid.addWidget(box, number // 2, number % 2)
-        layout = self._rows
-        layout.addLayout(figures)
-        layout.addWidget(self.table)
-        layout.addWidget(self.only)
-        layout.addWidget(heading("Over the image"))
-        layout.addLayout(grid)
-        layout.addStretch(1)
+        rows = self._rows
+        rows.addLayout(row_of(self.average, self.brier, self.stands))
+        for widget in (self.table, self.only, heading("Over the image")):
+            rows.addWidget(widget)
+        rows.addLayout(grid)
+        rows.addStretch(1)
 
-    def show_figures(
-        self,
-        found: MapComparison | None,
-        raters: RaterAgreement | None,
-        level: int,
-        *,
-        why_none: str = COMPUTING,
-    ) -> None:
+    def show_view(self, view: CaseView | None, level: int, why_none: str) -> None:
         """Show the figures of a case; dashes without a team, and until they are there."""
-        settings = self._settings
+        settings, found = self._settings, None if view is None else view.comparison
         n = len(settings.levels)
-        dice = np.full(n, math.nan) if found is None else found.dice(settings)
-        reason = why_none if raters is None else "There is no prediction." if found is None else ""
-        average = math.nan if found is None else found.score(settings)
-        self.average.set_text(ratio(average), reason=reason)
-        self.brier.set_text(ratio(math.nan if found is None else found.brier), reason=reason)
-        own = math.nan if found is None else found.left_out_score(settings)
-        spread = (math.nan, math.nan) if raters is None else raters.spread
-        self.stands.set_text(STANDING_WORDS[standing(own, spread)], reason=reason)
+        texts, dice, sizes = [UNDEFINED] * 3, [math.nan] * n, [(UNDEFINED, UNDEFINED)] * n
+        if found is not None:
+            spread = (math.nan, math.nan)
+            if view is not None and view.raters is not None:
+                spread = view.raters.spread
+            stands = standing(found.left_out_score(settings), spread)
+            texts = [ratio(found.score(settings)), ratio(found.brier), STANDING_WORDS[stands]]
+            dice = found.dice(settings).tolist()
+            counts = [found.counts[place] for place in range(n)]
+            sizes = [(count(float(c.reference)), count(float(c.prediction))) for c in counts]
+        for figure, text in zip((self.average, self.brier, self.stands), texts, strict=True):
+            figure.set_text(text, reason=why_none if found is None else "")
         blues = level_colours(REFERENCE_COLOURS, n)
         header = [
             Cell("Level", "The compared pixels are those whose probability reaches it."),
@@ -243,27 +228,16 @@ class LevelsPanel(ScrollPanel):
             Cell("Raters' mean", "Pixels that reach the level."),
             Cell("Prediction", "Pixels that reach the level."),
         ]
-        rows = []
-        for place, value in enumerate(settings.levels):
-            sizes = [UNDEFINED, UNDEFINED]
-            if found is not None:
-                counts = found.counts[place]
-                sizes = [count(float(counts.reference)), count(float(counts.prediction))]
-            rows.append(
-                [
-                    Cell(f"{value:g}", "Draw this level.", colour=blues[place], target=place),
-                    Cell(ratio(float(dice[place])), target=place, bold=True),
-                    Cell(sizes[0], target=place),
-                    Cell(sizes[1], target=place),
-                ]
-            )
+        rows = [
+            [
+                Cell(f"{value:g}", "Draw this level.", colour=blues[place], target=place),
+                Cell(ratio(dice[place]), target=place, bold=True),
+                *(Cell(size, target=place) for size in sizes[place]),
+            ]
+            for place, value in enumerate(settings.levels)
+        ]
         self.table.fill(header, rows)
         self.table.show_chosen(level)
-
-    def _on_level(self, target: object) -> None:
-        if isinstance(target, int):
-            self.table.show_chosen(target)
-            self.level_chosen.emit(target)
 
     def _on_shown(self, _is_on: bool) -> None:
         self.shown_changed.emit({what for what, box in self.boxes.items() if box.isChecked()})
@@ -272,35 +246,29 @@ class LevelsPanel(ScrollPanel):
 class VolumeSlicesPanel(QWidget):
     """Dice of each slice of a volume, and the way to the worst ones."""
 
-    slice_chosen = Signal(int)
-
     def __init__(self) -> None:
         super().__init__()
-        self._scores: NDArray[np.float64] = np.zeros(0)
         self._worst_first: list[int] = []
         self._place = -1
-        self._current = 0
         self._why_none = ""
         self.strip = SliceStrip()
         self.note = WrappedLabel()
-        self.worst = QPushButton("Next worst slice")
-        self.worst.setToolTip(
+        self.worst = PushButton(
+            "Next worst slice",
             "The lowest Dice among the slices in which a rater marked something, then the next "
-            "lowest (W; Shift+W goes back)."
+            "lowest (W; Shift+W goes back).",
         )
-        self.worst.clicked.connect(lambda: self.step_worst(1))
-        self.strip.slice_chosen.connect(self.slice_chosen.emit)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(6, 4, 6, 4)
-        layout.addWidget(self.note)
-        layout.addWidget(self.strip, 1)
-        layout.addWidget(self.worst)
+        self.worst.pushed.connect(lambda: self.step_worst(1))
+        lay_out(self, self.note, Grow(self.strip), self.worst, margins=(6, 4, 6, 4))
 
-    def show_slices(
-        self, scores: NDArray[np.float64], is_marked: NDArray[np.bool_], *, why_none: str = ""
-    ) -> None:
-        """Show the slices of a volume, or say why there are no figures of them."""
-        self._scores, self._why_none = scores, why_none
+    def show_view(self, view: CaseView | None, settings: RatersSettings, why_none: str) -> None:
+        """Show the slices of a volume, or why there are no figures of them."""
+        self._why_none = why_none
+        scores, is_marked = np.zeros(0), np.zeros(0, bool)
+        if view is not None and view.comparison is not None:
+            scores = view.comparison.slice_scores(settings)
+            votes = view.picture.votes[: len(scores)]
+            is_marked = np.array([plane.any() for plane in votes], bool)
         self.strip.show_scores(scores, is_marked)
         counts = np.flatnonzero(is_marked & ~np.isnan(scores))
         self._worst_first = counts[np.argsort(scores[counts], kind="stable")].tolist()
@@ -308,13 +276,12 @@ class VolumeSlicesPanel(QWidget):
         self.worst.setEnabled(bool(self._worst_first))
         self.strip.setVisible(bool(len(scores)))
         self.worst.setVisible(bool(len(scores)))
-        self._say()
+        self._fill_note()
 
     def show_current(self, number: int) -> None:
-        """Mark the slice that is looked at, and tell its figure."""
-        self._current = number
+        """Mark the slice that is looked at, and show its figure."""
         self.strip.show_current(number)
-        self._say()
+        self._fill_note()
 
     def go_to_worst(self) -> None:
         """Go to the worst slice, where there is one."""
@@ -325,125 +292,110 @@ class VolumeSlicesPanel(QWidget):
         """Go to the worst slice, and from there to the next worst, or back."""
         if not self._worst_first:
             return
-        is_there = self._place >= 0 and self._worst_first[self._place] == self._current
+        is_there = self._place >= 0 and self._worst_first[self._place] == self.strip.current
         self._place = (self._place + step) % len(self._worst_first) if is_there else 0
-        self.slice_chosen.emit(self._worst_first[self._place])
+        self.strip.slice_chosen.emit(self._worst_first[self._place])
 
-    def _say(self) -> None:
-        if not len(self._scores):
+    def _fill_note(self) -> None:
+        scores, current = self.strip.scores, self.strip.current
+        if not len(scores):
             self.note.setText(self._why_none)
             return
         text = ""
-        if self._current < len(self._scores):
-            text = f"Slice {self._current}: Dice {ratio(float(self._scores[self._current]))}."
+        if current < len(scores):
+            text = f"Slice {current}: Dice {ratio(float(scores[current]))}."
         if self._worst_first:
             worst = self._worst_first[0]
-            text += f" Worst: slice {worst} ({ratio(float(self._scores[worst]))})."
+            text += f" Worst: slice {worst} ({ratio(float(scores[worst]))})."
         self.note.setText(text)
 
 
 class RatersPanel(ScrollPanel):
     """The team among the raters, and each two raters compared."""
 
-    rater_chosen = Signal(object)
-
     def __init__(self) -> None:
         super().__init__(margins_px=(6, 4, 6, 4), spacing_px=None)
-        self._chosen: int | None = None
         self.strip = SpreadStrip()
         self.note = WrappedLabel()
         self.pairs = FigureTable(stretch_first=False)
-        self.pairs.chosen.connect(self._on_rater)
         self.quality = FigureTable(stretch_first=False)
+        head = heading(
+            "Each rater against the mean of the others", "Dice, averaged over the levels."
+        )
         self._pairs_title = heading("Dice of each pair of raters")
         self._quality_title = heading("Objects: PQ above, F1 below the diagonal")
-        layout = self._rows
-        title = "Each rater against the mean of the others"
-        for label in (
-            head := heading(title, "Dice, averaged over the levels."),
-            self._quality_title,
-        ):
+        for label in (head, self._quality_title):
             label.setWordWrap(True)
-        layout.addWidget(head)
-        layout.addWidget(self.strip)
-        layout.addWidget(self.note)
-        layout.addWidget(self._pairs_title)
-        layout.addWidget(self.pairs)
-        layout.addWidget(self._quality_title)
-        layout.addWidget(self.quality)
-        layout.addStretch(1)
+        of_pairs, of_objects = (self._pairs_title, self.pairs), (self._quality_title, self.quality)
+        for widget in (head, self.strip, self.note, *of_pairs, *of_objects):
+            self._rows.addWidget(widget)
+        self._rows.addStretch(1)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
 
-    def show_raters(
-        self,
-        found: RaterAgreement | None,
-        numbers: Sequence[int],
-        team: tuple[str, float] | None,
-        objects: ObjectAgreement | None,
-        structure: str,
-        *,
-        why_none: str = COMPUTING,
-    ) -> None:
-        """Show the agreement on a structure of a case; None until it is computed."""
-        self._chosen = None
+    def show_view(self, view: CaseView | None, settings: RatersSettings, why_none: str) -> None:
+        """Show the agreement on a structure of a case, or why there is none."""
+        found = None if view is None else view.raters
+        objects = None if view is None else view.objects
         for own in (self.strip, self.pairs, self._pairs_title):
             own.setVisible(found is not None)
         self.quality.setVisible(objects is not None)
         self._quality_title.setVisible(objects is not None)
-        if found is None:
+        if view is None or found is None:
             self.note.setText(why_none)
             return
-        colours = [rater_colour(number) for number in numbers]
+        team = None
+        if view.wanted.team is not None and view.comparison is not None:
+            team = (view.wanted.team, view.comparison.left_out_score(settings))
+        colours = [rater_colour(number) for number in view.picture.raters]
         averages = found.left_out_mean.tolist()
         self.strip.show_spread(list(zip(found.raters, averages, colours, strict=True)), team)
-        self.note.setText(_said(found, team))
-        header = [Cell("Rater"), *(Cell(name) for name in found.raters), Cell("others")]
-        rows = [
-            [
-                Cell(
-                    name,
-                    f"{count(float(found.area_px[i]))} px. Click to draw this rater alone, again "
-                    f"for all.",
-                    colour=colours[i],
-                    target=i,
-                ),
-                *(
-                    Cell("", "") if i == j else _shaded(float(found.pairwise[i, j]))
-                    for j in range(len(found.raters))
-                ),
-                Cell(ratio(averages[i]), "Against the mean of all others.", bold=True),
-            ]
-            for i, name in enumerate(found.raters)
+        self.note.setText(_comparison_text(found, team))
+        names = [
+            Cell(
+                name,
+                f"{count(float(area))} px. Click to draw this rater alone, again for all.",
+                colour=colour,
+                target=place,
+            )
+            for place, (name, area, colour) in enumerate(
+                zip(found.raters, found.area_px, colours, strict=True)
+            )
         ]
-        self.pairs.fill(header, rows)
-        self.pairs.show_chosen(None)
+        meaning = "Against the mean of all others."
+        others = [Cell(ratio(average), meaning, bold=True) for average in averages]
+        _fill_pairs(self.pairs, names, found.pairwise, others)
         if objects is not None:
-            pq, f1 = objects.of_class(structure)
+            pq, f1 = objects.of_class(view.wanted.structure)
             table = np.where(np.triu(np.ones(pq.shape, bool)), pq, f1)
-            names = [Cell("Rater"), *(Cell(name) for name in found.raters)]
-            cells = [
-                [
-                    Cell(name, colour=colours[i]),
-                    *(
-                        Cell("") if i == j else _shaded(float(table[i, j]))
-                        for j in range(len(found.raters))
-                    ),
-                ]
-                for i, name in enumerate(found.raters)
-            ]
-            self.quality.fill(names, cells)
+            _fill_pairs(self.quality, [Cell(at.text, colour=at.colour) for at in names], table)
 
-    def _on_rater(self, target: object) -> None:
-        self._chosen = target if isinstance(target, int) and target != self._chosen else None
-        self.pairs.show_chosen(self._chosen)
-        self.rater_chosen.emit(self._chosen)
+
+def _fill_pairs(
+    table: FigureTable,
+    names: Sequence[Cell],
+    values: NDArray[np.float64],
+    others: Sequence[Cell] = (),
+) -> None:
+    """Show a figure of each pair of raters, and in a last column of each against the others."""
+    header = [Cell("Rater"), *(Cell(name.text) for name in names)]
+    if others:
+        header.append(Cell("others"))
+    rows = [
+        [
+            name,
+            *(Cell("") if i == j else _shaded(float(values[i, j])) for j in range(len(names))),
+            *others[i : i + 1],
+        ]
+        for i, name in enumerate(names)
+    ]
+    table.fill(header, rows)
 
 
 class RaterTitle(QWidget):
     """One line above the image: what is shown, and the way to what was odd and to all keys."""
 
-    keys_clicked = Signal()
     notes_clicked = Signal()
+    keys_clicked = Signal()
 
     def __init__(self) -> None:
         super().__init__()
@@ -452,11 +404,7 @@ class RaterTitle(QWidget):
             "Problems in the files of this case. Click for the list.", self.notes_clicked.emit
         )
         self.keys = KeysButton(self, self.keys_clicked.emit)
-        layout = QHBoxLayout(self)
-        layout.setContentsMargins(6, 2, 6, 2)
-        layout.addWidget(self._title, 1)
-        layout.addWidget(self.notes)
-        layout.addWidget(self.keys)
+        lay_out(self, (Grow(self._title), self.notes, self.keys), margins=(6, 2, 6, 2))
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
     def show_title(self, text: str, findings: Sequence[Finding] = ()) -> None:
@@ -513,10 +461,10 @@ def _unbroken(text: str) -> str:
     return html.escape(text).replace(" ", "&nbsp;")
 
 
-def _said(found: RaterAgreement, team: tuple[str, float] | None) -> str:
+def _comparison_text(found: RaterAgreement, team: tuple[str, float] | None) -> str:
     low, high = found.spread
     if math.isnan(low):
-        return "One rater has no spread to compare with."
+        return ONE_RATER
     text = f"Raters reach {ratio(low)} to {ratio(high)}; two agree by {ratio(found.mean_pairwise)}."
     if team is None or math.isnan(team[1]):
         return text

@@ -21,9 +21,9 @@ from napari_panoptic.review.verdicts import Share
 from napari_panoptic.values.cohort import Cohort, Source
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.viewer.jobs.jobs import FORESEEN, Job, Stream
+from napari_panoptic.viewer.panels.region_panel import Sight
 from napari_panoptic.viewer.panels.review.chosen import UnderReview
 from napari_panoptic.viewer.panels.review.panel import BeforeAfter
-from napari_panoptic.viewer.panels.seen_part import Sight
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from napari_panoptic.viewer.kit.keys import Shortcut
 from napari_panoptic.viewer.kit.shown import show_error, show_info, show_warning
 from napari_panoptic.viewer.panels.around import Surroundings
 from napari_panoptic.viewer.panels.part import Connections, Presenter
+from napari_panoptic.viewer.panels.region_panel import Sight
 from napari_panoptic.viewer.panels.review.chosen import ChosenObjects, ReviewDetails, UnderReview
 from napari_panoptic.viewer.panels.review.counting import ReviewCounting
 from napari_panoptic.viewer.panels.review.files import FileWatch, ReviewPlaces, ReviewWriting
@@ -28,7 +29,6 @@ from napari_panoptic.viewer.panels.review.history import LAST_COUNT, verdict_tex
 from napari_panoptic.viewer.panels.review.inputs import VERDICT_KEYS
 from napari_panoptic.viewer.panels.review.panel import UNDO_KEY, ReviewPanel
 from napari_panoptic.viewer.panels.review.showing import ReviewShowing
-from napari_panoptic.viewer.panels.seen_part import Sight
 from napari_panoptic.viewer.state.preferences import PREFERENCES
 
 SETTLE_MS = 300

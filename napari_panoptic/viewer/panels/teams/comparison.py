@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +22,9 @@ from napari_panoptic.display.team_pictures import (
 from napari_panoptic.explain.consensus import Consensus, FpPlace, consensus
 from napari_panoptic.live.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.evaluate import Evaluation
-from napari_panoptic.values.cohort import Rgb
 from napari_panoptic.values.vocabulary import STATUSES
 from napari_panoptic.viewer.kit.array_table import Column
-from napari_panoptic.viewer.panels.seen_part import Material
+from napari_panoptic.viewer.panels.region_panel import Material
 from napari_panoptic.viewer.state.modes import ViewMode
 
 
@@ -65,13 +65,13 @@ def object_columns(comparison: TeamsComparison, order: NDArray[np.intp]) -> list
     """Return what is shown of the reference objects, in an order."""
     result = comparison.consensus
     own, n = result.reference, len(result.teams)
-    names = np.array(result.class_names)
-    columns = [
+    names = np.array(["", *result.class_names])
+    return [
         Column("Id", "Id of the annotated object.", own.ids[order], width=44),
         Column(
             "Class",
             "Class in the annotation.",
-            names[own.class_index[order] - 1] if len(names) else own.ids[order].astype(str),
+            names[own.class_index[order]],
             width=80,
             is_text=True,
         ),
@@ -82,39 +82,17 @@ def object_columns(comparison: TeamsComparison, order: NDArray[np.intp]) -> list
             text=lambda value: f"{value} / {n}",
             width=50,
         ),
-    ]
-    columns += [_team_column(comparison, number, order) for number in range(len(result.teams))]
-    columns.append(
+        *(
+            _status_column(comparison, team, result.status[order, number])
+            for number, team in enumerate(result.teams)
+        ),
         Column(
             "Area",
             "Its area in px, after the ambiguous policy.",
             own.area_px[order],
             text=lambda value: count_text(int(value)),
-        )
-    )
-    return columns
-
-
-def _team_column(comparison: TeamsComparison, number: int, order: NDArray[np.intp]) -> Column:
-    result = comparison.consensus
-    team = result.teams[number]
-    codes = result.status[order, number]
-
-    def tooltip(row: int) -> str:
-        return f"{team}: {styles.STATUS_MEANINGS[STATUSES[codes[row]]]} Click to see this team."
-
-    return Column(
-        _heading(comparison, team),
-        f"Outcome of the object with {team}, and below its name the team's PQ here.",
-        codes,
-        text=lambda code: styles.SHORT_STATUS_WORDS[STATUSES[code]],
-        tooltip=tooltip,
-        colour=lambda row: styles.STATUS_COLOURS[STATUSES[codes[row]]],
-        stretch=True,
-        is_whole=True,
-        is_text=True,
-        key=team,
-    )
+        ),
+    ]
 
 
 def place_columns(comparison: TeamsComparison, places: Sequence[FpPlace]) -> list[Column]:
@@ -123,7 +101,7 @@ def place_columns(comparison: TeamsComparison, places: Sequence[FpPlace]) -> lis
     n = len(teams)
     numbers = np.array([[len(p.rows.get(t, ())) for t in teams] for p in places], np.int64)
     numbers = numbers.reshape(len(places), n)
-    columns = [
+    return [
         Column("Place", "Number of the place, most teams first.", np.arange(1, len(places) + 1)),
         Column(
             "Teams",
@@ -131,26 +109,49 @@ def place_columns(comparison: TeamsComparison, places: Sequence[FpPlace]) -> lis
             (numbers > 0).sum(axis=1),
             text=lambda value: f"{value} / {n}",
         ),
+        *(_number_column(comparison, team, numbers[:, k]) for k, team in enumerate(teams)),
     ]
-    columns += [
-        Column(
-            _heading(comparison, team),
-            f"How many FPs {team} has here; below its name the team's PQ.",
-            numbers[:, k],
-            text=lambda value: count_text(int(value)) if value else "",
-            colour=_place_colour(numbers[:, k]),
-            stretch=True,
-            is_whole=True,
-            is_text=True,
-            key=team,
-        )
-        for k, team in enumerate(teams)
-    ]
-    return columns
 
 
-def _place_colour(numbers: NDArray[np.int64]) -> Callable[[int], Rgb | None]:
-    return lambda row: FP_COLOUR if numbers[row] else None
+def _status_column(
+    comparison: TeamsComparison, team: str, codes: NDArray[np.integer[Any]]
+) -> Column:
+    statuses = [STATUSES[code] for code in codes]
+    return _team_column(
+        comparison,
+        team,
+        f"Outcome of the object with {team}, and below its name the team's PQ here.",
+        codes,
+        text=lambda code: styles.SHORT_STATUS_WORDS[STATUSES[code]],
+        tooltip=lambda row: (
+            f"{team}: {styles.STATUS_MEANINGS[statuses[row]]} Click to see this team."
+        ),
+        colour=lambda row: styles.STATUS_COLOURS[statuses[row]],
+    )
+
+
+def _number_column(comparison: TeamsComparison, team: str, numbers: NDArray[np.int64]) -> Column:
+    return _team_column(
+        comparison,
+        team,
+        f"How many FPs {team} has here; below its name the team's PQ.",
+        numbers,
+        text=lambda value: count_text(int(value)) if value else "",
+        colour=lambda row: FP_COLOUR if numbers[row] else None,
+    )
+
+
+def _team_column(
+    comparison: TeamsComparison,
+    team: str,
+    meaning: str,
+    values: NDArray[np.integer[Any]],
+    **more: Any,
+) -> Column:
+    heading = _heading(comparison, team)
+    return Column(
+        heading, meaning, values, stretch=True, is_whole=True, is_text=True, key=team, **more
+    )
 
 
 def object_sentence(result: Consensus, row: int) -> str:

@@ -1,45 +1,43 @@
-"""Several teams on one region: beside each other, as one picture, and in one table."""
+"""The teams of a region compared: as a table, beside each other, and in one picture."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from psygnal import Signal
-from qtpy.QtCore import QSignalBlocker
-from qtpy.QtWidgets import (
-    QButtonGroup,
-    QHBoxLayout,
-    QPushButton,
-    QToolButton,
-    QVBoxLayout,
-    QWidget,
-)
+from qtpy.QtWidgets import QToolButton, QWidget
 
 from napari_panoptic.display import styles
-from napari_panoptic.display.styles import count_text
-from napari_panoptic.display.team_pictures import (
-    FP_COLOUR,
-    SEVERAL,
-    Count,
-    level_colours,
-)
+from napari_panoptic.display.palette import class_colours
+from napari_panoptic.display.team_pictures import FP_COLOUR, SEVERAL, Count, level_colours
 from napari_panoptic.explain.consensus import FpPlace
 from napari_panoptic.live.session import Selection
 from napari_panoptic.values.cohort import Rgb
 from napari_panoptic.values.vocabulary import Side
+from napari_panoptic.viewer.jobs.jobs import Latest
 from napari_panoptic.viewer.kit.array_table import ArrayTable
 from napari_panoptic.viewer.kit.choice_menus import TickMenu
-from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
-from napari_panoptic.viewer.kit.layouts import FlowBar
+from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox, ChoiceButtons
+from napari_panoptic.viewer.kit.keys import Shortcut
+from napari_panoptic.viewer.kit.rows import PANEL_MARGINS, Grow, lay_out
 from napari_panoptic.viewer.kit.shown import RichLabel, WrappedLabel, shown
 from napari_panoptic.viewer.kit.widgets import opens_menu
 from napari_panoptic.viewer.kit.work_controls import ThinBar
-from napari_panoptic.viewer.layers.team_grid import MAX_TEAMS
+from napari_panoptic.viewer.layers.consensus_view import ConsensusView
+from napari_panoptic.viewer.layers.team_grid import MAX_TEAMS, TeamGrid
+from napari_panoptic.viewer.panels import slide_texts
+from napari_panoptic.viewer.panels.around import Surroundings
+from napari_panoptic.viewer.panels.part import Connections
+from napari_panoptic.viewer.panels.region_panel import WAITING, SeenPresenter, material
+from napari_panoptic.viewer.panels.slide_texts import on_slide
 from napari_panoptic.viewer.panels.teams.comparison import (
     TeamsComparison,
+    compared,
     object_columns,
     object_sentence,
     place_columns,
@@ -65,24 +63,30 @@ class TeamsList(StrEnum):
     FP = "FP in 2+ teams"
 
 
-_MODE_MEANINGS: Mapping[ViewMode, str] = {
-    ViewMode.ONE: "The canvas shows one team, as usual (Shift+U: next view).",
-    ViewMode.GRID: (
+_MODES = [
+    Choice(
+        ViewMode.ONE, str(ViewMode.ONE), "The canvas shows one team, as usual (Shift+U: next view)."
+    ),
+    Choice(
+        ViewMode.GRID,
+        str(ViewMode.GRID),
         f"Up to {MAX_TEAMS} teams side by side, each coloured by its own outcomes; "
-        "they move and zoom as one (Shift+U)."
+        "they move and zoom as one (Shift+U).",
     ),
-    ViewMode.CONSENSUS: (
+    Choice(
+        ViewMode.CONSENSUS,
+        str(ViewMode.CONSENSUS),
         "One picture of all teams: how many found each annotated nucleus, and where several "
-        "have an FP (Shift+U)."
+        "have an FP (Shift+U).",
     ),
-}
-_LISTED_MEANINGS: Mapping[TeamsList, str] = {
+]
+_LISTED_MEANINGS = {
     TeamsList.ALL: "Every annotated object, those found by the fewest teams first.",
     TeamsList.FN: "Annotated objects that are FN in every team evaluated on them.",
     TeamsList.ONE_ONLY: "Annotated objects that exactly one team found with the right class (TP).",
     TeamsList.FP: "Places where two or more teams have an FP.",
 }
-_COUNT_WORDS: Mapping[Count, str] = {
+_COUNT_WORDS = {
     Count.FOUND: "TP in",
     Count.FN: "FN in",
     Count.MISCLASSIFIED: "Misclassified in",
@@ -92,53 +96,62 @@ _COUNT_WORDS: Mapping[Count, str] = {
 class TeamsPanel(QWidget):
     """The choice of a view, and the table with a column per team."""
 
-    mode_chosen = Signal(ViewMode)
     teams_chosen = Signal()
-    object_chosen = Signal(int, object)  # row of the reference, team or None
-    place_chosen = Signal(object, object)  # FpPlace, team or None
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.table = ArrayTable()
-        self._modes: dict[ViewMode, QPushButton] = {}
-        self._lists: dict[TeamsList, QPushButton] = {}
+        self.modes = ChoiceButtons(_MODES)
         self._teams = QToolButton()
         self._menu = TickMenu(self._teams)
-        self.hint = WrappedLabel(EMPTY)
+        self._menu.setToolTipsVisible(True)
+        self._teams.setMenu(self._menu)
+        opens_menu(self._teams)
+        self._teams.setToolTip(f"Which teams are compared: up to {MAX_TEAMS}.")
+        self.progress = ThinBar()
+        self.progress.setToolTip("How many layers of the view are there.")
+        self.count = ChoiceBox(
+            [Choice(count, words) for count, words in _COUNT_WORDS.items()],
+            "What the colours of the consensus count.",
+        )
         self._legend = RichLabel()
         self._legend.setToolTip(
             "Colours go from light (no team) to dark (all teams). Outlines get thicker the fewer "
             "teams found the object; hatching gets denser the more teams have an FP there."
         )
         self._legend.setWordWrap(True)
-        self.sentence = WrappedLabel()
-        self.count = ChoiceBox(
-            [Choice(count, _COUNT_WORDS[count]) for count in Count],
-            "What the colours of the consensus count.",
+        self.lists = ChoiceButtons(
+            [Choice(listed, str(listed), why) for listed, why in _LISTED_MEANINGS.items()]
         )
-        self.progress = ThinBar()
-        self._listed = TeamsList.ALL
+        self.hint, self.table, self.sentence = WrappedLabel(), ArrayTable(), WrappedLabel()
         self._comparison: TeamsComparison | None = None
-        self._empty = EMPTY
+        # Rows of the reference, or places, in the order of the table.
         self._rows: NDArray[np.intp] = np.zeros(0, np.intp)
         self._places: tuple[FpPlace, ...] = ()
-        self._lay_out()
+        lay_out(
+            self,
+            (Grow(self.modes), self._teams),
+            self.progress,
+            (self.count, Grow(self._legend)),
+            self.lists,
+            self.hint,
+            Grow(self.table),
+            self.sentence,
+            margins=PANEL_MARGINS,
+        ).addStretch(0)
+        self.count.chosen.connect(lambda _count: self._show_legend())
+        self.lists.chosen.connect(lambda _listed: self._fill())
+        self.table.row_chosen.connect(lambda row, _column: self._show_sentence(row))
         self.show_mode(ViewMode.ONE)
         self.show_progress(0, 0)
-        self.show_comparison(None)
-
-    @property
-    def listed(self) -> TeamsList:
-        """Which rows the table lists."""
-        return self._listed
-
-    def button(self, which: ViewMode | TeamsList) -> QPushButton:
-        """Return the button of a view or of a list."""
-        return self._modes[which] if isinstance(which, ViewMode) else self._lists[which]
+        self.show_nothing(EMPTY)
 
     def legend_text(self) -> str:
         """Return the legend of the consensus; empty if it is not shown."""
         return "" if self._legend.isHidden() else self._legend.text()
+
+    def at(self, row: int) -> int | FpPlace:
+        """Return what a row is about: the row of a reference object, or a place."""
+        return self._places[row] if self._lists_places else int(self._rows[row])
 
     def offer_teams(self, teams: Sequence[str], chosen: Sequence[str]) -> None:
         """Offer teams to compare; at most six can be chosen."""
@@ -159,9 +172,7 @@ class TeamsPanel(QWidget):
 
     def show_mode(self, mode: ViewMode) -> None:
         """Mark the view that is on."""
-        for name, button in self._modes.items():
-            with QSignalBlocker(button):
-                button.setChecked(name is mode)
+        self.modes.show_choice(mode)
         self._legend.setVisible(mode is ViewMode.CONSENSUS)
         self.count.setVisible(mode is ViewMode.CONSENSUS)
 
@@ -171,69 +182,70 @@ class TeamsPanel(QWidget):
         self.progress.setMaximum(total)
         self.progress.setValue(done)
 
-    def show_comparison(self, comparison: TeamsComparison | None, *, empty: str = EMPTY) -> None:
-        """Show the teams of a region; a hint if there is nothing to compare."""
-        self._comparison, self._empty = comparison, empty
-        for button in (*self._modes.values(), *self._lists.values()):
-            button.setEnabled(comparison is not None)
-        if comparison is not None:
-            result = comparison.consensus
-            counts = {
+    def show_nothing(self, why: str) -> None:
+        """Show why there is nothing to compare."""
+        self._comparison = None
+        self._enable(comparable=False)
+        self.table.show_rows([])
+        self.table.hide()
+        self.hint.show_text(why)
+        self.sentence.clear()
+
+    def show_comparison(self, comparison: TeamsComparison) -> None:
+        """Show the teams of a region."""
+        self._comparison = comparison
+        self._enable(comparable=True)
+        result = comparison.consensus
+        self.lists.show_counts(
+            {
                 TeamsList.ALL: len(result.reference),
                 TeamsList.FN: int(result.fn_for_all.sum()),
                 TeamsList.ONE_ONLY: int(result.found_by_one_only.sum()),
                 TeamsList.FP: len(result.shared_fp_places(SEVERAL)),
             }
-            for name, number in counts.items():
-                self._lists[name].setText(f"{name} {count_text(number)}")
-            self._show_legend(len(result.teams))
-        self._fill()
-
-    def choose_list(self, listed: TeamsList) -> None:
-        """List other rows."""
-        self._listed = listed
-        for name, button in self._lists.items():
-            with QSignalBlocker(button):
-                button.setChecked(name is listed)
+        )
+        self._show_legend()
         self._fill()
 
     def show_selection(self, selection: Selection | None) -> None:
         """Select the row of an object, where it is listed."""
-        row: int | None = None
-        if selection is not None and self._listed is TeamsList.FP:
-            row = self._place_of(selection)
-        elif selection is not None and selection.side is Side.REFERENCE:
-            found = np.flatnonzero(self._rows == selection.row)
-            row = int(found[0]) if len(found) else None
+        row = None if selection is None else self._row_of(selection)
         if row != self.table.selected():
             self.table.select(row)
         self._show_sentence(row)
 
-    def _place_of(self, selection: Selection) -> int | None:
-        for number, place in enumerate(self._places):
-            is_in = selection.row in place.rows.get(selection.team, ())
-            if selection.side is Side.PREDICTION and is_in:
-                return number
-        return None
+    @property
+    def _lists_places(self) -> bool:
+        return self.lists.choice is TeamsList.FP
+
+    def _row_of(self, selection: Selection) -> int | None:
+        own, team = selection.row, selection.team
+        is_reference = selection.side is Side.REFERENCE
+        if self._lists_places == is_reference:
+            return None
+        if is_reference:
+            found = np.flatnonzero(self._rows == own).tolist()
+        else:
+            found = [n for n, place in enumerate(self._places) if own in place.rows.get(team, ())]
+        return found[0] if found else None
+
+    def _enable(self, *, comparable: bool) -> None:
+        for buttons in (self.modes, self.lists):
+            buttons.setEnabled(comparable)
 
     def _fill(self) -> None:
         comparison = self._comparison
         if comparison is None:
-            self.table.show_rows([])
-            self.hint.setText(self._empty)
-            self.hint.show()
-            self.table.hide()
-            self.sentence.clear()
             return
-        result = comparison.consensus
-        if self._listed is TeamsList.FP:
+        result, listed = comparison.consensus, self.lists.choice
+        if self._lists_places:
             self._places = result.shared_fp_places(SEVERAL)
             self.table.show_rows(place_columns(comparison, self._places))
         else:
             chosen = {
                 TeamsList.FN: result.fn_for_all,
                 TeamsList.ONE_ONLY: result.found_by_one_only,
-            }.get(self._listed)
+            }.get(listed)
             order = np.lexsort((-result.reference.area_px, -result.fn, result.found))
             self._rows = order
             self.table.show_rows(
@@ -241,22 +253,24 @@ class TeamsPanel(QWidget):
             )
         is_empty = not self.table.rows()
         self.table.setVisible(not is_empty)
-        none = NONE_ANNOTATED if self._listed is TeamsList.ALL else NONE_LISTED
+        none = NONE_ANNOTATED if listed is TeamsList.ALL else NONE_LISTED
         self.hint.setText(none if is_empty else ONE_TEAM)
         self.hint.setVisible(is_empty or len(result.teams) == 1)
         self.sentence.clear()
 
     def _show_sentence(self, row: int | None) -> None:
-        comparison = self._comparison
-        if comparison is None or row is None:
+        if self._comparison is None or row is None:
             self.sentence.clear()
-        elif self._listed is TeamsList.FP:
-            self.sentence.setText(place_sentence(self._places[row]))
-        else:
-            self.sentence.setText(object_sentence(comparison.consensus, int(self._rows[row])))
+            return
+        at, result = self.at(row), self._comparison.consensus
+        text = place_sentence(at) if isinstance(at, FpPlace) else object_sentence(result, at)
+        self.sentence.setText(text)
 
-    def _show_legend(self, teams: int) -> None:
+    def _show_legend(self) -> None:
         """Explain the colours of the consensus, from none to all teams."""
+        if self._comparison is None:
+            return
+        teams = len(self._comparison.consensus.teams)
         colours = level_colours(teams)
         count = self.count.choice
         numbers = range(teams + 1) if count is Count.FOUND else range(teams, -1, -1)
@@ -267,53 +281,6 @@ class TeamsPanel(QWidget):
             f"{ladder} of {teams} teams · thicker: found by fewer · "
             f"{_chip(FP_COLOUR, '▨')} FP in {SEVERAL}+ teams"
         )
-
-    def _lay_out(self) -> None:
-        views = QHBoxLayout()
-        views.setSpacing(3)
-        group = QButtonGroup(self)
-        for mode in ViewMode:
-            button = self._modes[mode] = QPushButton(mode.value)
-            button.setCheckable(True)
-            button.setToolTip(_MODE_MEANINGS[mode])
-            button.clicked.connect(lambda _=False, m=mode: self.mode_chosen.emit(m))
-            group.addButton(button)
-            views.addWidget(button)
-        views.addStretch(1)
-        self._menu.setToolTipsVisible(True)
-        self._teams.setMenu(self._menu)
-        opens_menu(self._teams)
-        self._teams.setToolTip(f"Which teams are compared: up to {MAX_TEAMS}.")
-        views.addWidget(self._teams)
-        own = QButtonGroup(self)
-        for listed in TeamsList:
-            button = self._lists[listed] = QPushButton(listed.value)
-            button.setCheckable(True)
-            button.setChecked(listed is TeamsList.ALL)
-            button.setToolTip(_LISTED_MEANINGS[listed])
-            button.clicked.connect(lambda _=False, chosen=listed: self.choose_list(chosen))
-            own.addButton(button)
-        self.count.chosen.connect(lambda _count: self._on_count())
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(4, 4, 4, 2)
-        layout.setSpacing(3)
-        layout.addLayout(views)
-        self.progress.setToolTip("How many layers of the view are there.")
-        layout.addWidget(self.progress)
-        legend = QHBoxLayout()
-        legend.addWidget(self.count)
-        legend.addWidget(self._legend, 1)
-        layout.addLayout(legend)
-        layout.addWidget(FlowBar(*self._lists.values()))
-        layout.addWidget(self.hint)
-        layout.addWidget(self.table, 1)
-        layout.addWidget(self.sentence)
-        layout.addStretch(0)
-        self.table.row_chosen.connect(self._on_row)
-
-    def _on_count(self) -> None:
-        if self._comparison is not None:
-            self._show_legend(len(self._comparison.consensus.teams))
 
     def _on_teams(self) -> None:
         """Keep one team at least, and six at most."""
@@ -330,16 +297,203 @@ class TeamsPanel(QWidget):
         n = len(self.chosen_teams())
         self._teams.setText(f"{n} team{'' if n == 1 else 's'}")
 
-    def _on_row(self, row: int, column: int) -> None:
-        comparison = self._comparison
-        if comparison is None:
+
+class TeamsPresenter(SeenPresenter[TeamsPanel]):
+    """Compares the teams of the region that is shown."""
+
+    title = "Teams"
+    key = "u"
+    panel_type = TeamsPanel
+
+    def __init__(self, around: Surroundings, panel: TeamsPanel) -> None:
+        super().__init__(around, panel)
+        cohort, scene = self.session.cohort, self.link.scene
+        self._state = self.link.state
+        self.comparison: TeamsComparison | None = None
+        self._latest: Latest[TeamsComparison] = Latest(self._show)
+        self.grid = TeamGrid(
+            around.viewer,
+            scene,
+            self.session,
+            redraw_wanted=self.refresh,
+            left=partial(self.set_mode, ViewMode.ONE),
+            progress=panel.show_progress,
+        )
+        self.consensus_view = ConsensusView(around.viewer, scene, self.session)
+        # Competing teams are compared first.
+        teams = list(dict.fromkeys(t.name for t in (*cohort.competing_teams, *cohort.teams)))
+        competing = [team.name for team in cohort.competing_teams] or teams
+        panel.offer_teams(teams, competing[:MAX_TEAMS])
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether teams are being compared."""
+        return self._latest.is_busy or self.grid.is_busy
+
+    @property
+    def mode(self) -> ViewMode:
+        """What the canvas shows."""
+        return self._state.mode
+
+    @property
+    def is_in_sight(self) -> bool:
+        """Whether the panel or one of its views is seen."""
+        return self.mode is not ViewMode.ONE or super().is_in_sight
+
+    @classmethod
+    def shortcuts(cls) -> tuple[tuple[Shortcut, Callable[[Any], None]], ...]:
+        """Return the key that goes from view to view."""
+        meaning = "one team, teams side by side, consensus of the teams"
+        return ((Shortcut("Shift-u", meaning, "next_team_view"), cls.next_mode),)
+
+    def connections(self) -> Connections:
+        """Listen to session, state and panel."""
+        session, panel, events = self.session, self.panel, self._state.events
+        return [
+            (session.region_changed, self.refresh),
+            (session.teams_came, self.refresh),
+            (self.link.edits_rested, self.refresh),
+            (session.team_changed, self._on_team),
+            (session.selection_changed, self._on_selection),
+            (events.workspace, self._on_workspace),
+            (events.mode, self._show_mode),
+            (events.is_blind, self._on_blind),
+            (self._sight.changed, self._on_sight),
+            (panel.modes.chosen, self._choose_mode),
+            (panel.teams_chosen, self.refresh),
+            (panel.count.chosen, self._on_count),
+            (panel.table.row_chosen, self._on_row),
+            (panel.table.centre_wanted, self.centre_selected),
+        ]
+
+    def begin(self) -> None:
+        """Show what the workspace is for."""
+        self._on_workspace(self._state.workspace)
+
+    def close(self) -> None:
+        """Stop; the view of one team comes back where there is a window."""
+        self._latest.close()
+        restore = not self.is_window_gone
+        self.grid.leave(restore=restore, at_once=True)
+        self.consensus_view.leave(restore=restore)
+        if restore:
+            self._show_key()
+        self._state.mode = ViewMode.ONE
+
+    def set_mode(self, mode: ViewMode) -> None:
+        """Show something else on the canvas; one team only where teams are not to be named."""
+        self._state.mode = ViewMode.ONE if self._state.is_blind else mode
+
+    def next_mode(self) -> None:
+        """Show the next view on the canvas."""
+        modes = list(ViewMode)
+        self._choose_mode(modes[(modes.index(self.mode) + 1) % len(modes)])
+
+    def refresh(self, *_changed: object) -> None:
+        """Let go of the comparison of another region at once, and compare as soon as seen."""
+        if self.comparison is not None and not self.is_shown(self.comparison.snapshot):
+            self.comparison = None
+        super().refresh()
+
+    def compute_now(self) -> None:
+        """Compare the teams in a worker."""
+        snapshot = self.session.snapshot
+        if snapshot is not None and snapshot.pending and not snapshot.is_slide:
+            self._latest.drop()  # stale: the other teams are on their way
+            if self.comparison is None:
+                self.panel.show_nothing(WAITING)
             return
-        team = self.table.key(column)
-        if self._listed is TeamsList.FP:
-            self.place_chosen.emit(self._places[row], team)
+        known = material(self.session, teams=self.panel.chosen_teams())
+        if known is None:
+            self._latest.drop()
+            self.comparison = None
+            if snapshot is not None:  # the first region is still to come
+                self.set_mode(ViewMode.ONE)
+            self.panel.show_nothing(on_slide(snapshot, slide_texts.TEAMS, EMPTY))
+            return
+        mode, grid = self.mode, self.grid
+        if mode is ViewMode.GRID and not grid.is_on:
+            widths = grid.widths_of_a_cell(known.snapshot, len(known.teams))
         else:
-            self.object_chosen.emit(int(self._rows[row]), team)
-        self._show_sentence(row)
+            widths = grid.wanted_widths()
+        self._latest.start(partial(compared, known, mode, widths))
+
+    def _show(self, comparison: TeamsComparison) -> None:
+        snapshot = comparison.snapshot
+        if not self.is_shown(snapshot):
+            return  # the panel was hidden when another region came
+        self.comparison = comparison
+        self.panel.show_comparison(comparison)
+        self._on_selection(self.session.selection)
+        if self.mode is ViewMode.GRID and comparison.cells is not None:
+            self.consensus_view.leave()
+            colours = class_colours(len(self.session.cohort.scheme.names))
+            self.grid.show(snapshot, comparison.evaluations, comparison.cells, colours)
+        elif self.mode is ViewMode.CONSENSUS and comparison.picture is not None:
+            self.grid.leave()
+            self.consensus_view.show(snapshot, comparison.picture, self.panel.count.choice)
+        self._show_key()
+
+    def _show_mode(self, mode: ViewMode) -> None:
+        self.panel.show_mode(mode)
+        if mode is not ViewMode.ONE:
+            self.refresh()
+            return
+        self.grid.leave()
+        self.consensus_view.leave()
+        self._show_key()
+
+    def _show_key(self) -> None:
+        """Have the strip below the image say what the colours of a consensus mean."""
+        if self._state.is_blind:  # it says then that there is nothing to see
+            return
+        key = self.panel.legend_text() if self.consensus_view.is_on else ""
+        self.link.panels.legend.show_instead(key)
+
+    def _choose_mode(self, mode: ViewMode) -> None:
+        """Show a view, now and whenever the workspace for teams is shown.
+
+        Being back at one team in another workspace says nothing about that for teams.
+        """
+        if mode is not ViewMode.ONE or self._state.workspace == self.title:
+            self._state.team_view = mode
+        self.set_mode(mode)
+
+    def _on_workspace(self, name: str) -> None:
+        """Show several teams on the canvas in the workspace for teams, and one in the others."""
+        is_here = name == self.title and len(self.panel.chosen_teams()) > 1
+        self.set_mode(self._state.team_view if is_here else ViewMode.ONE)
+
+    def _on_blind(self, _is_blind: bool) -> None:
+        self._on_workspace(self._state.workspace)
+
+    def _on_team(self, _name: str) -> None:
+        if self.grid.is_on:
+            self.grid.show_team()
+
+    def _on_count(self, count: Count) -> None:
+        self.consensus_view.show_count(count)
+        self._show_key()
+
+    def _on_selection(self, selection: Selection | None) -> None:
+        if self.comparison is not None:
+            self.panel.show_selection(selection)
+
+    def _on_row(self, row: int, column: int) -> None:
+        """Select the object of a row, and show the team of the column."""
+        if (found := self.comparison) is None:
+            return
+        team, at = self.panel.table.key(column), self.panel.at(row)
+        if isinstance(at, FpPlace):
+            own = [name for name in (team, self.session.team) if name and name in at.rows]
+            team = (*own, *at.teams)[0]
+            ids, rows = found.evaluations[team].outcomes.prediction.ids, at.rows[team]
+            side, id_ = Side.PREDICTION, ids[rows[0]]
+        else:
+            side, id_ = Side.REFERENCE, found.consensus.reference.ids[at]
+        if team is not None:
+            self.session.set_team(team)
+        self.select_id(side, int(id_))
 
 
 def _chip(colour: Rgb, text: str) -> str:

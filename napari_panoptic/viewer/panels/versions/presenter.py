@@ -22,7 +22,7 @@ from napari_panoptic.viewer.jobs.jobs import Job, Latest, Stream
 from napari_panoptic.viewer.panels import slide_texts
 from napari_panoptic.viewer.panels.around import Surroundings
 from napari_panoptic.viewer.panels.part import Connections
-from napari_panoptic.viewer.panels.seen_part import Material, SeenPresenter, material
+from napari_panoptic.viewer.panels.region_panel import Material, SeenPresenter, material
 from napari_panoptic.viewer.panels.slide_texts import on_slide
 from napari_panoptic.viewer.panels.versions.panel import (
     EMPTY,

@@ -27,6 +27,7 @@ from napari_panoptic.viewer.jobs.jobs import Latest, Several, Stream, show_failu
 from napari_panoptic.viewer.kit.shown import show_error, show_info
 from napari_panoptic.viewer.panels.around import Surroundings
 from napari_panoptic.viewer.panels.part import Connections
+from napari_panoptic.viewer.panels.region_panel import SeenPresenter
 from napari_panoptic.viewer.panels.review.plan import words
 from napari_panoptic.viewer.panels.review.plan.leading import Leading
 from napari_panoptic.viewer.panels.review.plan.panel import PlanPanel
@@ -40,7 +41,6 @@ from napari_panoptic.viewer.panels.review.plan.work import (
     written,
 )
 from napari_panoptic.viewer.panels.review.presenter import ReviewPresenter, TakesVerdicts
-from napari_panoptic.viewer.panels.seen_part import SeenPresenter
 
 T = TypeVar("T")
 NOTHING_TO_UNDO = "Nothing to undo: this window has no verdict on an item."

@@ -3,49 +3,64 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from enum import StrEnum
+from datetime import date
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from psygnal import Signal
 from qtpy.QtCore import Qt
 from qtpy.QtGui import QResizeEvent
-from qtpy.QtWidgets import (
-    QHBoxLayout,
-    QProgressBar,
-    QScrollArea,
-    QSplitter,
-    QTabBar,
-    QVBoxLayout,
-    QWidget,
-)
+from qtpy.QtWidgets import QFileDialog, QProgressBar, QSplitter, QTabBar, QWidget
 
+from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.display.cohort_lines import CohortLines
 from napari_panoptic.display.glossary import FIGURE_MEANINGS
 from napari_panoptic.display.styles import count_text, ratio_text
+from napari_panoptic.io.tables.metadata import metadata_beside
 from napari_panoptic.nuclei.averages import UNDEFINED_RULES, AggregationTable
-from napari_panoptic.nuclei.protocols import ProtocolDifference, ProtocolTable
+from napari_panoptic.nuclei.protocols import ProtocolDifference, ProtocolTable, differences
+from napari_panoptic.report.nuclei.cohort_report import CohortReport, ReportRequest
 from napari_panoptic.statistics.teams import TeamStatistics
+from napari_panoptic.tables.figures import FIGURE_NAMES
 from napari_panoptic.values.settings import (
     CHALLENGE_PROTOCOL,
     CORRECTED_PROTOCOL,
     DEFAULT_PROTOCOL,
+    protocol,
+    protocol_name,
 )
+from napari_panoptic.values.vocabulary import Side
+from napari_panoptic.viewer.jobs.cohort_work import CohortWork
+from napari_panoptic.viewer.jobs.jobs import Latest, Several, show_failure
+from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
 from napari_panoptic.viewer.kit.array_table import ArrayTable, Column
 from napari_panoptic.viewer.kit.figures import Cell, FigureTable
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
+from napari_panoptic.viewer.kit.layouts import ScrollPanel
 from napari_panoptic.viewer.kit.name_table import NameTable
-from napari_panoptic.viewer.kit.plot_view import PlotView
-from napari_panoptic.viewer.kit.shown import WrappedLabel
+from napari_panoptic.viewer.kit.plot_view import DRAWING, PlotView
+from napari_panoptic.viewer.kit.rows import NO_MARGINS, PANEL_MARGINS, Grow, lay_out
+from napari_panoptic.viewer.kit.shown import WrappedLabel, show_error, show_info
 from napari_panoptic.viewer.kit.widgets import PushButton, heading
 from napari_panoptic.viewer.kit.work_controls import WorkControls
+from napari_panoptic.viewer.panels.around import Surroundings
+from napari_panoptic.viewer.panels.part import Connections
 from napari_panoptic.viewer.panels.places import figure_column, patient_column
+from napari_panoptic.viewer.panels.region_panel import SeenPresenter
 
 if TYPE_CHECKING:
-    from napari_panoptic.report.plots import Plot
+    from napari_panoptic.report.plots import Plot, Point
 
+SOON_MS = 150
+"""How long after a region is evaluated the patients follow."""
+WITHOUT_IMAGE = "Cohort"
+"""The workspace without an image."""
+OBJECTS = "Objects"
+"""A panel beside the image."""
 HINT = (
     "Evaluate the cohort to see how teams rank under each protocol and average, how firmly, and "
     "what changes it."
@@ -79,29 +94,14 @@ _PROTOCOL_MEANINGS = {
 }
 
 
-class RankingPlot(StrEnum):
-    """The plots."""
-
-    PATIENTS = "PQ per patient"
-    QUALITY = "DQ against SQ"
-    DETECTION = "Precision against recall"
-    CONFUSION = "Confusion, counts"
-    SHARES = "Confusion, shares"
-    MEAN_RANKS = "Mean ranks"
-    RANK_LINES = "Ranks by protocol"
-    RADIUS = "PQ against radius"
-    THRESHOLD = "PQ against threshold"
-    SHIFTS = "Shifts by a pixel"
-    SIZES = "By size of nucleus"
-    CAUSES = "Causes of failures"
-    REGION_RADIUS = "This region against radius"
-    REGION_THRESHOLD = "This region against threshold"
-    ALIGNMENT = "This region with other ids"
-
-
-OF_REGION = (RankingPlot.REGION_RADIUS, RankingPlot.REGION_THRESHOLD, RankingPlot.ALIGNMENT)
-"""Plots that need no evaluation of the cohort."""
-WITH_POINTS = (RankingPlot.PATIENTS, RankingPlot.QUALITY, RankingPlot.DETECTION)
+PLOTS = (
+    *("PQ per patient", "DQ against SQ", "Precision against recall"),
+    *("Confusion, counts", "Confusion, shares", "Mean ranks", "Ranks by protocol"),
+    *("PQ against radius", "PQ against threshold", "Shifts by a pixel"),
+    *("By size of nucleus", "Causes of failures"),
+)
+"""The plots, by their names in `napari_panoptic.report.nuclei.ranking_plots`."""
+WITH_POINTS = PLOTS[:3]
 """Plots whose points lead to regions."""
 LEAST_WIDE_PX = 760, 460
 """Width and height from which tables, plots and patients are all in sight."""
@@ -112,52 +112,57 @@ LEAST_TWO_PX = 560
 
 
 class PlotPane(QWidget):
-    """A plot, the menu that chooses it, and a button that saves it."""
+    """A plot of the cohort, the menu that chooses it, and a button that saves it."""
 
-    def __init__(self, view: RankingPlot) -> None:
+    def __init__(self, view: str) -> None:
         super().__init__()
-        choices = [Choice(each, each.value) for each in RankingPlot]
-        self.menu = ChoiceBox(choices, "Plot of the cohort, or of this region").shrinkable()
+        choices = [Choice(name, name) for name in PLOTS]
+        self.menu = ChoiceBox(choices, "Plot of the cohort").shrinkable()
         self.menu.setMinimumContentsLength(8)
         self.menu.show_choice(view)
         self.save = PushButton("Save…", "Save this plot as SVG or PNG.")
         self.plot = PlotView()
         self.note = WrappedLabel()
-        row, layout = QHBoxLayout(), QVBoxLayout(self)
-        row.addWidget(self.menu, 1)
-        row.addWidget(self.save)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.addLayout(row)
-        layout.addWidget(self.note)
-        layout.addWidget(self.plot, 1)
-        self.show_hint("")
+        self.work: Latest[Plot] = Latest(self._show_plot)
+        self._drawn: tuple[str, CohortReport] | None = None
+        lay_out(self, (Grow(self.menu), self.save), self.note, Grow(self.plot))
+        self.draw(None)
 
     @property
-    def view(self) -> RankingPlot:
-        """The plot that is chosen."""
-        view: RankingPlot = self.menu.choice
+    def view(self) -> str:
+        """The name of the plot that is chosen."""
+        view: str = self.menu.choice
         return view
 
-    def show_hint(self, text: str) -> None:
-        """Show a sentence and no plot."""
-        self.note.setText(text)
-        self.plot.show_plot(None)
-        self.save.setEnabled(False)
+    def draw(self, found: CohortReport | None) -> None:
+        """Draw the chosen plot in a worker, unless it is shown already; None shows a hint."""
+        wanted = None if found is None else (self.view, found)
+        if wanted is None or wanted != self._drawn:
+            self._drawn = wanted
+            self.work.drop()
+            self.note.setText(NOT_EVALUATED if wanted is None else "Drawing …")
+            self.plot.show_plot(None)
+            self.save.setEnabled(False)
+            if wanted is not None:
+                self.work.start(partial(_drawn, *wanted))
 
-    def show_plot(self, plot: Plot) -> None:
-        """Show a plot."""
+    def _show_plot(self, plot: Plot) -> None:
         self.note.setText("Click a point to open its region." if self.view in WITH_POINTS else "")
         self.plot.show_plot(plot)
         self.save.setEnabled(True)
+
+
+def _drawn(view: str, found: CohortReport) -> Plot:
+    from napari_panoptic.report.nuclei.ranking_plots import cohort_plot
+
+    with DRAWING:
+        return cohort_plot(view, found)
 
 
 class RankingPanel(QWidget):
     """Tables, plots and patients of a cohort: all in sight, or in tabs where there is less room."""
 
     plots_changed = Signal()  # others are chosen, or more are in sight
-    cell_chosen = Signal(str, str)  # team, protocol
-    difference_chosen = Signal(ProtocolDifference)
-    patient_chosen = Signal(str, object)  # patient, team or None
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -174,10 +179,9 @@ class RankingPanel(QWidget):
         self.averages = FigureTable(stretch_first=False)
         self.statistics = FigureTable(stretch_first=False)
         self.differences = ArrayTable()
-        self.plots = (PlotPane(RankingPlot.PATIENTS), PlotPane(RankingPlot.QUALITY))
+        self.plots = (PlotPane(PLOTS[0]), PlotPane(PLOTS[1]))
         self.patients = NameTable("Patients", "Filter by patient")
         self.note, self._why, self._statistics_note = (WrappedLabel() for _ in range(3))
-        self._shown_differences: list[ProtocolDifference] = []
         self.tabs = QTabBar()
         self._upper = QSplitter(Qt.Orientation.Horizontal)
         self._lower = QSplitter(Qt.Orientation.Horizontal)
@@ -187,7 +191,6 @@ class RankingPanel(QWidget):
         self._pages: tuple[QWidget, ...] = ()
         self._figures = QWidget()
         self._lay_out()
-        self._connect()
         self.show_hint(HINT)
         self.show_progress(None)
 
@@ -225,9 +228,9 @@ class RankingPanel(QWidget):
     def show_protocols(self, table: ProtocolTable) -> None:
         """Show scores and ranks, a column per protocol."""
         columns = [
-            (column, protocol)
-            for column, protocol in enumerate(table.protocols)
-            if protocol in _PROTOCOL_TITLES
+            (column, name)
+            for column, name in enumerate(table.protocols)
+            if name in _PROTOCOL_TITLES
         ]
         header = [
             Cell("Team", "Whose predictions."),
@@ -239,16 +242,16 @@ class RankingPanel(QWidget):
         rows = []
         for row, team in enumerate(table.teams):
             cells = [Cell(team, team)]
-            for column, protocol in columns:
+            for column, name in columns:
                 score, rank = float(table.scores[row, column]), int(table.ranks[row, column])
                 n = int(table.n_units[row, column])
-                is_link = protocol.startswith("monusac") and protocol != CHALLENGE_PROTOCOL
+                is_link = name.startswith("monusac") and name != CHALLENGE_PROTOCOL
                 cells.append(
                     Cell(
                         _ranked(score, rank),
                         f"Mean over {count_text(n)}." if rank else "Undefined: nothing evaluated.",
                         bold=rank == 1,
-                        target=(team, protocol) if is_link else None,
+                        target=(team, name) if is_link else None,
                     )
                 )
             rows.append(cells)
@@ -256,7 +259,6 @@ class RankingPanel(QWidget):
 
     def show_differences(self, title: str, found: Sequence[ProtocolDifference]) -> None:
         """List what makes a score differ from the one as run."""
-        self._shown_differences = list(found)
         self.differences.setVisible(bool(found))
         self._why.setVisible(True)
         self._why.setText(title)
@@ -380,39 +382,30 @@ class RankingPanel(QWidget):
         bar = self.work.bar
         bar.setFormat("%v of %m")
         bar.setMinimumWidth(40)
-        top = QHBoxLayout()
-        for widget in (self.compute, bar, self.stop):
-            top.addWidget(widget, 1 if widget is bar else 0)
-        top.addStretch()
-        top.addWidget(self.tables)
-        top.addWidget(self.report)
         for word in ("Tables", "Plots", "Patients"):
             self.tabs.addTab(word)
         self.tabs.setExpanding(False)
         self.tabs.setDrawBase(False)
-        for pane in self.plots:
-            self._plots.addWidget(pane)
         self._pages = (self._tables_page(), self._plots, self.patients)
-        self._upper.addWidget(self._pages[0])
-        self._upper.addWidget(self._plots)
-        self._lower.addWidget(self.patients)
-        self._all.addWidget(self._upper)
-        self._all.addWidget(self._lower)
-        _share_out(self._plots, (1, 1))
-        for splitter in (self._upper, self._lower, self._all, self._plots):
+        for splitter, widgets in (
+            (self._plots, self.plots),
+            (self._upper, self._pages[:2]),
+            (self._lower, (self.patients,)),
+            (self._all, (self._upper, self._lower)),
+        ):
+            for widget in widgets:
+                splitter.addWidget(widget)
             splitter.setChildrenCollapsible(False)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(4, 4, 4, 2)
-        layout.addLayout(top)
-        layout.addWidget(self.tabs)
-        layout.addWidget(self._all, 1)
+        _share_out(self._plots, (1, 1))
+        controls = (self.compute, Grow(bar), self.stop, None, self.tables, self.report)
+        lay_out(self, controls, self.tabs, Grow(self._all), margins=PANEL_MARGINS)
+        self.tabs.currentChanged.connect(lambda _: self._arrange())
 
-    def _tables_page(self) -> QScrollArea:
+    def _tables_page(self) -> ScrollPanel:
         """Make the page of tables, which scrolls down."""
         self.differences.setMinimumHeight(LEAST_DIFFERENCES_PX)
-        rows = QVBoxLayout(self._figures)
-        rows.setContentsMargins(0, 0, 0, 0)
-        for widget in (
+        lay_out(
+            self._figures,
             heading("Protocols: score (rank)", "Click a score to see what differs as run."),
             self.protocols,
             self._why,
@@ -422,36 +415,14 @@ class RankingPanel(QWidget):
             heading("Statistics: mean over patients (rank)"),
             self.statistics,
             self._statistics_note,
-        ):
-            rows.addWidget(widget)
+        )
         self.hide_differences()
-        body, page = QWidget(), QScrollArea()
-        column = QVBoxLayout(body)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.addWidget(self.note)
-        column.addWidget(self._figures)
-        column.addStretch(1)
-        page.setWidget(body)
-        page.setWidgetResizable(True)
-        page.setFrameShape(QScrollArea.Shape.NoFrame)
+        page = ScrollPanel(margins_px=NO_MARGINS)
         page.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        for widget in (self.note, self._figures):
+            page._rows.addWidget(widget)
+        page._rows.addStretch(1)
         return page
-
-    def _connect(self) -> None:
-        self.tabs.currentChanged.connect(lambda _: self._arrange())
-        for pane in self.plots:
-            pane.menu.chosen.connect(lambda _view: self.plots_changed.emit())
-        self.protocols.chosen.connect(lambda target: self.cell_chosen.emit(*target))
-        self.differences.cell_activated.connect(lambda row, _column: self._on_difference(row))
-        self.patients.table.cell_activated.connect(lambda _row, column: self._on_patient(column))
-
-    def _on_difference(self, row: int) -> None:
-        self.difference_chosen.emit(self._shown_differences[row])
-
-    def _on_patient(self, column: int) -> None:
-        patient = self.patients.selected()
-        if patient is not None:
-            self.patient_chosen.emit(patient, self.patients.table.key(column))
 
 
 def _share_out(splitter: QSplitter, shares: Sequence[int]) -> None:
@@ -525,3 +496,261 @@ def _weight_text(one: ProtocolDifference) -> str:
     if one.ids:
         return ""
     return f"{one.share[0]:.1%} of the score by region, {one.share[1]:.1%} by nuclei of the patient"
+
+
+class RankingPresenter(SeenPresenter[RankingPanel]):
+    """Protocols, averages, statistics, plots and patients of the whole cohort; a report of them."""
+
+    title = "Ranking"
+    key = "Alt-r"
+    panel_type = RankingPanel
+
+    def __init__(self, around: Surroundings, panel: RankingPanel) -> None:
+        super().__init__(around, panel)
+        self._work = CohortWork()
+        self._work.progressed.connect(self._on_progress)
+        self._work.finished.connect(self._on_finished)
+        self._work.failed.connect(self._on_failed)
+        self._writing = Several()
+        self.asked: ReportRequest | None = None
+        """What was asked; None once its figures are no longer shown or expected."""
+        self.found: CohortReport | None = None
+        """What is known of the cohort."""
+        self._lines = CohortLines(self.session.cohort, self.session.summaries)
+        self._hint = HINT
+        self._team_of_differences = ""
+        self._differences: Sequence[ProtocolDifference] = ()
+        self._shown: CohortReport | None = None
+        self._soon = single_shot(SOON_MS, self.refresh)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether something is being computed or written."""
+        drawing = any(pane.work.is_busy for pane in self.panel.plots)
+        return self._work.is_busy or drawing or self.is_writing
+
+    @property
+    def is_writing(self) -> bool:
+        """Whether a report is being written."""
+        return self._writing.is_busy
+
+    def connections(self) -> Connections:
+        """Listen to session and panel."""
+        panel = self.panel
+        return [
+            *super().connections(),
+            (self.session.settings_changed, self._on_change),
+            (self.session.source_changed, self._on_change),
+            (self.session.summary_changed, self._on_summary),
+            (panel.work.start.pushed, self.evaluate),
+            (panel.work.stop.pushed, self._on_stop),
+            (panel.tables.pushed, self._on_tables),
+            (panel.report.pushed, self._on_report),
+            (panel.plots_changed, self.refresh),
+            (panel.protocols.chosen, self._on_score),
+            (panel.differences.cell_activated, self._on_difference),
+            (panel.patients.table.cell_activated, self._on_patient),
+            *((pane.menu.chosen, self.refresh) for pane in panel.plots),
+            *((pane.save.pushed, partial(self._save_plot, pane)) for pane in panel.plots),
+            *((pane.plot.point_chosen, self._on_point) for pane in panel.plots),
+        ]
+
+    def forget(self) -> None:
+        """Forget what was evaluated."""
+        self._drop(HINT)
+
+    def close(self) -> None:
+        """Stop all work."""
+        self._work.stop()
+        stop_timers(self._soon)
+        for pane in self.panel.plots:
+            pane.work.drop()
+
+    def request(self) -> ReportRequest:
+        """Return what would be evaluated now, without the table of patients."""
+        session = self.session
+        return ReportRequest(
+            cohort=session.cohort,
+            settings=session.settings,
+            protocol=protocol_name(session.settings),
+            team_names=tuple(team.name for team in session.cohort.competing_teams),
+            source=session.source,
+        )
+
+    def evaluate(self) -> None:
+        """Evaluate the whole cohort in a worker."""
+        self.asked = asked = self.request()
+        try:
+            metadata = metadata_beside(asked.cohort.root, asked.cohort.patients)
+        except PanopticError as error:
+            metadata = None
+            show_error(str(error))
+        self._work.start(replace(asked, metadata=metadata))
+
+    def compute_now(self) -> None:
+        """Show what is known, and the plots that are chosen."""
+        panel, found = self.panel, self.found
+        panel.show_patients(self._lines, [team.name for team in self.session.cohort.teams])
+        if not self._work.is_busy:
+            panel.show_progress(None, is_there=found is not None)
+        panel.show_hint(self._hint if found is None else "")
+        if found is not None and found is not self._shown:
+            panel.hide_differences()
+            panel.show_protocols(found.protocols)
+            panel.show_averages(found.aggregation)
+            panel.show_statistics(FIGURE_NAMES, found.statistics)
+        self._shown = found
+        for pane in panel.plots_in_sight():
+            pane.draw(found)
+
+    # What was evaluated.
+
+    def _on_progress(self, done: int, total: int) -> None:
+        """Show the progress of the work, unless figures are shown meanwhile."""
+        self._hint = going_on(done, total)
+        self.panel.show_progress((done, total))
+        if self.found is None:
+            self.panel.show_hint(self._hint)
+
+    def _on_finished(self, found: CohortReport) -> None:
+        self.found = found
+        self.refresh()
+
+    def _on_failed(self, error: PanopticError) -> None:
+        self._on_stop()
+        show_failure(error)
+
+    def _on_summary(self, _summary: object) -> None:
+        """Show figures of patients a moment after they are computed: many come at a time."""
+        if not self._soon.isActive():
+            self._soon.start()
+
+    def _on_stop(self) -> None:
+        """Stop, and keep the figures that are shown."""
+        self._work.stop()
+        self.asked, self._hint = None if self.found is None else self.asked, HINT
+        self.refresh()
+
+    def _on_change(self, _changed: object) -> None:
+        """Forget figures of other settings or files: none is shown beside the present ones."""
+        if self.asked is not None and self.asked != self.request():
+            self._drop(OF_OTHERS)
+
+    def _drop(self, hint: str) -> None:
+        self._work.stop()
+        self.asked, self.found, self._hint = None, None, hint
+        self.refresh()
+
+    # What a figure leads to.
+
+    def _on_score(self, target: tuple[str, str]) -> None:
+        """List what makes a score differ from the one as run."""
+        if self.found is None:
+            return
+        team, protocol_name = target
+        corrected = protocol(protocol_name).corrections
+        as_run = protocol(CHALLENGE_PROTOCOL).corrections
+        found = differences(self.found.scored.get(team, ()), as_run, corrected)
+        said = (
+            f"{team}, {protocol_name} against {CHALLENGE_PROTOCOL}: choose a row to go there."
+            if found
+            else f"{team}: nothing differs between {protocol_name} and {CHALLENGE_PROTOCOL}."
+        )
+        self.panel.show_differences(said, found)
+        self._team_of_differences, self._differences = team, found
+
+    def _on_difference(self, row: int, _column: int) -> None:
+        found = self._differences[row]
+        side, id_ = (Side.PREDICTION, found.ids[0]) if found.ids else (None, None)
+        self._open(found.region, side, id_, team=self._team_of_differences)
+
+    def _on_point(self, point: Point) -> None:
+        if region := point.region or self._worst_region(point.patient, point.team):
+            self._open(region, team=point.team)
+
+    def _on_patient(self, _row: int, column: int) -> None:
+        patient = self.panel.patients.selected()
+        if patient is not None:
+            team = self.panel.patients.table.key(column)
+            region = self._worst_region(patient, team or self.session.team or "")
+            self._open(region, team=team)
+
+    def _worst_region(self, patient: str, team: str) -> str:
+        if patient not in self._lines.regions_of:
+            return ""
+        return self._lines.worst_region(patient, team)
+
+    def _open(
+        self, region: str, side: Side | None = None, id_: int | None = None, *, team: str | None
+    ) -> None:
+        """Show a region and its image, and a predicted object in it."""
+        link, known = self.link, {each.name for each in self.session.cohort.teams}
+        link.go_to(region, side, id_, team=team if team in known else None)
+        if link.state.workspace == WITHOUT_IMAGE:
+            link.reveal(OBJECTS)
+
+    # What is saved.
+
+    def _save_plot(self, pane: PlotPane) -> None:
+        plot = pane.plot.plot
+        if plot is None:
+            return
+        from napari_panoptic.report.plots import save
+
+        name = pane.view.lower().replace(" ", "-").replace(",", "")
+        usual = self.session.cohort.root / f"{name}.svg"
+        chosen, _ = QFileDialog.getSaveFileName(
+            self.panel, "Save the plot", str(usual), "SVG (*.svg);;PNG (*.png)"
+        )
+        if chosen:
+            with DRAWING:
+                _report_on(lambda: f"The plot is in {save(plot, Path(chosen))}")
+
+    def _on_tables(self) -> None:
+        if self.found is None:
+            return
+        root = str(self.session.cohort.root)
+        chosen = QFileDialog.getExistingDirectory(self.panel, "Folder for the CSV files", root)
+        if chosen:
+            self.save_tables(Path(chosen))
+
+    def save_tables(self, folder: Path) -> None:
+        """Write ranking, statistics and patients as CSV files."""
+        found = self.found
+        if found is not None:
+            from napari_panoptic.report.nuclei.ranking import write_ranking_tables
+
+            _report_on(lambda: f"{len(write_ranking_tables(found, folder))} tables are in {folder}")
+
+    def _on_report(self) -> None:
+        if self.found is None:
+            return
+        usual = self.session.cohort.root / "report.html"
+        chosen, _ = QFileDialog.getSaveFileName(
+            self.panel, "Save the report", str(usual), "HTML (*.html)"
+        )
+        if chosen:
+            self.save_report(Path(chosen))
+
+    def save_report(self, path: Path) -> None:
+        """Write the report in a worker, and say when it is there."""
+        if self.found is None:
+            return
+        self._writing.start(
+            partial(_write, self.found, path),
+            lambda _: show_info(f"The report is in {path}"),
+        )
+
+
+def _report_on(save: Callable[[], str]) -> None:
+    """Save something; say where it is, or what went wrong."""
+    try:
+        show_info(save())
+    except PanopticError as error:
+        show_error(str(error))
+
+
+def _write(found: CohortReport, path: Path) -> None:
+    from napari_panoptic.report.nuclei.page import write_report
+
+    write_report(found, path, date=date.today().isoformat())

@@ -1,4 +1,4 @@
-"""What the panels that compare and audit have in common: they compute when seen.
+"""The kit of panels that show something of the present region: they compute when seen.
 
 Such a panel needs a value that takes a moment. It is computed by a worker, only
 while the panel is in sight, and again when its input changed; an answer
@@ -10,7 +10,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, Generic, Protocol, TypeVar
+from functools import partial
+from typing import Any, ClassVar, Generic, TypeVar
 
 from psygnal import Signal
 from qtpy.QtCore import QEvent, QObject, Qt
@@ -33,18 +34,24 @@ WAITING = "Evaluating …"
 """Shown in place of what is of another region, or of another team."""
 
 
-class _OfRegion(Protocol):
-    """What is found in a region for a team."""
+@dataclass(frozen=True, eq=False)
+class Here:
+    """A region and a team that is evaluated in it; nothing in it changes any more."""
 
-    @property
-    def snapshot(self) -> RegionSnapshot: ...
-    @property
-    def team(self) -> str: ...
-    @property
-    def evaluation(self) -> Evaluation: ...
+    #: The region. Its label images may be under edit: not for workers.
+    snapshot: RegionSnapshot
+    team: str
+    evaluation: Evaluation
 
 
-T = TypeVar("T", bound=_OfRegion)
+@dataclass(frozen=True, eq=False)
+class RegionResult:
+    """What a worker found in a region for a team."""
+
+    here: Here
+
+
+T = TypeVar("T", bound=RegionResult)
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,11 +70,8 @@ class Material:
     @property
     def teams(self) -> tuple[str, ...]:
         """The teams that can be compared, in the cohort's order."""
-        return tuple(team for team in self.snapshot.predictions if team in self._known)
-
-    @property
-    def _known(self) -> set[str]:
-        return {*self.evaluations, *self.pairs}
+        known = {*self.evaluations, *self.pairs}
+        return tuple(team for team in self.snapshot.predictions if team in known)
 
     def complete(self) -> dict[str, Evaluation]:
         """Evaluate what has not been; for workers."""
@@ -122,44 +126,32 @@ def _copied(labels: LabelImage) -> LabelImage:
 
 
 class Sight(QObject):
-    """Reports when a panel becomes visible or hidden.
+    """Reports when a panel becomes visible or hidden; made by `Sight.of`.
 
-    Parameters
-    ----------
-    widget
-        The panel that is watched.
-    changed
-        Called with whether it can be seen.
-
-    Emits `changed` with the same.
+    Emits `changed` with whether it can be seen.
     """
 
     changed = Signal(bool)
 
-    def __init__(self, widget: QWidget, changed: Callable[[bool], None] | None = None) -> None:
+    def __init__(self, widget: QWidget) -> None:
         super().__init__(widget)
         self._widget = widget
-        if changed is not None:
-            self.changed.connect(changed)
         self._dock: QDockWidget | None = None
         # Docks are moved after the event.
         self._later = single_shot(0, self._look, self)
         self.is_seen = False
         widget.installEventFilter(self)
+        self._find_dock()
+        self._look()
 
     @classmethod
     def of(cls, widget: QWidget) -> Sight:
         """Return what watches a panel, made when it is asked for first."""
         known = widget.findChild(cls, options=Qt.FindChildOption.FindDirectChildrenOnly)
-        if isinstance(known, cls):
-            return known
-        made = cls(widget)
-        made._find_dock()
-        made._look()
-        return made
+        return known if isinstance(known, cls) else cls(widget)
 
     def eventFilter(self, watched: QObject | None, event: QEvent | None) -> bool:  # noqa: N802
-        """Look at what happens to the widget; hold nothing back."""
+        """Notice what may show or hide the widget; no event is held back."""
         kind = None if event is None else event.type()
         if kind in (QEvent.Type.ParentChange, QEvent.Type.Show):
             self._find_dock()
@@ -193,10 +185,7 @@ _MAY_CHANGE_SIGHT = (
 
 
 class SeenPresenter(Presenter[PanelT]):
-    """Computes what its panel shows, and only while that is in sight.
-
-    Subclasses say in `compute_now` what to do.
-    """
+    """Computes what its panel shows, and only while that is in sight."""
 
     def __init__(self, around: Surroundings, panel: PanelT) -> None:
         super().__init__(around, panel)
@@ -206,9 +195,6 @@ class SeenPresenter(Presenter[PanelT]):
     @abstractmethod
     def compute_now(self) -> None:
         """Compute and show what is so now; called only while it can be seen."""
-
-    def on_sight(self, seen: bool) -> None:
-        """Do something more when the panel comes into sight or goes."""
 
     @property
     def is_in_sight(self) -> bool:
@@ -259,10 +245,9 @@ class SeenPresenter(Presenter[PanelT]):
     def _on_sight(self, seen: bool) -> None:
         if seen and self._is_stale:
             self.refresh()
-        self.on_sight(seen)
 
 
-class TeamPresenter(SeenPresenter[PanelT], Generic[PanelT, T]):
+class RegionPresenter(SeenPresenter[PanelT], Generic[PanelT, T]):
     """Presents the region and team that are shown, with marks on the image.
 
     The marks are there only while the panel is in sight.
@@ -270,45 +255,36 @@ class TeamPresenter(SeenPresenter[PanelT], Generic[PanelT, T]):
 
     marks_name: ClassVar[str]
     """Name of the layer of marks."""
+    nothing: ClassVar[str]
+    """Shown where there is nothing to compute."""
+    on_slide: ClassVar[str]
+    """The same on a whole slide."""
+    compute: ClassVar[Callable[..., Any]]
+    """Returns the value of a `Here` and the choices; for workers."""
 
     def __init__(self, around: Surroundings, panel: PanelT) -> None:
         super().__init__(around, panel)
         self.value: T | None = None
+        """What is listed; None where that is of another region or team, or nothing is."""
         self.marks = MarkLayer(around.viewer, self.marks_name)
-        self._latest: Latest[T] = Latest(self._show)
-        self._asked: tuple[object, ...] | None = None
-        self.is_waiting = False
-        """Whether what is shown is still being evaluated."""
+        self._latest: Latest[T] = Latest(self._take)
+        self._asked: tuple[object, ...] = ()
 
-    @property
-    def here(self) -> T | None:
-        """The value, unless another region or team is shown by now."""
-        value = self.value
-        is_here = (
-            value is not None and self.is_shown(value.snapshot) and value.team == self.session.team
-        )
-        return value if is_here else None
-
-    def select_row(self, side: Side, row: int) -> None:
-        """Select an object of the list, unless that is of another region or team."""
-        if self.here is not None:
-            self.select_id(side, int(self.here.evaluation.outcomes.side(side).ids[row]))
-
-    @abstractmethod
-    def computation(self, known: Material, team: str) -> Callable[[], T]:
-        """Return what a worker is to compute."""
-
-    def wants(self, known: Material) -> bool:  # noqa: ARG002 - most show whatever there is
-        """Return whether there is anything to compute of a region."""
-        return True
-
-    @abstractmethod
     def choices(self) -> tuple[object, ...]:
         """Return the choices that the value depends on, besides region and team."""
+        return ()
+
+    def obstacle(self, snapshot: RegionSnapshot) -> str:  # noqa: ARG002 - most have none
+        """Return why a region with objects of the team has no value; empty if it has one."""
+        return ""
 
     @abstractmethod
-    def show(self, value: T | None) -> None:
-        """Show a value in the panel; None if there is nothing to show."""
+    def show(self, value: T) -> None:
+        """Show a value in the panel."""
+
+    @abstractmethod
+    def show_nothing(self, why: str) -> None:
+        """Show why there is no value."""
 
     @abstractmethod
     def mark(self) -> None:
@@ -321,41 +297,70 @@ class TeamPresenter(SeenPresenter[PanelT], Generic[PanelT, T]):
 
     def close(self) -> None:
         """Stop, and take the marks away."""
-        super().close()
         self._latest.close()
         (self.marks.forget if self.is_window_gone else self.marks.remove)()
 
+    def select_row(self, side: Side, row: int) -> None:
+        """Select an object of the list, unless that is of another region or team."""
+        if self.value is not None:
+            self.select_id(side, int(self.value.here.evaluation.outcomes.side(side).ids[row]))
+
+    def refresh(self, *_changed: object) -> None:
+        """Let go of the value of another region or team at once, and compute as soon as seen."""
+        if self.value is not None and not self._is_present(self.value.here):
+            self.value, self._asked = None, ()
+            self.mark()
+        super().refresh()
+
     def compute_now(self) -> None:
         """Compute in a worker what the panel shows, unless it is that of the same evaluation."""
-        session, team = self.session, self.session.team
-        snapshot = session.snapshot
-        is_slide = snapshot is not None and snapshot.is_slide
-        self.is_waiting = snapshot is not None and team in snapshot.pending and not is_slide
-        if self.is_waiting:
-            self._latest.drop()  # stale: the new evaluation is on its way
-            self._asked = None
-            if self.here is None:
-                self._show(None)
-            return
-        known = None if team is None else material(session, teams=(team,))
-        if known is None or team is None or not self.wants(known):
-            self._latest.drop()
-            self._asked = None
-            self._show(None)
-            return
-        if self.here is None:
-            self.mark()  # what is marked is of another region or team
-        evaluation = known.evaluations.get(team)
-        asked = None if evaluation is None else (evaluation, *self.choices())
-        if asked is None or asked != self._asked:
-            self._asked = asked
-            self._latest.start(self.computation(known, team))
+        snapshot, team = self.session.snapshot, self.session.team
+        if snapshot is None or team is None:
+            self._forget(self.nothing)
+        elif snapshot.is_slide:
+            self._forget(self.on_slide)
+        elif team in snapshot.pending:
+            self._stop()  # stale: the new evaluation is on its way
+            if self.value is None:
+                self.show_nothing(WAITING)
+        elif obstacle := self.obstacle(snapshot):
+            self._forget(obstacle)
+        elif (known := material(self.session, teams=(team,))) is None:
+            self._forget(self.nothing)
+        else:
+            choices = self.choices()
+            asked = (*known.evaluations.values(), *choices)
+            if known.pairs or asked != self._asked:
+                self._asked = () if known.pairs else asked
+                self._latest.start(partial(_computed, type(self).compute, known, team, choices))
 
-    def on_sight(self, seen: bool) -> None:  # noqa: ARG002 - marks know
-        """Mark objects only while the panel is visible."""
+    def _is_present(self, here: Here) -> bool:
+        return self.is_shown(here.snapshot) and here.team == self.session.team
+
+    def _take(self, value: T) -> None:
+        if self._is_present(value.here):
+            self.value = value
+            self.show(value)
+            self.mark()
+        else:  # the panel was hidden when another region came
+            self._asked = ()
+
+    def _stop(self) -> None:
+        self._latest.drop()
+        self._asked = ()
+
+    def _forget(self, why: str) -> None:
+        self._stop()
+        self.value = None
+        self.show_nothing(why)
         self.mark()
 
-    def _show(self, value: T | None) -> None:
-        self.value = value
-        self.show(value)
+    def _on_sight(self, seen: bool) -> None:
+        super()._on_sight(seen)
         self.mark()
+
+
+def _computed(
+    compute: Callable[..., T], known: Material, team: str, choices: tuple[object, ...]
+) -> T:
+    return compute(Here(known.snapshot, team, known.complete()[team]), *choices)

@@ -1,0 +1,136 @@
+"""What the gallery is about: the failures in scope, and what is known of their regions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_panoptic.common.choices import MenuChoice
+from napari_panoptic.live.session import Session
+from napari_panoptic.live.summary import RegionSummary
+from napari_panoptic.questions.engines.cohort_failures import (
+    Block,
+    CohortFailures,
+    FailureName,
+    FailureSet,
+    chosen_failures,
+    objects_with_ids,
+)
+from napari_panoptic.values.vocabulary import Side
+from napari_panoptic.viewer.panels.objects.panel import ObjectTable
+
+
+class Scope(MenuChoice):
+    """Which failures the gallery shows."""
+
+    ALL = "all regions", "The failures of all regions of the cohort, except whole slides."
+    REGION = "this region", "The failures of the region that is shown."
+    LISTED = "listed objects", "The failures that the object table lists, in its order."
+    CHOSEN = "chosen failures", "The failures that another panel chose, such as those of a slice."
+
+
+@dataclass(frozen=True, eq=False)
+class InScope:
+    """What the gallery is about at one moment."""
+
+    session: Session
+    scope: Scope
+    #: Whether the failures of all teams are shown, unless some were chosen.
+    by_team: bool
+    #: The failures that were chosen; None if those in scope were not.
+    only: FailureSet | None
+
+    @property
+    def is_over_cohort(self) -> bool:
+        """Whether failures of all regions are shown."""
+        return self.scope in (Scope.ALL, Scope.CHOSEN)
+
+    @property
+    def teams(self) -> tuple[str, ...]:
+        """The teams whose failures are shown, in the cohort's order."""
+        names, team = self.session.cohort.team_names, self.session.team
+        if self.only is not None:
+            return tuple(name for name in names if name in self.only.teams)
+        if self.by_team:
+            return names
+        return () if team is None else (team,)
+
+    @cached_property
+    def lines(self) -> dict[tuple[str, str], RegionSummary | None]:
+        """Region and team -> what is known of their failures so far; team by team."""
+        only, known = self.only, self.session.summaries
+        regions = self.session.cohort.regions
+        places = [(region.name, team) for team in self.teams for region in regions]
+        if only is not None:
+            places = [at for at in places if (at[1], at[0]) in only.ids]
+        return {at: known.get(at) for at in places}
+
+    @property
+    def n_missing(self) -> int:
+        """The number of regions and teams whose failures are still to come."""
+        return sum(line is None for line in self.lines.values())
+
+    @property
+    def left_out(self) -> list[RegionSummary]:
+        """What is known of regions without failures to show, such as whole slides."""
+        lines = self.lines.values() if self.is_over_cohort else ()
+        return [line for line in lines if line is not None and line.failures is None]
+
+    @property
+    def has_other_regions(self) -> bool:
+        """Whether another region than the one shown may have failures to show."""
+        others = [line for (region, _), line in self.lines.items() if region != self._region_name]
+        return any(line is None or line.failures is not None for line in others)
+
+    def outlined(self, name: FailureName) -> tuple[str, ...]:
+        """Return the other teams whose outlines a crop shows."""
+        return () if self.only is None else self.only.outlined(name)
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield the failures in scope that are known, team by team."""
+        only = self.only
+        if only is not None and only.given:
+            yield from (self._as_now(only, block) for block in only.given)
+            return
+        for (region, team), line in self.lines.items():
+            is_in = self.is_over_cohort or region == self._region_name
+            if is_in and line is not None and line.failures is not None:
+                patient = self.session.cohort.region(region).patient
+                block = Block(team, patient, region, line.failures)
+                yield block if only is None else only.part(block)
+
+    @property
+    def _region_name(self) -> str | None:
+        snapshot = self.session.snapshot
+        return None if snapshot is None else snapshot.region.name
+
+    def _as_now(self, only: FailureSet, block: Block) -> Block:
+        """Return given objects with what was edited meanwhile."""
+        snapshot = self.session.snapshot
+        if snapshot is None or snapshot.region.name != block.region:
+            return block
+        found = snapshot.evaluations.get(block.team)
+        if found is None:
+            return block
+        ids = only.ids[block.team, block.region]
+        return replace(block, failures=objects_with_ids(found, ids))
+
+
+def listed(session: Session, table: ObjectTable) -> tuple[CohortFailures, NDArray[np.intp]]:
+    """Return the failures that the object table lists, and its order."""
+    snapshot, team, outcomes = session.snapshot, session.team, table.outcomes
+    if snapshot is None or outcomes is None or snapshot.is_slide or team is None:
+        return CohortFailures(), np.zeros(0, np.intp)
+    region, rows = snapshot.region, table.model.failures()
+    n = table.model.rows.n_reference
+    is_reference = rows < n
+    chosen = {Side.REFERENCE: rows[is_reference], Side.PREDICTION: rows[~is_reference] - n}
+    block = Block(team, region.patient, region.name, chosen_failures(outcomes, chosen))
+    order = np.empty(len(rows), np.intp)
+    order[is_reference] = np.arange(is_reference.sum())
+    order[~is_reference] = np.arange(is_reference.sum(), len(rows))
+    return CohortFailures([block]), order

@@ -1,1 +1,0 @@
-"""Failure groups."""
