@@ -331,7 +331,7 @@ class OpenedCohort:
         if missing := [name for name in needed if name not in asked]:
             raise SettingsError(f"'{question}' needs the option '{missing[0]}'")
         own = kind(**asked)
-        for team in own.teams_read:
+        for team in own.teams_read(self.cohort):
             self.cohort.checked_team(team)
         if why := own.why_not(self.cohort):
             raise SettingsError(why)

@@ -3,18 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import math
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from napari_panoptic.cli.console import (
-    RegionProgress,
-    print_frame,
-    report_findings,
-    tables_in,
-    words,
-)
+from napari_panoptic.cli.console import report_findings, share_bar, tables_in, words
 from napari_panoptic.cli.inputs import cohort_from, settings_from, source_from
 from napari_panoptic.cli.options import (
     add_cohort,
@@ -26,48 +17,31 @@ from napari_panoptic.cli.options import (
 )
 from napari_panoptic.cli.parser import CommandParser
 from napari_panoptic.cli.printing import say
+from napari_panoptic.cli.question import print_answer
 from napari_panoptic.cli.tasks import check_task
 from napari_panoptic.common.errors import SettingsError, checked_name
-from napari_panoptic.common.text import counted, english_list, similar
+from napari_panoptic.common.text import english_list, similar
 from napari_panoptic.io.files.fingerprints import file_fingerprints
 from napari_panoptic.io.tables.evaluation import OBJECTS, EvaluationTables, read_evaluation
-from napari_panoptic.nuclei.regions.cohort_evaluation import InputWatch
+from napari_panoptic.questions.answer import Answer
+from napari_panoptic.questions.compare import (
+    Compare,
+    check_limits,
+    comparison_answer,
+    verdict_line,
+)
 from napari_panoptic.questions.engines.version_diff import IOU_STEP
 from napari_panoptic.questions.engines.versions import (
     MARGIN,
-    Pairing,
     VersionComparison,
-    check_metric,
     compare_evaluations,
-    compare_teams_of,
 )
 from napari_panoptic.report.nuclei.tables import input_fingerprints
-from napari_panoptic.report.nuclei.versions import (
-    COMPARE_NAMES,
-    DIFF,
-    PART,
-    changes_table,
-    comparison_record,
-    diff_table,
-    difference_columns,
-    differences_table,
-    transitions,
-)
-from napari_panoptic.tables.columns import whole
-from napari_panoptic.tables.columns import words as words_column
 
-ABOUT = (
-    "Compare two teams of a cohort as an old and a new version. Instead of a cohort, give two "
-    "output folders of 'evaluate' (no images needed) or, with --reference, two predictions of one "
-    "image. Print which nuclei the new version fixed and broke, the difference of every metric "
-    "paired by patient with its interval and test, and the verdict; with --output write diff.csv "
-    "and compare.json. Exit status: 0 not worse than the margin, 3 worse, 4 undecided, 1 nothing "
-    "could be compared, 2 wrong arguments."
-)
+ABOUT = Compare.about
 EXIT_STATUS = {"not-worse": 0, "worse": 3, "undecided": 4}
-_MOST_TRANSITIONS = 12
-Compared = tuple[VersionComparison, dict[str, Any], dict[str, str]]
-"""The versions compared, the content of the record, and fingerprints of the input files."""
+Compared = tuple[VersionComparison, Answer, dict[str, str]]
+"""The versions compared, what is written and printed, and fingerprints of the input files."""
 _EVALUATION_OPTIONS = (
     *("protocol", "correct", "source", "restoration", "radius", "matching", "iou_threshold"),
     *("ambiguous", "overlaps", "outlines", "no_distances", "jobs", "scheduler", "held_up_to"),
@@ -114,30 +88,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Compare two versions, print the result, and return the exit status of the verdict."""
     check_cohort_or_pair(options)
-    metric = metric_from(options)
-    check_metric(metric, options.margin)
-    if not options.iou_step >= 0:
-        raise SettingsError(f"--iou-step must be a number from 0, found {options.iou_step:g}")
+    check_limits(metric_from(options), options.margin, options.iou_step)
     of_tables = options.reference is None and len(options.versions) == 1
     compare = _compare_tables if of_tables else _compare_files
     if options.output is None:
-        comparison, *_ = compare(options, metric)
+        comparison, answer, _ = compare(options)
         report_findings(comparison.findings, None)
     else:
-        with tables_in(options.output, COMPARE_NAMES) as place:
-            comparison, record, inputs = compare(options, metric)
-            tables = {DIFF.file: diff_table(comparison)}
-            place.write(tables, record, comparison.findings, inputs)
-    print_comparison(comparison, is_gate=options.gate)
-    if options.output is not None and not options.gate:
-        say(f"diff.csv and compare.json written to {options.output}")
+        with tables_in(options.output, Compare.file_names()) as place:
+            comparison, answer, inputs = compare(options)
+            place.write(answer.files, answer.record.content, comparison.findings, inputs)
+    if options.gate:
+        say(verdict_line(comparison))
+    else:
+        print_answer(answer)
+        if options.output is not None:
+            say(f"diff.csv and compare.json written to {options.output}")
     return EXIT_STATUS[str(comparison.decision.verdict)]
 
 
 # --- the versions ------------------------------------------------------------------------------
 
 
-def _compare_files(options: argparse.Namespace, metric: str) -> Compared:
+def _compare_files(options: argparse.Namespace) -> Compared:
     """Evaluate two teams of a cohort, or two predictions of an image."""
     _check_words(options)
     settings = settings_from(options)
@@ -149,31 +122,22 @@ def _compare_files(options: argparse.Namespace, metric: str) -> Compared:
         )
     else:
         old, new = (team.name for team in cohort.teams)
-    source = source_from(options, cohort, (old, new))
-    watch = InputWatch(cohort, (old, new))
-    with RegionProgress(cohort) as progress:
-        comparison = compare_teams_of(
-            cohort,
-            old,
-            new,
-            settings,
-            source=source,
-            metric=metric,
-            margin=options.margin,
-            iou_step=options.iou_step,
-            jobs=options.jobs,
-            scheduler=options.scheduler,
-            held_up_to_px=options.held_up_to,
-            on_result=progress.on_result,
-        )
-    comparison = replace(comparison, findings=(*comparison.findings, *watch.findings()))
-    record = comparison_record(
-        comparison,
-        settings={**settings.as_record(), "iou_step": options.iou_step},
-        cohort=cohort.name,
+    question = Compare(
+        old=old,
+        new=new,
+        settings=settings,
         protocol=options.protocol,
+        source=source_from(options, cohort, (old, new)),
+        metric=metric_from(options),
+        margin=options.margin,
+        iou_step=options.iou_step,
+        scheduler=options.scheduler,
+        held_up_to_px=options.held_up_to,
     )
-    return comparison, record, input_fingerprints(cohort, (old, new))
+    with share_bar() as progress:
+        comparison = question.gather(cohort, progress, jobs=options.jobs)
+    inputs = input_fingerprints(cohort, (old, new))
+    return comparison, question.answered(cohort, comparison), inputs
 
 
 def _check_words(options: argparse.Namespace) -> None:
@@ -195,7 +159,7 @@ def _check_words(options: argparse.Namespace) -> None:
     check_task(options)
 
 
-def _compare_tables(options: argparse.Namespace, metric: str) -> Compared:
+def _compare_tables(options: argparse.Namespace) -> Compared:
     """Compare two output folders of ``evaluate``."""
     _check_settings_unused(options)
     folders = options.cohort, Path(options.versions[0])
@@ -211,7 +175,7 @@ def _compare_tables(options: argparse.Namespace, metric: str) -> Compared:
         new,
         teams,
         names=names,
-        metric=metric,
+        metric=metric_from(options),
         margin=options.margin,
         iou_step=options.iou_step,
     )
@@ -220,13 +184,13 @@ def _compare_tables(options: argparse.Namespace, metric: str) -> Compared:
         for which, folder in zip(("old", "new"), folders, strict=True)
         for name, found in file_fingerprints([folder / OBJECTS], folder).items()
     }
-    record = comparison_record(
+    answer = comparison_answer(
         comparison,
         settings={**old.settings, "iou_step": options.iou_step},
         teams=list(teams),
         made_with={"old": old.versions, "new": new.versions},
     )
-    return comparison, record, inputs
+    return comparison, answer, inputs
 
 
 def _check_settings_unused(options: argparse.Namespace) -> None:
@@ -259,57 +223,3 @@ def _teams_of_tables(
             asked = "give --teams TEAM, or OLD,NEW" if name is None else f"found no '{name}'{hint}"
             raise SettingsError(f"--teams: {tables.folder} has {known}; {asked}")
     return found[0], found[1]
-
-
-# --- the output ------------------------------------------------------------------------------
-
-
-def print_comparison(comparison: VersionComparison, *, is_gate: bool = False) -> None:
-    """Print a comparison as text and small tables, or only its verdict."""
-    diff, change = comparison.diff, comparison.change
-    if is_gate:
-        say(_verdict_line(comparison))
-        return
-    patients = len(set(diff.rows["patient"]))
-    say(
-        f"{diff.old} -> {diff.new}: "
-        f"{counted(comparison.regions, 'region')} of {counted(patients, 'patient')}"
-    )
-    changes = changes_table(comparison)
-    listed = changes[changes["change"].isin(list(map(str, diff.changes)))]
-    print_frame([words_column("change"), whole("objects"), PART], listed)
-    flags = {name.replace("_", " "): n for name, n in diff.flags.items()}
-    say("; ".join(f"{name}: {n}" for name, n in flags.items()))
-    if comparison.pairing is Pairing.DISCS:
-        say(
-            "FPs of both versions are paired as discs of their areas at their centroids: there "
-            "are no pixels"
-        )
-    moved = transitions(comparison).head(_MOST_TRANSITIONS)
-    if len(moved):
-        say()
-        print_frame([words_column("outcomes", "before -> after"), whole("objects"), PART], moved)
-    say()
-    columns = [words_column("metric"), *difference_columns(diff.old, diff.new)]
-    print_frame(columns, differences_table("metric", comparison.metrics, {}))
-    say(
-        f"PQ {_signed(change.total)} = outlines (SQ) {_signed(change.sq)}, detection (DQ) "
-        f"{_signed(change.dq)}"
-    )
-    say(_verdict_line(comparison))
-
-
-def _verdict_line(comparison: VersionComparison) -> str:
-    """Return the verdict with the figures behind it."""
-    deciding, decision = comparison.deciding, comparison.decision
-    figures = f"{comparison.metric} {_signed(deciding.interval.mean)}"
-    if math.isfinite(decision.low) and math.isfinite(decision.high):
-        figures += (
-            f" ({_signed(decision.low)} to {_signed(decision.high)}, {decision.level:.0%} limits "
-            "of the test)"
-        )
-    return f"{decision.verdict}: {figures}: {decision.reason}"
-
-
-def _signed(value: float) -> str:
-    return "undefined" if math.isnan(value) else f"{value:+z.4f}"

@@ -248,7 +248,10 @@ def share_bar() -> Iterator[Progress]:
             bar.update(max(0, int(100 * share) - bar.n))
             bar.set_postfix_str(visible(doing))
 
-        yield Progress(report=report)
+        def remark(text: str) -> None:
+            bar.write(visible(f"napari-panoptic: {text}"), file=sys.stderr)
+
+        yield Progress(report=report, remark=remark)
 
 
 class RegionProgress:

@@ -27,7 +27,6 @@ COMMANDS = {
     "estimate": "estimate from a reviewed plan what is true of the whole cohort",
     "compare": "compare an old and a new version of predictions: fixed and broken nuclei, and a "
     "verdict",
-    "sweep": "find the best setting of a post-processing, and what it is worth for new patients",
     "dump": "score the organisers' own output of PQ per mask",
     "convert": "write all regions of a team, or of the annotation, in another format",
     "init": "check what a folder contains, list doubts, and describe it in a cohort.toml",

@@ -208,7 +208,8 @@ def _report_alone(
 ) -> int:
     """Write a report whose file is locked."""
     # They take long to import, and evaluate does not need them.
-    from napari_panoptic.questions.engines.versions import MARGIN, compare_teams_of
+    from napari_panoptic.questions.compare import Compare
+    from napari_panoptic.questions.engines.versions import MARGIN
     from napari_panoptic.report.nuclei.cohort_report import cohort_report, remove_kept
     from napari_panoptic.report.nuclei.page import write_report
 
@@ -228,16 +229,17 @@ def _report_alone(
             return 1
         compared = None
         if versions is not None:
-            compared = compare_teams_of(
-                request.cohort,
-                *versions,
-                request.detailed,
+            old, new = versions
+            compare = Compare(
+                old=old,
+                new=new,
+                settings=request.detailed,
                 source=request.source,
                 margin=MARGIN if options.margin is None else options.margin,
-                jobs=options.jobs,
                 scheduler=options.scheduler,
                 held_up_to_px=request.held_up_to_px,
             )
+            compared = compare.answer(request.cohort, jobs=options.jobs)
         report_findings(found.findings, "the report")
         review = None
         if options.plan is not None:

@@ -23,11 +23,14 @@ from napari_panoptic.cli.inputs import (
 from napari_panoptic.cli.options import (
     add_cohort,
     add_held,
+    add_jobs,
     add_metadata,
+    add_metric,
     add_output,
     add_restoration,
     add_rules_of_objects,
     add_source,
+    metric_from,
 )
 from napari_panoptic.cli.parser import add_choice
 from napari_panoptic.cli.printing import say, warn
@@ -38,7 +41,11 @@ from napari_panoptic.report.nuclei.tables import input_fingerprints
 from napari_panoptic.values.cohort import Cohort
 from napari_panoptic.values.settings import AmbiguousPolicy
 
-_ADDED: dict[str, Callable[[argparse.ArgumentParser], None]] = {"metadata": add_metadata}
+_ADDED: dict[str, Callable[[argparse.ArgumentParser], None]] = {
+    "metadata": add_metadata,
+    "metric": add_metric,
+    "scheduler": add_jobs,
+}
 """Options that other commands have as well."""
 
 
@@ -76,15 +83,23 @@ class QuestionCommand:
 
     def run(self, options: argparse.Namespace) -> int:
         """Answer the question: write its files, and print what was found."""
+        from napari_panoptic.report.answers import page_writer  # takes long to import
+
         cohort = nuclei_from(options)
         question = self.question(options, cohort)
         try:
             with tables_in(options.output, self.kind.file_names()) as place:
                 with share_bar() as progress:
-                    answer = question.answer(cohort, progress, jobs=None)
+                    answer = question.answer(cohort, progress, jobs=getattr(options, "jobs", None))
                 record = answer.record
                 inputs = input_fingerprints(cohort, record.teams)
-                place.write(answer.files, record.content, record.findings, inputs)
+                place.write(
+                    answer.files,
+                    record.content,
+                    record.findings,
+                    inputs,
+                    add=page_writer(question, answer, inputs),
+                )
         except UnansweredError as error:
             report_findings(error.findings, None)
             warn(f"nothing could be {self.kind.done} in {cohort.root}: {error}")
@@ -105,12 +120,14 @@ class QuestionCommand:
         own: dict[str, Any] = {name: getattr(options, name) for name in options_of(self.kind)}
         if "team" in own:
             own["team"] = checked_name("--team", options.team, cohort.checked_team)
+        if "metric" in own:
+            own["metric"] = metric_from(options)
         if "teams" in own:
             own["teams"] = team_names_from(cohort, options.teams)
         asked = self.kind(**own, **self._rules(options))
         if why := asked.why_not(cohort):
             raise SettingsError(why)
-        source = source_from(options, cohort, asked.teams_read)
+        source = source_from(options, cohort, asked.teams_read(cohort))
         return replace(asked, source=source)
 
     def _rules(self, options: argparse.Namespace) -> dict[str, Any]:
@@ -131,7 +148,8 @@ def _add(parser: argparse.ArgumentParser, kind: type[Question], name: str, optio
     field = next(f for f in fields(kind) if f.name == name)
     is_required = field.default is MISSING
     parser.add_argument(
-        f"--{name.replace('_', '-')}",
+        f"--{option.word or name.replace('_', '-')}",
+        dest=name,
         required=is_required and name != "teams",
         default=None if is_required else field.default,
         type=_reader(option.read),

@@ -37,6 +37,8 @@ class Progress:
     is_wanted: Callable[[], bool] = always
     #: Called with the progress; None to report nothing.
     report: Report | None = None
+    #: Called with what went wrong and was mended; None to report nothing.
+    remark: Callable[[str], None] | None = None
     #: Which share of the whole work this is.
     start: float = 0.0
     end: float = 1.0

@@ -55,39 +55,29 @@ class ObjectColumn:
     kind: Kind
     #: One sentence for the tooltip.
     meaning: str
-    #: Width in px that its values need.
-    width: int
 
 
 COLUMNS: tuple[ObjectColumn, ...] = (
     ObjectColumn(
-        "side",
-        "Side",
-        Kind.WORD,
-        "Whose object it is: ref, the annotation's; pred, the team's.",
-        38,
+        "side", "Side", Kind.WORD, "Whose object it is: ref, the annotation's; pred, the team's."
     ),
     ObjectColumn(
-        "id", "Id", Kind.ID, "The object's id; for the annotation, its number in the file.", 34
+        "id", "Id", Kind.ID, "The object's id; for the annotation, its number in the file."
     ),
-    ObjectColumn("status", "Status", Kind.WORD, OBJECT_MEANINGS["status"], 58),
-    ObjectColumn("cause", "Cause", Kind.WORD, OBJECT_MEANINGS["cause"], 94),
-    ObjectColumn("iou", "IoU", Kind.RATIO, OBJECT_MEANINGS["iou"], 44),
-    ObjectColumn("hausdorff_px", "HD px", Kind.DECIMAL, OBJECT_MEANINGS["hausdorff_px"], 48),
-    ObjectColumn("class", "Class", Kind.WORD, "The object's own class.", 80),
-    ObjectColumn("verdict", "Verdict", Kind.WORD, "Your verdict; empty if there is none yet.", 104),
-    ObjectColumn("area_px", "Area px", Kind.COUNT, OBJECT_MEANINGS["area_px"], 60),
-    ObjectColumn(
-        "partner_id", "Partner", Kind.ID, "Id of the matched object on the other side.", 58
-    ),
-    ObjectColumn("partner_class", "Partner class", Kind.WORD, "Class of the matched object.", 92),
-    ObjectColumn("hausdorff_um", "HD µm", Kind.DECIMAL, OBJECT_MEANINGS["hausdorff_um"], 54),
-    ObjectColumn("hausdorff95_px", "HD95 px", Kind.DECIMAL, OBJECT_MEANINGS["hausdorff95_px"], 62),
-    ObjectColumn("centroid_y_px", "y px", Kind.DECIMAL, "Row of the centroid, from the top.", 52),
-    ObjectColumn(
-        "centroid_x_px", "x px", Kind.DECIMAL, "Column of the centroid, from the left.", 52
-    ),
-    ObjectColumn("score", "Score", Kind.RATIO, OBJECT_MEANINGS["score"], 48),
+    ObjectColumn("status", "Status", Kind.WORD, OBJECT_MEANINGS["status"]),
+    ObjectColumn("cause", "Cause", Kind.WORD, OBJECT_MEANINGS["cause"]),
+    ObjectColumn("iou", "IoU", Kind.RATIO, OBJECT_MEANINGS["iou"]),
+    ObjectColumn("hausdorff_px", "HD px", Kind.DECIMAL, OBJECT_MEANINGS["hausdorff_px"]),
+    ObjectColumn("class", "Class", Kind.WORD, "The object's own class."),
+    ObjectColumn("verdict", "Verdict", Kind.WORD, "Your verdict; empty if there is none yet."),
+    ObjectColumn("area_px", "Area px", Kind.COUNT, OBJECT_MEANINGS["area_px"]),
+    ObjectColumn("partner_id", "Partner", Kind.ID, "Id of the matched object on the other side."),
+    ObjectColumn("partner_class", "Partner class", Kind.WORD, "Class of the matched object."),
+    ObjectColumn("hausdorff_um", "HD µm", Kind.DECIMAL, OBJECT_MEANINGS["hausdorff_um"]),
+    ObjectColumn("hausdorff95_px", "HD95 px", Kind.DECIMAL, OBJECT_MEANINGS["hausdorff95_px"]),
+    ObjectColumn("centroid_y_px", "y px", Kind.DECIMAL, "Row of the centroid, from the top."),
+    ObjectColumn("centroid_x_px", "x px", Kind.DECIMAL, "Column of the centroid, from the left."),
+    ObjectColumn("score", "Score", Kind.RATIO, OBJECT_MEANINGS["score"]),
 )
 
 
@@ -241,7 +231,10 @@ class ObjectRows:
 
     def text(self, row: int, column: ObjectColumn) -> str:
         """Return one value as the table shows it."""
-        value = self.values[column.name][row]
+        return self.text_of(self.values[column.name][row], column)
+
+    def text_of(self, value: float, column: ObjectColumn) -> str:
+        """Return a value of a column as the table shows it."""
         if column.kind is Kind.WORD:
             return self.words[column.name][int(value)]
         if column.kind is Kind.ID:

@@ -56,6 +56,8 @@ class AnswerTable:
     printed: int = 20
     #: Its title in a menu, and its section of a page of its own; else the content of its rows.
     heading: str = ""
+    #: Whether it is too long for pages.
+    is_long: bool = False
 
     @property
     def title(self) -> str:
@@ -85,6 +87,8 @@ class AnswerPlot:
     caption: str
     #: The arguments of the function.
     arguments: tuple[Any, ...]
+    #: Whether pages show it; if not, only the window does.
+    is_on_pages: bool = True
 
 
 @dataclass(frozen=True, eq=False)

@@ -42,6 +42,8 @@ class Option:
     read: Callable[[str], Any] = str
     #: Stands for the value in the help.
     metavar: str | None = None
+    #: The word of the command line, if it is not the name of the field.
+    word: str = ""
     #: The menu of the panel; None if the panel leaves the default.
     menu: Menu | None = None
     #: Whether the objects that are read do not depend on it.
@@ -87,6 +89,8 @@ class Question(ABC):
     """What the command does, for its help."""
     tables: ClassVar[tuple[TableSpec, ...]]
     """The tables that it writes."""
+    page: ClassVar[str] = ""
+    """The HTML file that it writes beside them; empty if none."""
     verb: ClassVar[str] = "Compute"
     """The text of the button that asks."""
     too_large: ClassVar[str] = ""
@@ -98,6 +102,8 @@ class Question(ABC):
     own_settings: ClassVar[EvaluationSettings | None] = None
     """The settings to start from in place of a protocol; its command only offers how objects are
     read, and the ambiguous policy."""
+    share_of_gathering: ClassVar[float] = 0.5
+    """The share of the work that `gather` is; the rest is `answered`."""
     hint: ClassVar[str]
     """What the panel says before anything was asked."""
 
@@ -127,7 +133,8 @@ class Question(ABC):
     @classmethod
     def file_names(cls) -> tuple[str, ...]:
         """Return the names of the files, the record last."""
-        return (*(spec.file for spec in cls.tables), cls.record_file())
+        page = (cls.page,) if cls.page else ()
+        return (*(spec.file for spec in cls.tables), *page, cls.record_file())
 
     @property
     def matching(self) -> EvaluationSettings:
@@ -136,9 +143,8 @@ class Question(ABC):
             distances=False, scoring=Scoring.DISENTANGLED, corrections=frozenset()
         )
 
-    @property
-    def teams_read(self) -> tuple[str, ...]:
-        """The teams whose predictions are read."""
+    def teams_read(self, cohort: Cohort) -> tuple[str, ...]:
+        """Return the teams of a cohort whose predictions are read."""
         return (self.team,) if hasattr(self, "team") else tuple(getattr(self, "teams", ()))
 
     def why_not(self, cohort: Cohort) -> str:
@@ -176,8 +182,9 @@ class Question(ABC):
         self, cohort: Cohort, progress: Progress = UNWATCHED, *, jobs: int | None = 1
     ) -> Answer:
         """Return the answer; see `gather` for parameters and errors."""
-        gathered = self.gather(cohort, progress.part(0, 0.5), jobs=jobs)
-        return self.answered(cohort, gathered, progress.part(0.5, 1))
+        share = self.share_of_gathering
+        gathered = self.gather(cohort, progress.part(0, share), jobs=jobs)
+        return self.answered(cohort, gathered, progress.part(share, 1))
 
     @property
     def gathering(self) -> Self:
@@ -192,7 +199,7 @@ class Question(ABC):
     def record(self, cohort: Cohort, findings: Sequence[Finding], **content: Any) -> AnswerRecord:
         """Return a record with the given entries, and the findings of cohort and answer."""
         every = tuple(dict.fromkeys((*cohort.findings, *findings)))
-        return AnswerRecord(content, every, self.teams_read)
+        return AnswerRecord(content, every, self.teams_read(cohort))
 
 
 @dataclass(frozen=True, eq=False)

@@ -111,6 +111,7 @@ class Scores(TeamQuestion):
     """What the scores of a team's predictions are worth."""
 
     title = "Scores"
+    heading = "Scores and thresholds"
     key = "Alt-t"
     about = (
         "Evaluate the scores (confidences) of a team's predictions: average precision per class "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -118,6 +119,7 @@ class Slices(Question):
     """What the failures of a team have in common."""
 
     title = "Slices"
+    heading = "What failures have in common"
     key = "Alt-k"  # S saves a screenshot in napari
     about = (
         "Search all slices of objects of at most two conditions, such as a class and a size, that "
@@ -227,6 +229,7 @@ class Slices(Question):
             progress=progress,
         )
         names, caption = cohort.team_names, curves_caption(found, side, cause)
+        rate = found.failures / found.objects if found.objects else math.nan
         return Answer(
             headline=f"{search_sentence(found, self.team, side, cause)}"
             f"{'' if found.slices else f'; {NOTHING}'}.",
@@ -241,14 +244,23 @@ class Slices(Question):
                     plot=lambda row: _plot_title(found.slices[row].conditions[0].covariate),
                 ),
             ),
-            plots=tuple(
+            plots=(
+                *(
+                    AnswerPlot(
+                        "covariate_curve",
+                        _plot_title(name),
+                        caption,
+                        (curve, self.team, names, rate),
+                        is_on_pages=False,
+                    )
+                    for name, curve in found.curves.items()
+                ),
                 AnswerPlot(
-                    "covariate_curve",
-                    _plot_title(name),
+                    "covariate_curves",
+                    "all covariates",
                     caption,
-                    (curve, self.team, names, found.failures / found.objects),
-                )
-                for name, curve in found.curves.items()
+                    (found.curves, self.team, names, rate),
+                ),
             ),
             record=self.record(
                 cohort,

@@ -74,6 +74,7 @@ class Suspects(Question):
     """Annotations that may be wrong."""
 
     title = "Suspects"
+    heading = "Annotations that may be wrong"
     key = "Alt-u"
     about = (
         "Compare what several teams agree on with the annotation, and write suspects.csv (the most "

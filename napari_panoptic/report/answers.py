@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields, replace
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,26 @@ from napari_panoptic.questions.question import Gathered, Question, TeamQuestion,
 from napari_panoptic.report import plots
 from napari_panoptic.report.columns import spec_table
 from napari_panoptic.report.nuclei.tables import input_fingerprints
-from napari_panoptic.report.page import team_label
+from napari_panoptic.report.page import Section, team_label, write_page
 from napari_panoptic.report.plots.embed import plot_figure
+from napari_panoptic.report.sections import (
+    DATA_SLUG,
+    findings_section,
+    fingerprints,
+    lead,
+    report_document,
+    settings_section,
+)
 from napari_panoptic.report.writing import provenance, write_set
-from napari_panoptic.tables.markup import Child, bullets, element, named, paragraph
+from napari_panoptic.tables.markup import (
+    Child,
+    bullets,
+    element,
+    folded,
+    fragment,
+    named,
+    paragraph,
+)
 from napari_panoptic.values.cohort import Cohort
 
 MOST_SENTENCES = 10
@@ -41,7 +57,46 @@ def write_answer(question: Question, answer: Answer, cohort: Cohort, folder: Pat
     record = answer.record
     inputs = input_fingerprints(cohort, record.teams)
     content = {**record.content, **provenance(record.findings, inputs)}
-    return write_set(folder, answer.files, (question.record_file(), content))
+    add = page_writer(question, answer, inputs)
+    return write_set(folder, answer.files, (question.record_file(), content), add=add)
+
+
+def page_writer(
+    question: Question, answer: Answer, inputs: Mapping[str, str]
+) -> Callable[[Path], object]:
+    """Return what writes the page of an answer into a folder, if its question has one."""
+
+    def write(folder: Path) -> None:
+        if question.page:
+            write_page(folder / question.page, answer_page(question, answer, inputs))
+
+    return write
+
+
+def answer_page(question: Question, answer: Answer, inputs: Mapping[str, str]) -> str:
+    """Return a page about one answer: a section per heading, and what it was computed from."""
+    record, name = answer.record, question.name()
+    first = lead(
+        named(answer.headline.removesuffix(".")),
+        date="",
+        findings=record.findings,
+        consequence="Regions that need them are excluded from the figures.",
+    )
+    titles = [table.title for table in _tables(answer)] + [plot.title for plot in answer.plots]
+    settings = {key: str(value) for key, value in record.content["settings"].items()}
+    sections = [
+        Section("result", "Result", [bullets(map(named, answer.notes))]),
+        *(
+            Section(slug, title, _content(_titled(answer, title), slug))
+            for slug, title in (
+                (f"{name}-{n}", title) for n, title in enumerate(dict.fromkeys(titles), start=1)
+            )
+        ),
+        Section(DATA_SLUG, "Data quality", findings_section(record.findings)),
+        Section("provenance", "Settings of the evaluation", settings_section(settings)),
+        Section("inputs", "Input files", [fingerprints(inputs)]),
+    ]
+    return report_document(question.title, first, sections)
 
 
 def shown_objects(answer: Answer) -> list[tuple[str, list[FailureName]]]:
@@ -142,18 +197,42 @@ def answer_parts(
     parts: list[Child] = [paragraph(named(answer.headline))]
     if answer.notes:
         parts.append(bullets(map(named, answer.notes)))
-    for number, plot in enumerate(answer.plots, start=1):
-        parts.append(plot_figure(drawn(plot), f"{slug}-{number}", plot.caption))
-    parts += [_table(table, slug, teams) for table in answer.tables if table.is_shown]
+    parts += _content(answer, slug, teams)
     for title, names in shown_objects(answer):
         if drawings := pictures(names):
             parts += [paragraph(named(title)), *drawings]
     return parts
 
 
+def _content(answer: Answer, slug: str, teams: Sequence[str] = ()) -> list[Child]:
+    """Return plots and tables."""
+    plots = enumerate((plot for plot in answer.plots if plot.is_on_pages), start=1)
+    return [
+        *(plot_figure(drawn(plot), f"{slug}-{number}", plot.caption) for number, plot in plots),
+        *(_table(table, slug, teams) for table in _tables(answer)),
+    ]
+
+
+def _tables(answer: Answer) -> list[AnswerTable]:
+    """Return the tables that a page shows."""
+    return [table for table in answer.tables if table.is_shown and not table.is_long]
+
+
+def _titled(answer: Answer, title: str) -> Answer:
+    """Return the plots and tables of a title."""
+    plots = tuple(plot for plot in answer.plots if plot.title == title)
+    return replace(
+        answer, plots=plots, tables=tuple(own for own in answer.tables if own.title == title)
+    )
+
+
 def _table(table: AnswerTable, slug: str, teams: Sequence[str]) -> Child:
-    if table.sentence is not None:
-        return bullets(map(named, table.sentences(MOST_SENTENCES)))
-    name = table.spec.file.removesuffix(".csv")
-    own = slug if name == slug.partition("-")[0] else f"{slug}_{name or 'summary'}"
-    return spec_table(replace(table.spec, file=f"{own}.csv"), table.frame, teams)
+    heading = table.heading.lower().replace(" ", "-")
+    name = table.spec.file.removesuffix(".csv") or heading or "summary"
+    own = slug if name == slug.partition("-")[0] else f"{slug}_{name}"
+    spec = replace(table.spec, file=f"{own}.csv")
+    if table.sentence is None:
+        return spec_table(spec, table.frame, teams)
+    listed = bullets(map(named, table.sentences(MOST_SENTENCES)))
+    as_table = spec_table(spec, table.frame, teams) if len(table.frame) and spec.shown() else None
+    return fragment(listed, None if as_table is None else folded("The same as a table", as_table))

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from napari_panoptic.cli.main import main
-from napari_panoptic.report.nuclei.sweeps import SPECS, SWEEP_NAMES
+from napari_panoptic.questions.sweep import Sweep
 from tests.support.paths import REPOSITORY
 from tests.support.sweep_cohort import MERGED, SIZES, SPLIT, TOML, write_labels, write_sweep_cohort
 
@@ -118,7 +118,7 @@ def test_a_table_names_the_settings(
     page = (tmp_path / "out" / "sweep.html").read_text("utf-8")
     assert page.count("<svg") == 2
     assert "min_size3" in page
-    assert {path.name for path in (tmp_path / "out").iterdir()} == set(SWEEP_NAMES)
+    assert {path.name for path in (tmp_path / "out").iterdir()} == set(Sweep.file_names())
 
 
 def test_a_setting_does_not_win_by_patients_in_whom_it_finds_nothing(
@@ -174,5 +174,5 @@ def test_mistakes_are_explained(
 
 def test_the_tables_are_described() -> None:
     lines = (REPOSITORY / "docs" / "sweeps.md").read_text("utf-8").splitlines()
-    for spec in SPECS:
+    for spec in Sweep.tables:
         assert spec.described() in lines

@@ -13,8 +13,8 @@ from lxml import html
 
 from napari_panoptic.cli.main import main
 from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.questions.compare import DIFF, diff_table, transitions
 from napari_panoptic.questions.engines.versions import compare_teams_of
-from napari_panoptic.report.nuclei.versions import DIFF, diff_table, transitions
 from napari_panoptic.values.settings import EvaluationSettings
 from tests.support.paths import REPOSITORY
 from tests.support.reports import without_plots
@@ -64,13 +64,13 @@ def test_the_section_has_the_figures_of_the_comparison(
     assert metrics["difference"].tolist() == pytest.approx(
         [one.interval.mean for one in comparison.metrics]
     )
-    assert len(found["versions_classes.csv"]) == len(comparison.classes) == 2
-    parts = found["versions_parts.csv"]
+    assert len(found["versions_by-class.csv"]) == len(comparison.classes) == 2
+    parts = found["versions_parts-of-the-change.csv"]
     for _, own in parts.groupby("by"):
         assert own["delta_pq"].sum() == pytest.approx(comparison.change.total, abs=1e-12)
     matrix = found["versions_reference.csv"].set_index("before")
     assert matrix.to_numpy().sum() == (comparison.diff.rows["side"] == "reference").sum()
-    assert found["versions_patients.csv"]["patient"].tolist() == list(PATIENTS[:6])
+    assert found["versions_by-patient.csv"]["patient"].tolist() == list(PATIENTS[:6])
     assert diff_table(comparison).columns.tolist() == DIFF.keys
     moved = transitions(comparison)
     assert moved["objects"].sum() == sum(

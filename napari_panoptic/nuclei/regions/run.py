@@ -35,6 +35,7 @@ from napari_panoptic import __version__
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.common.progress import UNWATCHED, Progress
+from napari_panoptic.common.text import counted
 from napari_panoptic.io.files.fingerprints import file_fingerprints, times_of_large
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.regions.cluster import Cluster
@@ -71,6 +72,19 @@ class RegionDone:
     #: Whether the region was reported before, and had to be evaluated again for the reason in the
     #: remark.
     is_again: bool = False
+
+
+def counting(cohort: Cohort, progress: Progress) -> Callable[[RegionDone], None]:
+    """Return what reports each finished region of `run_regions` to a progress."""
+    total, names = len(cohort.regions), set[str]()
+
+    def count(done: RegionDone) -> None:
+        names.add(done.region)
+        progress.tell(len(names) / total, f"{len(names)} of {counted(total, 'region')}")
+        if done.remark and progress.remark is not None:
+            progress.remark(done.remark)
+
+    return count
 
 
 def run_regions(

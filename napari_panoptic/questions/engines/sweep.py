@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.findings import Finding, FindingKind
+from napari_panoptic.common.progress import UNWATCHED, Progress
 from napari_panoptic.common.text import english_list
 from napari_panoptic.nuclei.averages import summarise_team
 from napari_panoptic.nuclei.metrics import Counts
@@ -20,7 +20,8 @@ from napari_panoptic.nuclei.regions.cohort_evaluation import LOWER_IS_BETTER
 from napari_panoptic.nuclei.regions.conditions import Condition
 from napari_panoptic.nuclei.regions.experiment import Experiment
 from napari_panoptic.nuclei.regions.results import RegionResult
-from napari_panoptic.nuclei.regions.run import THREADS, RegionDone, run_regions
+from napari_panoptic.nuclei.regions.run import THREADS, counting, run_regions
+from napari_panoptic.questions.answer import UnansweredError
 from napari_panoptic.questions.engines.cohort_objects import CAUSES_OF
 from napari_panoptic.questions.engines.sweep_design import Neighbours, SweepDesign
 from napari_panoptic.questions.engines.version_diff import Change, outcome_names, version_diff
@@ -128,7 +129,7 @@ def sweep_cohort(
     jobs: int | None = None,
     scheduler: str = THREADS,
     held_up_to_px: int | None = None,
-    on_result: Callable[[RegionDone], None] | None = None,
+    progress: Progress = UNWATCHED,
 ) -> CohortSweep:
     """Evaluate all settings of a sweep, and compare neighbouring ones object by object.
 
@@ -141,17 +142,21 @@ def sweep_cohort(
         metric needs them.
     metric
         The metric by which settings are chosen, one of `METRIC_NAMES`.
-    jobs, scheduler, on_result
+    jobs, scheduler
         See `napari_panoptic.nuclei.regions.run.run_regions`.
     held_up_to_px
         Larger regions are read in windows; None for the default.
+    progress
+        Reported to after each region, and checked for cancellation.
 
     Raises
     ------
     SettingsError
         For the challenge's scoring, which has no outcome for each object.
-    PanopticError
+    UnansweredError
         If no region was evaluated under every setting.
+    StoppedError
+        If cancelled.
     """
     import pandas as pd
 
@@ -163,15 +168,22 @@ def sweep_cohort(
     found = _SoFar(design)
     findings = [one for one in cohort.findings if one.team is None or one.team in design.teams]
     for (results,) in run_regions(
-        cohort, work, jobs=jobs, scheduler=scheduler, on_result=on_result
+        cohort,
+        work,
+        jobs=jobs,
+        scheduler=scheduler,
+        on_result=counting(cohort, progress),
+        is_wanted=progress.is_wanted,
     ):
         findings += [finding for result in results for finding in result.findings]
         found.add(results)
+    progress.check()
     found.compare_held()
     if not found.counts[0]:
-        raise PanopticError(
+        raise UnansweredError(
             "expected regions that were evaluated under every setting, found none; leave out "
-            "settings without predictions with --teams"
+            "settings without predictions with --teams",
+            findings,
         )
     classes = tuple(cohort.scheme.names)
     summaries = [summarise_team(counts, classes) for counts in found.counts]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -27,7 +27,7 @@ from napari_panoptic.nuclei.regions.results import (
     counts_of_rows,
     with_figures,
 )
-from napari_panoptic.nuclei.regions.run import THREADS, RegionDone, run_regions
+from napari_panoptic.nuclei.regions.run import THREADS, counting, run_regions
 from napari_panoptic.questions.engines.quality_change import QualityChange, quality_change
 from napari_panoptic.questions.engines.version_diff import (
     IOU_STEP,
@@ -331,7 +331,6 @@ def compare_teams_of(
     jobs: int | None = None,
     scheduler: str = THREADS,
     held_up_to_px: int | None = None,
-    on_result: Callable[[RegionDone], None] | None = None,
     progress: Progress = UNWATCHED,
 ) -> VersionComparison:
     """Evaluate two teams of a cohort, and compare them as versions.
@@ -344,13 +343,13 @@ def compare_teams_of(
         How to evaluate, and which format of the predictions.
     metric, margin, iou_step
         See `compare_versions`.
-    jobs, scheduler, on_result
+    jobs, scheduler
         See `napari_panoptic.nuclei.regions.run.run_regions`.
     held_up_to_px
         Larger regions are read in windows, and their FPs are paired without pixels; None
         for the default.
     progress
-        Whether the comparison is still wanted; checked after each region.
+        Reported to after each region, and checked for cancellation.
 
     Raises
     ------
@@ -373,7 +372,7 @@ def compare_teams_of(
         work,
         jobs=jobs,
         scheduler=scheduler,
-        on_result=on_result,
+        on_result=counting(cohort, progress),
         is_wanted=progress.is_wanted,
     ):
         results[0].append(first)

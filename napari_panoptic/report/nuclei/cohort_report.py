@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from napari_panoptic.common.errors import PanopticError, SettingsError
 from napari_panoptic.common.findings import Finding, FindingKind
@@ -53,10 +53,10 @@ from napari_panoptic.nuclei.regions.result_store import PartStore, RegionResults
 from napari_panoptic.nuclei.regions.results import RegionResult
 from napari_panoptic.nuclei.regions.run import THREADS, RegionDone, run_regions
 from napari_panoptic.nuclei.regions.shifts import SHIFTS
-from napari_panoptic.questions.engines.cohort_objects import cohort_objects, common_slices
-from napari_panoptic.questions.engines.cohort_scores import CohortScores
-from napari_panoptic.questions.engines.slices import SliceSearch
-from napari_panoptic.questions.question import Question, question_kind, question_names
+from napari_panoptic.questions.engines.cohort_objects import cohort_objects
+from napari_panoptic.questions.question import Gathered, Question, question_kind, question_names
+from napari_panoptic.questions.scores import Scores
+from napari_panoptic.questions.slices import Slices
 from napari_panoptic.report.answers import Asked, answers_to, asked_by_reports
 from napari_panoptic.statistics.teams import TeamStatistics
 from napari_panoptic.values.cohort import Cohort, Source
@@ -160,13 +160,7 @@ class CohortReport:
     #: With objects that keep the pixels that they share, and flattened; of the regions in which
     #: both is possible.
     overlaps: CohortEvaluation
-    #: Team -> what its missed and misclassified objects have in common, of the regions that are
-    #: small enough to be held.
-    slices: Mapping[str, SliceSearch]
-    #: Team -> what the scores of its predictions are worth, of the same regions; only teams with
-    #: scores.
-    scores: Mapping[str, CohortScores]
-    #: The other questions that could be answered, with their answers.
+    #: The questions over the cohort that could be answered, with their answers.
     answers: Sequence[Asked]
 
     @property
@@ -295,18 +289,16 @@ def cohort_report(
             remove_kept(store)
         raise PanopticError(_why_nothing(request), path=request.cohort.root)
     try:
-        slices, scores = _slices_and_scores(request, detailed, jobs, Progress(is_wanted))
-        answers = answers_to(_questions(request), request.cohort, Progress(is_wanted), jobs=jobs)
+        answers = _answers(request, detailed, jobs, Progress(is_wanted))
     except StoppedError:
         return None
-    noted = watch.noted(evaluation), watch.noted(detailed)
-    return regions.report(*noted, slices, scores, answers)
+    return regions.report(watch.noted(evaluation), watch.noted(detailed), answers)
 
 
-def _slices_and_scores(
+def _answers(
     request: ReportRequest, detailed: CohortEvaluation, jobs: int | None, progress: Progress
-) -> tuple[dict[str, SliceSearch], dict[str, CohortScores]]:
-    """Search what the failures of each team have in common, and gather the scores of teams."""
+) -> list[Asked]:
+    """Answer the questions that reports ask; slices and scores read each region together."""
     scored = {
         result.team
         for result in detailed.evaluated
@@ -323,19 +315,34 @@ def _slices_and_scores(
         jobs=jobs,
         progress=progress,
     )
-    slices = {team: common_slices(own, progress=progress) for team, own in objects.items()}
-    scores = {
-        team: CohortScores(team, own.scored, own.findings)
-        for team, own in objects.items()
-        if team in scored
+    cohort, common = request.cohort, _common(request)
+    known: list[Asked] = []
+    for team, found in objects.items():
+        if len(found.frame):
+            asked = Slices(team=team, **common)
+            known.append((asked, asked.answered(cohort, found, progress)))
+    for team, found in objects.items():
+        if team in scored:
+            own = Scores(team=team, **common)
+            gathered = Gathered(tuple(found.scored), found.findings)
+            known.append((own, own.answered(cohort, gathered, progress)))
+    return [*known, *answers_to(_questions(request), cohort, progress, jobs=jobs)]
+
+
+def _common(request: ReportRequest) -> dict[str, Any]:
+    """Return how objects are matched, as fields of questions."""
+    return {
+        "settings": request.detailed,
+        "protocol": request.protocol,
+        "source": request.source,
+        "held_up_to_px": request.held_up_to_px,
     }
-    return slices, scores
 
 
 def _questions(request: ReportRequest) -> list[Question]:
     """Return the questions that the report asks of the cohort besides its own."""
-    own = ("slices", "scores", "ranking")  # the report has these of its own evaluation
-    kinds = [question_kind(name) for name in question_names() if name not in (*own, "suspects")]
+    own = ("slices", "scores", "ranking")  # these need no reading of their own
+    kinds = [question_kind(name) for name in question_names() if name not in own]
     return [
         question
         for kind in kinds
@@ -343,10 +350,7 @@ def _questions(request: ReportRequest) -> list[Question]:
             kind,
             request.cohort,
             request.team_names,
-            settings=kind.suited(request.detailed),
-            protocol=request.protocol,
-            source=request.source,
-            held_up_to_px=request.held_up_to_px,
+            **_common(request) | {"settings": kind.suited(request.detailed)},
         )
     ]
 
@@ -435,8 +439,6 @@ class _Regions:
         self,
         evaluation: CohortEvaluation,
         detailed: CohortEvaluation,
-        slices: Mapping[str, SliceSearch],
-        scores: Mapping[str, CohortScores],
         answers: Sequence[Asked],
     ) -> CohortReport:
         """Return the report, once all regions are there."""
@@ -470,8 +472,6 @@ class _Regions:
                 [kept for _, kept in self._both_ways],
                 [replace(flat, findings=()) for flat, _ in self._both_ways],
             ),
-            slices=slices,
-            scores=scores,
             answers=answers,
         )
 

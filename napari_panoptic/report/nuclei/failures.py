@@ -5,16 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
-from napari_panoptic.questions.slices import (
-    NOTHING,
-    SLICES,
-    curves_caption,
-    slice_sentence,
-    slices_table,
-)
 from napari_panoptic.report import pictures as failure_pictures
 from napari_panoptic.report import plots
-from napari_panoptic.report.columns import shown_columns, table, team_column
+from napari_panoptic.report.columns import table, team_column
 from napari_panoptic.report.nuclei.cohort_report import CohortReport
 from napari_panoptic.report.nuclei.gallery import Picture, failure_kinds
 from napari_panoptic.report.nuclei.teams import all_teams
@@ -26,7 +19,6 @@ from napari_panoptic.tables.columns import (
     TableColumn,
     across,
     number,
-    stacked,
     whole,
     words,
 )
@@ -34,7 +26,6 @@ from napari_panoptic.tables.figures import UNDEFINED, area_text, count, one_plac
 from napari_panoptic.tables.markup import (
     Child,
     Html,
-    bullets,
     element,
     fragment,
     named,
@@ -181,37 +172,3 @@ def failure_figure(picture: Picture) -> Html:
     )
     alt = f"{failure.status} {failure.cause}, {what}, region {failure.region}"
     return failure_pictures.figure(picture.jpeg, alt, caption)
-
-
-def slices_section(report: CohortReport) -> list[Child]:
-    """Show the slices in which each team fails often, and failure rates by covariate."""
-    teams = all_teams(report)
-    frames = {team: slices_table(found, Side.REFERENCE) for team, found in report.slices.items()}
-    parts: list[Child] = []
-    for place, (team, found) in enumerate(report.slices.items()):
-        sentences: list[Child] = [
-            named(slice_sentence(own, Side.REFERENCE)) for own in found.slices
-        ]
-        parts += [
-            element("h3", team_label(team, teams)),
-            bullets(sentences) if sentences else note(f"{NOTHING.capitalize()}."),
-        ]
-        if found.failures and found.curves:
-            curves = plots.covariate_curves(
-                found.curves, team, teams, rate=found.failures / found.objects
-            )
-            parts.append(
-                plot_figure(
-                    curves, f"covariates-{place + 1}", curves_caption(found, Side.REFERENCE)
-                )
-            )
-    listed = {team: frame for team, frame in frames.items() if len(frame)}
-    if not listed:
-        return parts
-    columns = [team_column(teams), *shown_columns(SLICES, teams)]
-    caption = (
-        "Slices of at most two conditions whose annotated objects are FN or misclassified more "
-        "often than other objects of the same patients. Family-wise p-values by permutation "
-        "within patients; confirmed in patients held out of a second search."
-    )
-    return [*parts, table("slices", caption, columns, stacked(listed))]

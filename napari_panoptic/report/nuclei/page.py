@@ -12,9 +12,9 @@ from typing import Any
 
 from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.common.text import english_list
+from napari_panoptic.questions.answer import Answer
 from napari_panoptic.questions.engines.cohort_failures import FailureName
-from napari_panoptic.questions.engines.versions import VersionComparison
-from napari_panoptic.report.answers import answers_section, shown_objects
+from napari_panoptic.report.answers import answer_parts, answers_section, shown_objects
 from napari_panoptic.report.columns import table, team_column
 from napari_panoptic.report.nuclei.cohort_report import CohortReport
 from napari_panoptic.report.nuclei.failures import (
@@ -22,7 +22,6 @@ from napari_panoptic.report.nuclei.failures import (
     failure_figure,
     gallery_section,
     sizes_section,
-    slices_section,
 )
 from napari_panoptic.report.nuclei.gallery import (
     Failure,
@@ -45,10 +44,8 @@ from napari_panoptic.report.nuclei.teams import (
     confusion_section,
     overlaps_section,
     patients_section,
-    scores_section,
     teams_section,
 )
-from napari_panoptic.report.nuclei.versions import versions_section
 from napari_panoptic.report.page import Section, team_list, write_page
 from napari_panoptic.report.sections import (
     DATA_SLUG,
@@ -108,7 +105,7 @@ def write_report(
     *,
     date: str = "",
     review: ReviewedPlan | None = None,
-    versions: VersionComparison | None = None,
+    versions: Answer | None = None,
     is_wanted: Callable[[], bool] = lambda: True,
 ) -> Path | None:
     """Draw the pictures, and write the report as one HTML file, completely or not at all.
@@ -124,7 +121,7 @@ def write_report(
     review
         A reviewed plan, which has a section of its own.
     versions
-        Two teams compared as an old and a new version, for a section on them.
+        The answer to `Compare`, for a section on an old and a new version.
     is_wanted
         Called before each region's pictures and before the plots. If it returns False, nothing
         is written and the result is None.
@@ -168,7 +165,7 @@ def report_page(
     *,
     date: str = "",
     review: ReviewedPlan | None = None,
-    versions: VersionComparison | None = None,
+    versions: Answer | None = None,
     only: Collection[str] | None = None,
 ) -> str:
     """Return the page of a report, with pictures of the worst failures; see `write_report`.
@@ -185,7 +182,7 @@ def report_page(
         findings=report.findings,
         consequence="They are excluded from the figures.",
     )
-    compared = [] if versions is None else versions_section(versions, all_teams(report))
+    compared = [] if versions is None else answer_parts(versions, "versions", all_teams(report))
     reviewed = [] if review is None else review_section(review, all_teams(report))
     by_name = {picture.failure.name: picture for picture in pictures}
     worst = {failure.name for failure in worst_failures(report.detailed.results)}
@@ -206,14 +203,12 @@ def report_page(
         ("overlaps", "Objects that share pixels", overlaps_section),
         ("size", "By size of nucleus", sizes_section),
         ("cause", "By cause of failure", causes_section),
-        ("slices", "What failures have in common", slices_section),
-        ("scores", "Scores and thresholds", scores_section),
         *_answered(report, by_name),
         ("gallery", "Worst failures", partial(gallery_section, pictures=of_gallery)),
         ("review", "Planned review", lambda _: reviewed),
         ("methods", "Methods, for a paper", _methods),
     ]
-    optional = {"versions": compared, "scores": report.scores, "review": reviewed}
+    optional = {"versions": compared, "review": reviewed}
     sections = [
         Section(slug, title, content(report))
         for slug, title, content in contents

@@ -1,4 +1,4 @@
-"""Sections on the figures of teams: over patients and classes, of shared pixels, and of scores."""
+"""Sections on the figures of teams: over patients and classes, and of shared pixels."""
 
 from __future__ import annotations
 
@@ -9,17 +9,8 @@ from napari_panoptic.common.text import english_list
 from napari_panoptic.nuclei.averages import summed
 from napari_panoptic.nuclei.metrics import METRIC_NAMES, class_metrics
 from napari_panoptic.nuclei.regions.cohort_evaluation import CohortEvaluation
-from napari_panoptic.questions.scores import (
-    AVERAGE,
-    FAILURES,
-    average_table,
-    best_thresholds,
-    failures_table,
-    plot_captions,
-    score_sentences,
-)
 from napari_panoptic.report import plots
-from napari_panoptic.report.columns import shown_columns, spec_table, table, team_column
+from napari_panoptic.report.columns import spec_table, table, team_column
 from napari_panoptic.report.nuclei.cohort_report import CohortReport
 from napari_panoptic.report.nuclei.tables import (
     CLASS_FIGURES,
@@ -39,10 +30,8 @@ from napari_panoptic.tables.columns import (
     across,
     figure_of,
     name_column,
-    number,
     stacked,
     whole,
-    words,
 )
 from napari_panoptic.tables.figures import UNDEFINED, count, ratio, signed
 from napari_panoptic.tables.markup import (
@@ -285,59 +274,3 @@ def _both_ways(name: str) -> TableColumn:
         return CellContent(element("span", both, element("br"), below), change)
 
     return TableColumn("objects" if name == "objects" else name.upper(), cell)
-
-
-# --- scores ---------------------------------------------------------------------------------
-
-
-def scores_section(report: CohortReport) -> list[Child]:
-    """Show precision, calibration and thresholds of each team with scores."""
-    import pandas as pd
-
-    teams, iou = all_teams(report), report.request.detailed.iou_threshold
-    parts: list[Child] = []
-    for place, (team, found) in enumerate(report.scores.items(), start=1):
-        sentences: list[Child] = [named(f"{text}.") for text in score_sentences(found)]
-        drawn = plots.score_plots(found, teams, iou=iou, best=best_thresholds(found))
-        parts += [
-            element("h3", team_label(team, teams)),
-            bullets(sentences),
-            plot_figure(drawn, f"scores-{place}", _scores_caption(iou)),
-        ]
-    average = stacked({team: average_table(found, iou) for team, found in report.scores.items()})
-    failures = [failures_table(found) for found in report.scores.values()]
-    listed = pd.concat(failures, ignore_index=True)
-    listed = listed.sort_values("score", ascending=False, kind="stable", ignore_index=True)
-    shown = average[average["iou"].isin(_SHOWN_IOUS)].to_dict("records")
-    return [
-        *parts,
-        table(
-            "average_precision",
-            "Average precision per class, as COCO computes it, at an IoU of 0.5 and 0.75; the file "
-            "has all from 0.5 to 0.95.",
-            [team_column(teams), *shown_columns(AVERAGE, teams)],
-            average,
-            shown,
-        ),
-        table(
-            FAILURES.file.removesuffix(".csv"),
-            f"Sure and wrong: FP and misclassified predictions, the highest score first "
-            f"(the first {_SHOWN_FAILURES}; the file has all).",
-            [
-                number("score"),
-                team_column(teams),
-                name_column("region"),
-                whole("id"),
-                name_column("class"),
-                words("status"),
-                words("cause"),
-            ],
-            listed,
-            listed.head(_SHOWN_FAILURES).to_dict("records"),
-        ),
-    ]
-
-
-def _scores_caption(iou: float) -> str:
-    captions = zip(("Left", "Middle", "Right"), plot_captions(iou).values(), strict=True)
-    return " ".join(f"{where}: {caption}." for where, caption in captions)

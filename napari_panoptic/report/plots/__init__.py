@@ -14,6 +14,7 @@ from napari_panoptic.report.plots.ranks import (
 )
 from napari_panoptic.report.plots.scores import score_plots
 from napari_panoptic.report.plots.slices import covariate_curve, covariate_curves
+from napari_panoptic.report.plots.sweeps import sweep_causes, sweep_figure
 from napari_panoptic.report.plots.theme import (
     Plot,
     Point,
@@ -43,4 +44,6 @@ __all__ = [
     "shift_maps",
     "size_lines",
     "svg_text",
+    "sweep_causes",
+    "sweep_figure",
 ]

@@ -27,7 +27,7 @@ _LONGEST_LABEL = 60
 
 
 def covariate_curves(
-    curves: Mapping[str, Curve], team: str, teams: Sequence[str], *, rate: float
+    curves: Mapping[str, Curve], team: str, teams: Sequence[str], rate: float
 ) -> Plot:
     """Draw the failure rate by the values of each covariate, one panel per covariate.
 

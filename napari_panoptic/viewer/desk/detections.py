@@ -37,10 +37,10 @@ from napari_panoptic.viewer.kit.keys import (
     DETECTION_NAPARI_KEYS,
     sections_of,
 )
-from napari_panoptic.viewer.kit.keys_dialog import KeysDialog
 from napari_panoptic.viewer.kit.napari_private import focus_canvas
 from napari_panoptic.viewer.kit.questions import may_write, unsaved_box
 from napari_panoptic.viewer.kit.shown import show_error, show_info
+from napari_panoptic.viewer.kit.title_strip import KeysDialog
 from napari_panoptic.viewer.kit.widgets import show_in_front
 from napari_panoptic.viewer.layers.point_scene import PointScene
 from napari_panoptic.viewer.layers.steady import SteadyView

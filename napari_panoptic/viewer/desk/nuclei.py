@@ -17,18 +17,15 @@ from napari_panoptic.viewer.desk.link import Link
 from napari_panoptic.viewer.desk.parts import PARTS, base_parts
 from napari_panoptic.viewer.desk.shell import DeskShell
 from napari_panoptic.viewer.desk.start import Start
-from napari_panoptic.viewer.desk.tour_stops import tour_stops
 from napari_panoptic.viewer.desk.workspaces import LAYERS, Arrangement, DockArea, Stack, Workspace
 from napari_panoptic.viewer.kit.commands import offer
 from napari_panoptic.viewer.kit.keys import (
     OPEN_COHORT,
     TOGGLE_OVERVIEW,
-    TOUR,
     key_sections,
     panel_shortcut,
 )
-from napari_panoptic.viewer.kit.keys_dialog import KeysDialog
-from napari_panoptic.viewer.kit.tour import Tour
+from napari_panoptic.viewer.kit.title_strip import KeysDialog
 from napari_panoptic.viewer.kit.widgets import show_in_front
 from napari_panoptic.viewer.panels.around import Panels
 from napari_panoptic.viewer.panels.legend import LegendStrip
@@ -97,7 +94,7 @@ WORKSPACES = (
     Workspace(
         "Teams",
         "Compare several teams",
-        Arrangement(bottom=DockArea(0.36, (Stack(("Teams", "Versions")),))),
+        Arrangement(bottom=DockArea(0.36, (Stack(("Teams", "Versions", "Sweeps")),))),
         "Teams",
     ),
     Workspace(
@@ -163,9 +160,8 @@ class Desk(DeskShell):
         self.panels.settings.open.pushed.connect(self.ask_for_cohort)
         self.panels.title.keys_clicked.connect(self._show_keys)
         self.overview: Overview | None = None
-        self.tour: Tour | None = None
         self._withdraw: Callable[[], None] = lambda: None
-        self.closed.connect(self._remove_helpers)
+        self.closed.connect(self._remove_overview)
 
     @property
     def is_settled(self) -> bool:
@@ -200,23 +196,15 @@ class Desk(DeskShell):
         """Put the panels around the image; done only once."""
         super().build()
         window = self.strip.window()
-        if self.tour is not None or not isinstance(window, QMainWindow):
+        if self.overview is not None or not isinstance(window, QMainWindow):
             return
         self.dock(OBJECTS).visibilityChanged.connect(self.panels.objects.set_in_sight)
-        self.overview, self.tour = Overview(self.viewer, window), Tour(window)
-        self.panels.keys.offer_tour(self.take_tour)
+        self.overview = Overview(self.viewer, window)
         commands = {
             OPEN_COHORT: self.ask_for_cohort,
             TOGGLE_OVERVIEW: self.overview.toggle,
-            TOUR: self.take_tour,
         }
         self._withdraw = offer(self.viewer, commands)
-
-    def take_tour(self) -> None:
-        """Explain the panels in sight, with or without a cohort."""
-        window = self.strip.window()
-        if self.tour is not None and isinstance(window, QMainWindow):
-            self.tour.begin(tour_stops(window, self.strip, self.panels, self.start.panel))
 
     def show_cohort(
         self,
@@ -278,13 +266,12 @@ class Desk(DeskShell):
         """Return whether another cohort may be shown; asks where something would be lost."""
         return all(part.may_leave() for part in self.parts)
 
-    def _remove_helpers(self) -> None:
-        """Take away what belongs to the window, and its commands."""
+    def _remove_overview(self) -> None:
+        """Remove the overview and the commands of the window."""
         self._withdraw()
-        for helper in (self.overview, self.tour):
-            if helper is not None:
-                helper.remove()
-        self.overview = self.tour = None
+        if self.overview is not None:
+            self.overview.remove()
+        self.overview = None
 
     def _show_keys(self) -> None:
         """List all keys, those of the parts among them; also before a cohort is open."""

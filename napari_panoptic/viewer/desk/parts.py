@@ -25,7 +25,7 @@ from napari_panoptic.viewer.panels.settings import SettingsPresenter
 from napari_panoptic.viewer.panels.suspects import SuspectsPresenter
 from napari_panoptic.viewer.panels.teams.panel import TeamsPresenter
 from napari_panoptic.viewer.panels.title import SlidePresenter, TitlePresenter
-from napari_panoptic.viewer.panels.versions.presenter import VersionsPresenter
+from napari_panoptic.viewer.panels.versions import VersionsPresenter
 
 PARTS: tuple[type[Presenter[Any]], ...] = (
     ObjectPresenter,
@@ -36,6 +36,7 @@ PARTS: tuple[type[Presenter[Any]], ...] = (
     SuspectsPresenter,
     TeamsPresenter,
     VersionsPresenter,
+    question_presenter(question_kind("sweep")),
     GroupsPresenter,
     AuditPresenter,
     EditsPresenter,

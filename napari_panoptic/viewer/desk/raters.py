@@ -25,8 +25,8 @@ from napari_panoptic.viewer.kit.keys import (
     RATED_NAPARI_KEYS,
     sections_of,
 )
-from napari_panoptic.viewer.kit.keys_dialog import KeysDialog
 from napari_panoptic.viewer.kit.napari_private import focus_canvas
+from napari_panoptic.viewer.kit.title_strip import KeysDialog
 from napari_panoptic.viewer.kit.widgets import show_in_front
 from napari_panoptic.viewer.layers.rater_scene import RaterScene
 from napari_panoptic.viewer.panels.notes import NotesDialog

@@ -6,37 +6,25 @@ import html
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 from psygnal import Signal
 from qtpy.QtCore import QEvent, QModelIndex, QRectF, Qt
-from qtpy.QtGui import (
-    QEnterEvent,
-    QFocusEvent,
-    QKeyEvent,
-    QMouseEvent,
-    QPainter,
-    QPaintEvent,
-    QPen,
-    QResizeEvent,
-)
+from qtpy.QtGui import QEnterEvent, QFocusEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
 from qtpy.QtWidgets import (
     QAbstractItemView,
-    QHeaderView,
     QSizePolicy,
-    QStyledItemDelegate,
     QStyleOptionViewItem,
-    QTableWidget,
-    QTableWidgetItem,
     QVBoxLayout,
     QWidget,
 )
 
 from napari_panoptic.values.cohort import Rgb
+from napari_panoptic.viewer.kit.array_table import CENTRE_KEYS, ArrayTable, CellDelegate, Column
 from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel, shown
-from napari_panoptic.viewer.kit.widgets import is_desk_key, qcolor, swatch_icon, viewport_of
+from napari_panoptic.viewer.kit.widgets import swatch_icon, viewport_of
 
 LINK_HINT = "Click to show only these objects; click again to show all."
 """Second line of the tooltip of every figure that can be clicked."""
-_PRESS_KEYS = (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space)
 
 
 class Figure(QWidget):
@@ -117,7 +105,7 @@ class Figure(QWidget):
 
     def keyPressEvent(self, event: QKeyEvent | None) -> None:  # noqa: N802
         """Take Enter and Space for a click."""
-        if event is not None and self._is_link and event.key() in _PRESS_KEYS:
+        if event is not None and self._is_link and event.key() in CENTRE_KEYS:
             self.clicked.emit()
         else:
             super().keyPressEvent(event)
@@ -187,15 +175,7 @@ class Cell:
     target: object = None
 
 
-_TINT: Rgb = (90, 150, 210)
-"""Colour of shaded cells."""
-_LEAST_ROW_PX, _ROW_MARGIN_PX = 22, 6
-"""Height of a row in small letters, and what it has beside larger ones."""
-_CELL_ROLE = Qt.ItemDataRole.UserRole
-"""Of the whole cell: PySide returns a target that is a string or a tuple as another type."""
-
-
-class _LinkDelegate(QStyledItemDelegate):
+class _LinkDelegate(CellDelegate):
     """Underlines the figure under the mouse, frames the chosen one and the one with the keys."""
 
     def __init__(self, table: FigureTable) -> None:
@@ -225,11 +205,11 @@ class _LinkDelegate(QStyledItemDelegate):
             painter.restore()
 
 
-class FigureTable(QTableWidget):
-    """A small table of figures that is as large as its contents.
+class FigureTable(ArrayTable):
+    """A small table of figures that is as high as its contents.
 
     Cells with a target can be clicked, or reached by the arrow keys and pressed
-    by Enter or Space; the header's too, by the mouse.
+    by Enter or Space; the headings too, by the mouse.
 
     Parameters
     ----------
@@ -245,108 +225,49 @@ class FigureTable(QTableWidget):
         super().__init__()
         self._stretch_first = stretch_first
         self._chosen_target: object = None
-        self._shown: tuple[tuple[Cell | None, ...], ...] = ()
+        self._shown: tuple[tuple[Cell, ...], ...] = ()
         self._under_mouse = QModelIndex()
         self.setItemDelegate(_LinkDelegate(self))
         self.setMouseTracking(True)
-        self.cellClicked.connect(lambda row, column: self._press(self.item(row, column)))
-        _header(self.horizontalHeader()).sectionClicked.connect(
-            lambda column: self._press(self.horizontalHeaderItem(column))
+        self.clicked.connect(lambda index: self._press(self._model.target(index)))
+        self.heading.sectionClicked.connect(
+            lambda column: self._press(self._model.columns[column].title_target)
         )
-        self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        self.setSortingEnabled(False)
+        self.heading.setSectionsClickable(True)
         self.setSelectionMode(QAbstractItemView.SelectionMode.NoSelection)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)  # until there is something to press
         self.setTabKeyNavigation(False)
-        self.setShowGrid(False)
-        self.setWordWrap(False)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAsNeeded)
         self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        _header(self.verticalHeader()).setVisible(False)
-        _header(self.verticalHeader()).setDefaultSectionSize(self._row_px)
-        _header(self.horizontalHeader()).setMinimumSectionSize(24)
-        _header(self.horizontalHeader()).setTextElideMode(Qt.TextElideMode.ElideRight)
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
 
     def fill(self, header: Sequence[Cell], rows: Sequence[Sequence[Cell]]) -> None:
         """Show rows below a header; the first column is aligned left, the others right."""
         wanted = tuple(tuple(cells) for cells in (header, *rows))
-        shown, self._shown = self._shown, wanted
-        is_new = [len(cells) for cells in shown] != [len(cells) for cells in wanted]
-        if is_new:
-            shown = ((None,) * len(header),) * len(wanted)
-            self.setColumnCount(len(header))
-            self.setRowCount(len(rows))
-        if wanted != shown:
-            self._put(wanted, shown)
-        if is_new:
-            self._fit_height()
+        before, self._shown = self._shown, wanted
+        if wanted == before:
+            return
+        columns = [
+            _column(head, [cells[number] for cells in rows], is_first=number == 0)
+            for number, head in enumerate(header)
+        ]
+        if self._stretch_first:
+            columns[0] = replace(columns[0], stretch=True)
+        if [len(cells) for cells in before] == [len(cells) for cells in wanted]:
+            self._model.update(columns)  # the cell that has the keys keeps them
+            self.fit_columns()
+        else:
+            self.show_rows(columns)
         has_links = any(cell.target is not None for cells in rows for cell in cells)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus if has_links else Qt.FocusPolicy.NoFocus)
         self._under_mouse = QModelIndex()
 
-    def _put(
-        self,
-        wanted: tuple[tuple[Cell, ...], ...],
-        shown: tuple[tuple[Cell | None, ...], ...],
-    ) -> None:
-        """Set the cells that differ. Columns become as wide as all of these, not after each."""
-        horizontal = _header(self.horizontalHeader())
-        horizontal.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
-        for row, (cells, before) in enumerate(zip(wanted, shown, strict=True), start=-1):
-            for column, (cell, known) in enumerate(zip(cells, before, strict=True)):
-                if cell == known:
-                    continue
-                if row < 0:
-                    head = replace(cell, tooltip=cell.tooltip or cell.text)
-                    self.setHorizontalHeaderItem(column, _item(head, column))
-                else:
-                    self.setItem(row, column, self._shaded(cell, column))
-        if self._stretch_first:
-            horizontal.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
-            horizontal.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
-        else:
-            self._fit_columns()
-
-    @property
-    def _row_px(self) -> int:
-        return max(_LEAST_ROW_PX, self.fontMetrics().height() + _ROW_MARGIN_PX)
-
-    def changeEvent(self, event: QEvent | None) -> None:  # noqa: N802
-        """Fit rows and columns to other letters."""
-        super().changeEvent(event)
-        if event is None or event.type() != QEvent.Type.FontChange:
-            return
-        _header(self.verticalHeader()).setDefaultSectionSize(self._row_px)
-        if self._shown:
-            self._fit_height()
-            if not self._stretch_first:
-                self._fit_columns()
-
-    def _fit_height(self) -> None:
-        """Be as high as the heading and all rows."""
-        heading = _header(self.horizontalHeader()).sizeHint().height()
-        height = heading + self._row_px * self.rowCount() + 4
-        bar = self.horizontalScrollBar()
-        if not self._stretch_first and bar is not None:
-            height += bar.sizeHint().height()
-        self.setFixedHeight(height)
-
-    def resizeEvent(self, event: QResizeEvent | None) -> None:  # noqa: N802
-        """Fit the columns to the room."""
-        super().resizeEvent(event)
-        if not self._stretch_first:
-            self._fit_columns()
-
-    def _fit_columns(self) -> None:
-        """Make columns as wide as their cells, and as their headings as far as there is room."""
-        columns, horizontal = range(self.columnCount()), _header(self.horizontalHeader())
-        cells = [self.sizeHintForColumn(column) for column in columns]
-        wanted = [max(cells[column], horizontal.sectionSizeHint(column)) for column in columns]
-        spare, missing = viewport_of(self).width() - sum(cells), sum(wanted) - sum(cells)
-        share = min(max(spare / missing, 0.0), 1.0) if missing else 1.0
-        for column in columns:
-            extra = int(share * (wanted[column] - cells[column]))
-            self.setColumnWidth(column, cells[column] + extra)
+    def fit_columns(self) -> None:
+        """Fit the columns to the room, and the height to heading and rows."""
+        super().fit_columns()
+        bar = None if self._stretch_first else self.horizontalScrollBar()
+        height = self.heading.sizeHint().height() + self.row_height * self._model.rowCount() + 4
+        self.setFixedHeight(height + (0 if bar is None else bar.sizeHint().height()))
 
     def show_chosen(self, target: object) -> None:
         """Frame the figures whose target it is; None frames nothing."""
@@ -355,12 +276,12 @@ class FigureTable(QTableWidget):
 
     def is_chosen(self, index: QModelIndex) -> bool:
         """Return whether a cell is framed."""
-        target = _target(index)
+        target = self._model.target(index)
         return target is not None and bool(target == self._chosen_target)
 
     def is_link_under_mouse(self, index: QModelIndex) -> bool:
         """Return whether the mouse is over a cell that can be clicked."""
-        return index == self._under_mouse and _target(index) is not None
+        return index == self._under_mouse and self._model.target(index) is not None
 
     def mouseMoveEvent(self, event: QMouseEvent | None) -> None:  # noqa: N802
         """Show what can be clicked."""
@@ -374,67 +295,47 @@ class FigureTable(QTableWidget):
         self._look_under(QModelIndex())
 
     def keyPressEvent(self, event: QKeyEvent | None) -> None:  # noqa: N802
-        """Take Enter and Space for a click; letters go to the desk."""
-        if event is not None and event.key() in _PRESS_KEYS:
-            self._press(self.currentItem())
-        elif event is not None and is_desk_key(event):
-            event.ignore()
+        """Take Enter and Space for a click."""
+        if event is not None and event.key() in CENTRE_KEYS:
+            self._press(self._model.target(self.currentIndex()))
         else:
             super().keyPressEvent(event)
 
     def _look_under(self, index: QModelIndex) -> None:
         self._under_mouse = index
-        is_link = _target(index) is not None
+        is_link = self._model.target(index) is not None
         shape = Qt.CursorShape.PointingHandCursor if is_link else Qt.CursorShape.ArrowCursor
         viewport_of(self).setCursor(shape)
         viewport_of(self).update()
 
-    def _press(self, item: QTableWidgetItem | None) -> None:
-        target = _target(item)
+    def _press(self, target: object) -> None:
         if target is not None:
             self.chosen.emit(target)
 
-    def texts(self) -> list[list[str]]:
-        """Return what the cells say, row by row."""
-        items = [
-            [self.item(row, column) for column in range(self.columnCount())]
-            for row in range(self.rowCount())
-        ]
-        return [["" if item is None else item.text() for item in row] for row in items]
-
-    def _shaded(self, cell: Cell, column: int) -> QTableWidgetItem:
-        item = _item(cell, column)
-        if cell.shade > 0:
-            colour = qcolor(_TINT)
-            colour.setAlphaF(min(0.15 + 0.7 * cell.shade, 1.0))
-            item.setBackground(colour)
-        return item
+    def _least_px(self, number: int) -> int:
+        """Return the width to which a column may shrink: headings are cut before figures are."""
+        return super()._least_px(number) if self._stretch_first else self._text_px(number)
 
 
-def _target(place: QTableWidgetItem | QModelIndex | None) -> object:
-    """Return what a click there leads to, or None."""
-    cell = None if place is None else place.data(_CELL_ROLE)
-    return cell.target if isinstance(cell, Cell) else None
+def _column(head: Cell, cells: Sequence[Cell], *, is_first: bool) -> Column:
+    """Return a column of single cells."""
+    has_colours = any(cell.colour is not None for cell in cells)
+    return Column(
+        head.text,
+        _hint(head) or head.text,
+        np.array([cell.text for cell in cells], object),
+        tooltip=lambda row: _hint(cells[row]),
+        colour=(lambda row: cells[row].colour) if has_colours else None,
+        icon=swatch_icon,
+        shade=lambda row: cells[row].shade,
+        is_bold=(lambda row: cells[row].bold) if any(cell.bold for cell in cells) else None,
+        target=lambda row: cells[row].target,
+        title_target=head.target,
+        width=0,
+        is_text=is_first,
+        is_cut_at_end=True,
+    )
 
 
-def _item(cell: Cell, column: int) -> QTableWidgetItem:
-    item = QTableWidgetItem(shown(cell.text))
-    side = Qt.AlignmentFlag.AlignLeft if column == 0 else Qt.AlignmentFlag.AlignRight
-    item.setTextAlignment(side | Qt.AlignmentFlag.AlignVCenter)
-    item.setData(_CELL_ROLE, cell)
-    tooltip = cell.tooltip if cell.target is None else f"{cell.tooltip}\n{LINK_HINT}".strip()
-    if tooltip:
-        item.setToolTip(shown(tooltip))
-    if cell.colour is not None:
-        item.setIcon(swatch_icon(cell.colour))
-    if cell.bold:
-        font = item.font()
-        font.setBold(True)
-        item.setFont(font)
-    return item
-
-
-def _header(header: QHeaderView | None) -> QHeaderView:
-    if header is None:
-        raise RuntimeError("a table view always has headers")
-    return header
+def _hint(cell: Cell) -> str:
+    return cell.tooltip if cell.target is None else f"{cell.tooltip}\n{LINK_HINT}".strip()

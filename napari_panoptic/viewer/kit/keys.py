@@ -47,7 +47,6 @@ DESK_KEYS: tuple[Shortcut, ...] = (
 
 EXPORT_OBJECTS = Shortcut("", "export the listed objects", "export_objects")
 TOGGLE_OVERVIEW = Shortcut("", "show or hide the overview", "toggle_overview")
-TOUR = Shortcut("", "take the tour", "tour")
 OPEN_COHORT = Shortcut("", "open another cohort", "open_another_cohort")
 """Commands without a key: only in napari's palette."""
 
@@ -171,14 +170,6 @@ FIELD_KEYS: tuple[Shortcut, ...] = (
 )
 """Keys of the review's text fields."""
 
-TOUR_KEYS: tuple[Shortcut, ...] = (
-    Shortcut("Right", "the next panel"),
-    Shortcut("Enter", "the next panel"),
-    Shortcut("Left", "the previous panel"),
-    Shortcut("Escape", "end the tour"),
-)
-"""Keys of the tour."""
-
 NAPARI_KEYS: tuple[Shortcut, ...] = (
     Shortcut("2", "paint on the active labels layer"),
     Shortcut("1", "erase on the active labels layer"),
@@ -250,7 +241,6 @@ def key_sections(
         ("On a metric or a cell of a matrix", FIGURE_KEYS),
         ("On a slider", SLIDER_KEYS),
         ("In the fields of the review", FIELD_KEYS),
-        ("In the tour", TOUR_KEYS),
         ("napari", NAPARI_KEYS),
     ]
     return [(title, keys) for title, keys in sections if keys]

@@ -64,8 +64,9 @@ class FlowBar(QWidget):
 class FoldButton(QToolButton):
     """A button with an arrow that shows and hides a widget.
 
-    superqt's QCollapsible fixes the height of its contents, and draws an arrow that does not
-    follow the theme.
+    superqt's QCollapsible fixes the height of its contents, so that texts are cut off in a narrow
+    panel, shows no frame around a title that has the keys, and draws an arrow that does not follow
+    the theme.
 
     Parameters
     ----------

@@ -90,8 +90,7 @@ class NameTable(QWidget):
 
     def height_for(self, rows: int) -> int:
         """Return the height in px with the field and a number of rows in sight."""
-        horizontal, table = self.table.horizontalHeader(), self.table
-        heading = 0 if horizontal is None else horizontal.sizeHint().height()
+        table, heading = self.table, self.table.heading.sizeHint().height()
         field = 0 if self.filter.isHidden() else self.filter_row.sizeHint().height() + SPACING_PX
         return field + heading + rows * table.row_height + 2 * table.frameWidth()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import Any
 
@@ -22,7 +22,6 @@ from qtpy.QtCore import QEvent
 from qtpy.QtGui import QColor, QResizeEvent
 
 from napari_panoptic.report.plots.theme import fit_legend
-from napari_panoptic.viewer.kit.plot_view import DRAWING
 
 GREY_RANGE = 0.02
 """Colours whose channels differ by no more than this are ink or paper, not a team's."""
@@ -38,20 +37,31 @@ class PlotCanvas(FigureCanvasQTAgg):
     """Draws a figure, made for white paper, on the ground of the window.
 
     The figure itself keeps its colours: it is saved as it would be printed.
+
+    Parameters
+    ----------
+    figure
+        What to draw.
+    drawing
+        Held while it is drawn.
     """
+
+    def __init__(self, figure: Figure, drawing: AbstractContextManager[object]) -> None:
+        super().__init__(figure)  # type: ignore[no-untyped-call]
+        self._drawing = drawing
 
     def draw(self) -> None:
         """Draw greys from the window's ground to its ink, and dark marks with a light rim."""
         palette = self.palette()
         ground = palette.color(self.backgroundRole())
         ink = palette.color(self.foregroundRole())
-        with DRAWING, _in_colours(self.figure, ground, ink):
+        with self._drawing, _in_colours(self.figure, ground, ink):
             super().draw()  # type: ignore[no-untyped-call]
 
     def resizeEvent(self, event: QResizeEvent | None) -> None:  # noqa: N802
         """Keep the legend within the figure."""
         super().resizeEvent(event)  # type: ignore[no-untyped-call]
-        with DRAWING:
+        with self._drawing:
             fit_legend(self.figure)
 
     def changeEvent(self, event: QEvent | None) -> None:  # noqa: N802

@@ -65,7 +65,7 @@ class PlotView(QWidget):
         width, height = plot.figure.get_size_inches()
         enlarged = min(max(self.font().pointSizeF() / DPI_PT, 1.0), MOST_ENLARGED)
         plot.figure.set_dpi(DPI * enlarged)
-        canvas: Any = PlotCanvas(plot.figure)  # type: ignore[no-untyped-call]
+        canvas: Any = PlotCanvas(plot.figure, DRAWING)
         # As wide as the panel, and never lower than it was designed at that width.
         canvas.setMinimumSize(
             LEAST_WIDTH_PX, round(max(LEAST_WIDTH_PX / width, LEAST_SCALE * DPI) * height)

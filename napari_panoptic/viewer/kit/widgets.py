@@ -14,6 +14,7 @@ from qtpy.QtWidgets import (
     QDockWidget,
     QFrame,
     QMainWindow,
+    QProgressBar,
     QPushButton,
     QSizePolicy,
     QToolButton,
@@ -21,7 +22,7 @@ from qtpy.QtWidgets import (
 )
 
 from napari_panoptic.values.cohort import Rgb
-from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel
+from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel, shown
 
 TISSUE: Rgb = (214, 178, 205)
 """Background of sample outlines, similar to stained tissue."""
@@ -223,7 +224,8 @@ def separator() -> QFrame:
 class ElidedLabel(PlainLabel):
     """A line of text that is cut with an ellipsis where it does not fit.
 
-    The whole text is then in the tooltip.
+    The whole text is then in the tooltip. superqt's QElidingLabel takes markup for markup, and does
+    not cut its text again in another font.
     """
 
     def __init__(
@@ -267,3 +269,64 @@ class ElidedLabel(PlainLabel):
 def share_text(share: float) -> str:
     """Write a share in percent."""
     return f"{100 * share:.0f} %"
+
+
+_PARTS = 1000
+_HEIGHT_PX = 10
+
+
+class ThinBar(QProgressBar):
+    """A low progress bar without text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setTextVisible(False)
+        self.setFixedHeight(_HEIGHT_PX)
+
+
+class WorkControls:
+    """Starts work, stops it, and shows its progress; the panel lays the widgets out.
+
+    Parameters
+    ----------
+    text, tooltip
+        Of the button that starts the work.
+    stop_tooltip
+        Of the button that stops it.
+    bar
+        A bar with another look than the thin one.
+    """
+
+    def __init__(
+        self,
+        text: str,
+        tooltip: str,
+        *,
+        stop_tooltip: str = "Stop after the region that is being evaluated.",
+        bar: QProgressBar | None = None,
+    ) -> None:
+        self.start, self.stop = PushButton(text, tooltip), PushButton("Stop", stop_tooltip)
+        self.bar = ThinBar() if bar is None else bar
+        self.is_running = False
+        self.bar.hide()
+        self.stop.hide()
+
+    def show_progress(
+        self, share: float | None, doing: str = "", *, may_start: bool = True
+    ) -> None:
+        """Show the share of the work that is done; None if none is running."""
+        count = None if share is None else (round(_PARTS * share), _PARTS)
+        self.show_count(count, doing, may_start=may_start)
+
+    def show_count(
+        self, count: tuple[int, int] | None, doing: str = "", *, may_start: bool = True
+    ) -> None:
+        """Show the number that is done and the total; None if no work is running."""
+        self.is_running = count is not None
+        self.bar.setVisible(self.is_running)
+        self.stop.setVisible(self.is_running)
+        self.start.setVisible(may_start and not self.is_running)
+        self.bar.setToolTip(shown(doing))
+        if count is not None:
+            self.bar.setMaximum(max(count[1], 1))
+            self.bar.setValue(count[0])

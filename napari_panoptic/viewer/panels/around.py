@@ -9,7 +9,7 @@ from napari_panoptic.live.session import Session
 
 if TYPE_CHECKING:
     from napari_panoptic.viewer.desk.link import Link
-    from napari_panoptic.viewer.kit.keys_dialog import KeysDialog
+    from napari_panoptic.viewer.kit.title_strip import KeysDialog
     from napari_panoptic.viewer.panels.legend import LegendStrip
     from napari_panoptic.viewer.panels.metrics import MetricsPanel
     from napari_panoptic.viewer.panels.navigator import Navigator

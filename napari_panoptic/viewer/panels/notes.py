@@ -108,19 +108,15 @@ class NotesDialog(QDialog):
 
     def lines(self) -> list[str]:
         """Return the details listed."""
-        return [
-            item.text(3)
-            for row in range(self._list.topLevelItemCount())
-            if (item := self._list.topLevelItem(row)) is not None
-        ]
+        return [item.text(_DETAILS) for item in self._items()]
 
     def words(self) -> list[tuple[str, str]]:
         """Return what each line is about, and whose it is."""
-        return [
-            (item.text(0), item.text(2))
-            for row in range(self._list.topLevelItemCount())
-            if (item := self._list.topLevelItem(row)) is not None
-        ]
+        return [(item.text(0), item.text(2)) for item in self._items()]
+
+    def _items(self) -> list[QTreeWidgetItem]:
+        items = map(self._list.topLevelItem, range(self._list.topLevelItemCount()))
+        return [item for item in items if item is not None]
 
     def show_findings(self, place: str, findings: Sequence[Finding]) -> None:
         """List what was odd at a place."""
@@ -132,17 +128,11 @@ class NotesDialog(QDialog):
         )
         self._list.clear()
         for finding in findings:
-            item = QTreeWidgetItem(
-                [
-                    FINDING_WORDS[finding.kind],
-                    count_text(finding.count),
-                    shown(finding.team or ("" if finding.kind in _OF_NEITHER else "annotation")),
-                    shown(finding.message),
-                ]
-            )
-            item.setToolTip(
-                3, shown(finding.message if finding.path is None else str(finding.path))
-            )
+            whose = finding.team or ("" if finding.kind in _OF_NEITHER else "annotation")
+            count = count_text(finding.count)
+            texts = [FINDING_WORDS[finding.kind], count, shown(whose), shown(finding.message)]
+            item = QTreeWidgetItem(texts)
+            item.setToolTip(_DETAILS, shown(str(finding.path or finding.message)))
             self._list.addTopLevelItem(item)
-        for column in range(3):
+        for column in range(_DETAILS):
             self._list.resizeColumnToContents(column)

@@ -42,8 +42,7 @@ from napari_panoptic.viewer.kit.questions import may_replace
 from napari_panoptic.viewer.kit.rows import Grow, Row, lay_out
 from napari_panoptic.viewer.kit.sentence_list import SentenceList
 from napari_panoptic.viewer.kit.shown import WrappedLabel, show_info
-from napari_panoptic.viewer.kit.widgets import PushButton
-from napari_panoptic.viewer.kit.work_controls import WorkControls
+from napari_panoptic.viewer.kit.widgets import PushButton, WorkControls
 from napari_panoptic.viewer.panels.around import Surroundings
 from napari_panoptic.viewer.panels.notes import notes_in_tooltip
 from napari_panoptic.viewer.panels.part import Connections, Presenter
@@ -628,8 +627,8 @@ def _found(asked: Asked, known: Found | None, job: Job[Found]) -> Iterator[Found
     try:
         gathered = None if known is None else known.gathered
         if gathered is None:
-            gathered = question.gather(cohort, progress.part(0, 0.5))
-        answer = question.answered(cohort, gathered, progress.part(0.5, 1))
+            gathered = question.gather(cohort, progress.part(0, question.share_of_gathering))
+        answer = question.answered(cohort, gathered, progress.part(question.share_of_gathering, 1))
         yield Found(asked, answer, gathered=gathered)
     except UnansweredError as error:
         why = f"Nothing could be {question.done}: {error}."

@@ -45,8 +45,7 @@ from napari_panoptic.viewer.kit.name_table import NameTable
 from napari_panoptic.viewer.kit.plot_view import DRAWING, PlotView
 from napari_panoptic.viewer.kit.rows import NO_MARGINS, PANEL_MARGINS, Grow, lay_out
 from napari_panoptic.viewer.kit.shown import WrappedLabel, show_error, show_info
-from napari_panoptic.viewer.kit.widgets import PushButton, heading
-from napari_panoptic.viewer.kit.work_controls import WorkControls
+from napari_panoptic.viewer.kit.widgets import PushButton, WorkControls, heading
 from napari_panoptic.viewer.panels.around import Surroundings
 from napari_panoptic.viewer.panels.part import Connections
 from napari_panoptic.viewer.panels.places import figure_column, patient_column

@@ -893,3 +893,15 @@ def test_a_walk_ends_with_the_error_of_its_work(cohort: Cohort) -> None:
 
     with pytest.raises(PanopticError, match="cannot be done"):
         list(walk(cohort, TEAMS, QUICK, work, jobs=2))
+
+
+def test_each_region_counts_once_and_remarks_are_passed_on(cohort: Cohort) -> None:
+    told: list[tuple[float, str]] = []
+    remarks: list[str] = []
+    many = many_regions(cohort, 4)
+    progress = Progress(report=lambda *one: told.append(one), remark=remarks.append)
+    count = jobs.counting(many, progress)
+    for name, remark in (("a", ""), ("b", ""), ("b", "the worker was killed")):
+        count(RegionDone(name, is_taken_over=False, remark=remark, is_again=bool(remark)))
+    assert told == [(0.25, "1 of 4 regions"), (0.5, "2 of 4 regions"), (0.5, "2 of 4 regions")]
+    assert remarks == ["the worker was killed"]

@@ -367,13 +367,13 @@ def test_other_frames_follow_another_distance_and_can_be_stopped(desk, wait_unti
     assert session.counts("A01_00a", "careful") == session.judged.counts
     assert known < len(session.cohort.frames)
     assert desk.panels.navigator.progress_text() == f"frames: {known} of 6"
-    assert desk.panels.figures.table.horizontalHeaderItem(2).text() == f"{known} of 6 frames"
+    assert desk.panels.figures.table.titles()[2] == f"{known} of 6 frames"
     desk.panels.navigator.stop.click()
     wait_until(lambda: desk.is_settled)
     fresh = evaluate_detections(session.cohort, DetectionSettings(3.0))
     assert session.pooled("careful") == fresh.counts("careful")
     assert desk.panels.navigator.progress_text() == ""
-    assert desk.panels.figures.table.horizontalHeaderItem(2).text() == "all frames"
+    assert desk.panels.figures.table.titles()[2] == "all frames"
 
 
 @pytest.mark.long
@@ -403,7 +403,7 @@ def test_what_is_odd_in_files_is_said(desk, viewer, detection_sample, tmp_path, 
             for frame in desk.session.cohort.frames
         )
         assert n_counted < 6
-        heading = desk.panels.figures.table.horizontalHeaderItem(2).text()
+        heading = desk.panels.figures.table.titles()[2]
         assert heading == f"{n_counted} of 6 frames"  # sums are of no more
         assert f"file of this team: {word}" in desk.panels.title.figure.text()
         assert desk.panels.navigator.places.text("A01_00a", "F") == word
@@ -448,7 +448,7 @@ def test_frames_that_cannot_be_judged_are_said_once_and_the_others_go_on(
     assert "A02_00a cannot be judged (no finite cost)" in told[0]
     assert desk.panels.navigator.places.text("A02_00b", "F") == "not judged"
     assert desk.panels.navigator.progress_text() == ""
-    assert desk.panels.figures.table.horizontalHeaderItem(2).text() == "4 of 6 frames"
+    assert desk.panels.figures.table.titles()[2] == "4 of 6 frames"
     desk.panels.navigator.places.choose("A02_00a")
     wait_until(lambda: desk.is_settled)
     assert "cannot be judged" in desk.panels.title.figure.text()

@@ -1,7 +1,9 @@
 import numpy as np
+import pytest
 from qtpy.QtCore import Qt
+from qtpy.QtGui import QFont
 
-from napari_panoptic.viewer.kit.array_table import ArrayTable, Column
+from napari_panoptic.viewer.kit.array_table import ArrayTable, Column, share_room
 from tests.viewer.finding import drawn_colours
 
 RED = (230, 30, 20)
@@ -45,3 +47,75 @@ def test_a_long_table_is_resized_and_sorted_without_writing_all_of_its_texts(qtb
     numbers = numbers * 1000
     table.show_rows([Column(title, "", numbers, text=text, stretch=True) for title in "ab"])
     assert table.columnWidth(0) > table.fontMetrics().horizontalAdvance("4999000 px")
+
+
+def test_texts_are_written_once_for_a_fill_however_many_rows_there_are(qtbot):
+    written = []
+
+    def text(value):
+        written.append(value)
+        return f"{value} px"
+
+    table = ArrayTable()
+    qtbot.addWidget(table)  # not shown: nothing is drawn
+    codes = np.arange(25_000) % 3
+    values = (np.arange(25_000), np.linspace(0, 1, 25_000), codes, np.full(25_000, np.nan))
+    titles = ("Area", "IoU", "Class", "Unknown")
+    columns = [
+        Column(t, "", v, text=text, stretch=True) for t, v in zip(titles, values, strict=True)
+    ]
+    table.show_rows(columns)
+    assert len(written) == 2 + 2 + 3 + 0  # numbers: smallest and largest; codes: each of them
+    for width in range(300, 400, 10):
+        table.resize(width, 200)
+        table.sortByColumn(width % 4, Qt.SortOrder.DescendingOrder)
+    table.setFont(QFont("", 20))
+    assert len(written) == 7
+    table.update_rows(
+        [Column(t, "", v, text=text, stretch=True) for t, v in zip(titles, values, strict=True)]
+    )
+    assert len(written) == 14
+
+
+@pytest.mark.parametrize(
+    ("room", "widths"),
+    [
+        (400, [30, 60, 310]),  # the rest goes to the column that grows
+        (190, [30, 60, 100]),
+        (130, [30, 50, 50]),  # the widest shrink first
+        (60, [30, 20, 40]),  # to their least widths; the table scrolls
+    ],
+)
+def test_columns_share_the_room(room, widths):
+    assert share_room(room, [30, 20, 40], [30, 60, 100], [False, False, True]) == widths
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_columns_fill_the_room_and_none_is_cut_while_there_is_some(seed):
+    random = np.random.default_rng(seed)
+    for _ in range(50):
+        wanted = random.integers(20, 200, 6)
+        least = random.integers(10, wanted)
+        grows = random.random(6) < 0.5
+        room = int(random.integers(0, 1500))
+        widths = share_room(room, least.tolist(), wanted.tolist(), grows.tolist())
+        assert (widths >= least).all()
+        if room < least.sum():
+            assert widths == least.tolist()
+        elif room < wanted.sum():
+            assert sum(widths) == room
+            assert (widths <= wanted).all()
+        else:
+            assert (widths >= wanted).all()
+            assert sum(widths) == (room if grows.any() else wanted.sum())
+
+
+def test_narrow_columns_leave_no_scroll_bar(qtbot):
+    table = ArrayTable()
+    qtbot.addWidget(table)
+    table.resize(300, 200)
+    table.show()
+    table.show_rows([Column("", "", np.array([1])), Column("", "", np.array([2]), stretch=True)])
+    widths = [table.columnWidth(number) for number in range(2)]
+    assert sum(widths) == table.viewport().width()
+    assert table.horizontalScrollBar().maximum() == 0

@@ -1,10 +1,11 @@
-"""Buttons of the panels."""
+"""Buttons and labels of the panels."""
 
 import pytest
 from qtpy.QtCore import Qt
-from qtpy.QtWidgets import QDialogButtonBox
+from qtpy.QtWidgets import QDialogButtonBox, QLabel, QWidget
 
-from napari_panoptic.viewer.kit.widgets import PushButton, ToolButton, button_box
+from napari_panoptic.viewer.kit.layouts import FoldButton, stack
+from napari_panoptic.viewer.kit.widgets import ElidedLabel, PushButton, ToolButton, button_box
 
 
 @pytest.mark.parametrize("kind", [PushButton, ToolButton])
@@ -26,3 +27,36 @@ def test_buttons_of_dialogs_have_no_icon(qtbot):
     qtbot.addWidget(box)
     assert box.button(close).text().replace("&", "") == "Close"
     assert box.button(close).icon().isNull()
+
+
+def test_a_label_is_cut_in_its_own_font_and_its_tooltip_has_the_whole_text(qtbot):
+    label = ElidedLabel("A line that is cut in large letters")
+    qtbot.addWidget(label)
+    label.resize(label.fontMetrics().horizontalAdvance(label.text()) + 4, 30)
+    label.show()
+    qtbot.waitExposed(label)
+    assert label.toolTip() == ""
+    font = label.font()
+    font.setPointSize(2 * font.pointSize())
+    label.setFont(font)
+    label.set_text(label.text(), tooltip="What it is about.")
+    assert label.toolTip() == f"{label.text()}\nWhat it is about."
+
+
+def test_a_button_with_an_arrow_folds_by_the_mouse_and_by_keys(qtbot):
+    content = QLabel("Several words that need more than one line in a narrow panel")
+    content.setWordWrap(True)
+    fold, box = FoldButton("Settings", "Fold or unfold them.", content), QWidget()
+    qtbot.addWidget(box)
+    stack(box, fold, content)
+    box.resize(80, 400)
+    box.show()
+    qtbot.waitExposed(box)
+    assert fold.accessibleName() == "Settings"
+    assert content.height() >= content.heightForWidth(content.width())
+    qtbot.mouseClick(fold, Qt.MouseButton.LeftButton)
+    assert not content.isVisible()
+    assert fold.arrowType() == Qt.ArrowType.RightArrow
+    qtbot.keyClick(fold, Qt.Key.Key_Space)
+    assert content.isVisible()
+    assert fold.arrowType() == Qt.ArrowType.DownArrow

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from qtpy.QtCore import QSize
+from qtpy.QtCore import QSize, Qt
 
 from napari_panoptic.display.object_layers import object_lut
 from napari_panoptic.display.palette import STATUS_COLOURS, class_colours
@@ -58,7 +58,13 @@ def test_image_legend_and_tables_show_these_colours(qtbot):
     qtbot.addWidget(panel)
     panel.show_evaluation(found, SCHEME)
     for table in (panel.by_class, panel.confusion):
-        icon = table.item(0, 0).icon().pixmap(QSize(12, 12)).toImage()
+        icon = (
+            table.model()
+            .index(0, 0)
+            .data(Qt.ItemDataRole.DecorationRole)
+            .pixmap(QSize(12, 12))
+            .toImage()
+        )
         assert icon.pixelColor(6, 6).getRgb()[:3] == expected[0]
 
 

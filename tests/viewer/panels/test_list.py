@@ -10,7 +10,7 @@ import pytest
 from qtpy.QtCore import QCoreApplication, QEvent, QPoint, QPointF, Qt
 from qtpy.QtGui import QGuiApplication, QMouseEvent
 from qtpy.QtTest import QTest
-from qtpy.QtWidgets import QAbstractButton
+from qtpy.QtWidgets import QAbstractButton, QToolButton
 
 from napari_panoptic.display.behind import behind_cell
 from napari_panoptic.display.listed import DIMMED_ALPHA, Others
@@ -75,7 +75,7 @@ class TestLinks:
             for c, text in enumerate(texts)
             if c and text not in ("", "0")
         )
-        place = cells.visualItemRect(cells.item(row, column)).center()
+        place = cells.visualRect(cells.model().index(row, column)).center()
         everything = table.model.rowCount()
         QTest.mouseClick(cells.viewport(), Qt.MouseButton.LeftButton, pos=place)
         assert table.model.rowCount() == count
@@ -88,10 +88,10 @@ class TestLinks:
     def test_a_count_of_a_class_is_reached_by_keys(self, metrics, table, desk):
         cells = metrics.by_class
         cells.setFocus()
-        cells.setCurrentCell(0, 2)
+        cells.setCurrentIndex(cells.model().index(0, 2))
         QTest.keyClick(cells, Qt.Key.Key_Right)
         QTest.keyClick(cells, Qt.Key.Key_Return)
-        assert table.model.rowCount() == int(cells.item(0, 3).text())  # FN
+        assert table.model.rowCount() == int(cells.texts()[0][3])  # FN
         QTest.keyClick(cells, Qt.Key.Key_N)
         assert desk.session.selection is not None
 
@@ -118,7 +118,9 @@ class TestLinks:
         QCoreApplication.sendEvent(cells.viewport(), move)
         assert cells.is_link_under_mouse(index)
         assert cells.viewport().cursor().shape() == Qt.CursorShape.PointingHandCursor
-        assert "show only these objects" in cells.item(0, 1).toolTip()
+        assert "show only these objects" in cells.model().index(0, 1).data(
+            Qt.ItemDataRole.ToolTipRole
+        )
 
     def test_a_filter_menu_narrows_what_stands_behind_a_figure(self, desk, table):
         desk.panels.metrics.behind_wanted.emit(behind_cell("Epithelial", "none"))
@@ -254,9 +256,10 @@ class TestTable:
         place = shown.index("id")
         assert [line.split("\t")[place] for line in lines[1:]] == [str(id_) for id_ in ids]
 
-    def test_columns_are_chosen_in_the_headers_menu(self, table):
-        header, menu = table.view.horizontalHeader(), table._columns
-        header.customContextMenuRequested.emit(QPoint(20, 5))
+    def test_columns_are_chosen_in_a_menu(self, table):
+        button = next(b for b in table.findChildren(QToolButton) if b.text() == "Columns")
+        menu = button.menu()
+        menu.popup(button.mapToGlobal(QPoint(20, 5)))
         assert menu.isVisible()
         action = next(action for action in menu.actions() if action.data() == "cause")
         place = menu.actionGeometry(action).center()

@@ -206,7 +206,7 @@ class TestWhatIsBehind:
             protocol(CORRECTED_PROTOCOL).corrections,
         )
         row = [r[0] for r in panel.protocols.texts()].index("merger")
-        panel.protocols.cellClicked.emit(row, 5)  # all three corrected
+        panel.protocols.clicked.emit(panel.protocols.model().index(row, 5))  # all three corrected
         listed = panel.differences.texts()
         assert [texts[0] for texts in listed] == [one.region for one in found]
         wanted = next(

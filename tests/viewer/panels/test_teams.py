@@ -680,10 +680,10 @@ class TestAudit:
             styles.signed_count_text(int(row[f"{k}_difference"])) for k in ("tp", "fp", "fn")
         ]
         assert panel.effect.texts()[-1][1:4] == changes
-        assert (
-            f"{int(row['fp_first'])} under the first"
-            in panel.effect.item(panel.effect.rowCount() - 1, 2).toolTip()
-        )
+        effect = panel.effect.model()
+        assert f"{int(row['fp_first'])} under the first" in effect.index(
+            effect.rowCount() - 1, 2
+        ).data(Qt.ItemDataRole.ToolTipRole)
 
     def test_flips_are_listed_with_the_reason(self, desk, ambiguous, wait_until):
         panel = ambiguous.panel

@@ -7,21 +7,25 @@ from qtpy.QtCore import Qt
 from qtpy.QtTest import QTest
 
 from napari_panoptic.nuclei.regions.results import counts_of_rows
+from napari_panoptic.questions.compare import (
+    PARTS,
+    comparison_table,
+    failure_names,
+    headline,
+)
 from napari_panoptic.questions.engines.cohort_failures import FailureName
 from napari_panoptic.questions.engines.version_diff import Change
 from napari_panoptic.questions.engines.versions import Version, compare_teams_of, compare_versions
 from napari_panoptic.values.vocabulary import STATUS_CODE, Side, Status
 from napari_panoptic.viewer.kit.widgets import is_in_sight
+from napari_panoptic.viewer.panels import versions as texts
 from napari_panoptic.viewer.panels.failures.panel import FailuresPresenter
-from napari_panoptic.viewer.panels.versions import presenter as texts
-from napari_panoptic.viewer.panels.versions.columns import VersionsList, columns_of
-from napari_panoptic.viewer.panels.versions.presenter import VersionsPresenter
-from napari_panoptic.viewer.panels.versions.words import (
+from napari_panoptic.viewer.panels.versions import (
     MatrixCell,
-    failure_names,
-    headline,
+    VersionsList,
+    VersionsPresenter,
+    columns_of,
     listed_rows,
-    part_rows,
 )
 from napari_panoptic.viewer.state.desk_state import DeskState
 from napari_panoptic.viewer.state.modes import VersionChoice, VersionScope
@@ -90,7 +94,7 @@ class TestWords:
 
     def test_every_split_adds_up_to_the_difference(self):
         found = compared(6)
-        sums = part_rows(found).groupby("by")["delta_pq"].sum()
+        sums = comparison_table(found, PARTS).frame.groupby("by")["delta_pq"].sum()
         assert set(sums.index) == {"quality", "change", "cause", "class"}
         np.testing.assert_allclose(sums, found.change.total)
         for view in (
@@ -216,7 +220,7 @@ class TestRegion:
         table = panel.changes
         column = next(c for c, n in enumerate(table.texts()[0]) if int(n))
         table.setFocus()
-        table.setCurrentCell(0, column)
+        table.setCurrentIndex(table.model().index(0, column))
         QTest.keyClick(table, Qt.Key.Key_Return)
         assert panel.chosen is list(Change)[column]
         assert len(panel.listed()) == int(table.texts()[0][column])
@@ -322,7 +326,7 @@ class TestCohort:
         try:
             desk.panels.settings.settings_chosen.emit(settings.replaced(iou_threshold=0.7))
             wait_until(lambda: desk.is_settled)
-            assert shown_text(over_cohort.panel.note) == texts.OUTDATED_SETTINGS
+            assert shown_text(over_cohort.panel.note) == texts.OUTDATED
         finally:
             desk.panels.settings.settings_chosen.emit(settings)
             wait_until(lambda: desk.is_settled)
@@ -351,14 +355,14 @@ class TestCohort:
             wait_until(lambda: desk.is_settled)
 
     @pytest.mark.long
-    def test_edits_since_mark_it_as_outdated_until_they_are_discarded(
+    def test_edits_are_said_to_be_left_out_until_they_are_discarded(
         self, desk, over_cohort, wait_until
     ):
         reference = desk.session.snapshot.reference
         y, x = np.nonzero(reference.index == 1)
         try:
             desk.session.edit(Side.REFERENCE, y, x, 0)
-            wait_until(lambda: shown_text(over_cohort.panel.note) == texts.OUTDATED_EDITS)
+            wait_until(lambda: shown_text(over_cohort.panel.note) == texts.UNSAVED)
         finally:
             desk.session.discard_edits()
             wait_until(lambda: desk.is_settled)

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from psygnal import Signal
-from qtpy.QtCore import QAbstractTableModel, QEvent, QModelIndex, QPoint, Qt
+from qtpy.QtCore import QEvent, QModelIndex, QSignalBlocker, Qt
 from qtpy.QtGui import QGuiApplication, QKeyEvent, QKeySequence, QMouseEvent, QResizeEvent
-from qtpy.QtWidgets import (
-    QAbstractItemView,
-    QPushButton,
-    QToolButton,
-    QVBoxLayout,
-    QWidget,
-)
+from qtpy.QtWidgets import QAbstractItemView, QWidget
 
 from napari_panoptic.display import styles
 from napari_panoptic.display.glossary import VERDICT_WORDS
@@ -31,12 +24,12 @@ from napari_panoptic.display.object_rows import (
 )
 from napari_panoptic.nuclei.outcomes import Outcomes
 from napari_panoptic.values.vocabulary import CAUSES, STATUSES, Side
+from napari_panoptic.viewer.kit.array_table import ArrayTable
 from napari_panoptic.viewer.kit.choice_menus import ChoiceMenu, FilterMenu, TickMenu
 from napari_panoptic.viewer.kit.layouts import FlowBar
+from napari_panoptic.viewer.kit.rows import PANEL_MARGINS, Grow, lay_out
 from napari_panoptic.viewer.kit.shown import PlainLabel, WrappedLabel, shown
-from napari_panoptic.viewer.kit.sortable_view import CENTRE_KEYS, SortableView
-from napari_panoptic.viewer.kit.widgets import ToolButton, is_desk_key, opens_menu, viewport_of
-from napari_panoptic.viewer.panels.objects.column_widths import ColumnWidths
+from napari_panoptic.viewer.kit.widgets import PushButton, ToolButton, opens_menu, viewport_of
 from napari_panoptic.viewer.panels.objects.model import ObjectTableModel
 from napari_panoptic.viewer.state.preferences import Queue
 
@@ -51,17 +44,16 @@ LONGEST_TITLE_PX = 300
 ALL_HIDDEN = "No object passes the filters. Press “All” to see every object again."
 
 
-class _View(SortableView):
-    """A table view that hands the keys of the desk on."""
+class _View(ArrayTable):
+    """A table of which several rows can be selected and copied."""
 
-    centre_pressed = Signal()
     copy_pressed = Signal()
-    current_row_clicked = Signal(QModelIndex)
-    room_changed = Signal()  # for the columns: another width or other letters
+    current_row_clicked = Signal()
 
-    def __init__(self, model: QAbstractTableModel) -> None:
-        super().__init__(model)
+    def __init__(self, model: ObjectTableModel) -> None:
+        super().__init__(model=model)
         self._row_before: int | None = None
+        self.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
         self.clicked.connect(self._on_clicked)
 
     def mousePressEvent(self, event: QMouseEvent | None) -> None:  # noqa: N802
@@ -69,21 +61,10 @@ class _View(SortableView):
         self._row_before = self.currentIndex().row()
         super().mousePressEvent(event)
 
-    def resizeEvent(self, event: QResizeEvent | None) -> None:  # noqa: N802
-        """Let the columns follow the width."""
-        super().resizeEvent(event)
-        self.room_changed.emit()
-
-    def changeEvent(self, event: QEvent | None) -> None:  # noqa: N802
-        """Let the columns follow the size of the letters."""
-        super().changeEvent(event)
-        if event is not None and event.type() == QEvent.Type.FontChange:
-            self.room_changed.emit()
-
     def _on_clicked(self, index: QModelIndex) -> None:
         before, self._row_before = self._row_before, None
         if before in (None, index.row()):
-            self.current_row_clicked.emit(index)
+            self.current_row_clicked.emit()
 
     def event(self, event: QEvent | None) -> bool:
         """Keep napari's own shortcuts from taking the key that copies."""
@@ -97,13 +78,9 @@ class _View(SortableView):
         return super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent | None) -> None:  # noqa: N802
-        """Centre on Space or Enter; letters go to the desk instead of searching the table."""
-        if event is not None and event.key() in CENTRE_KEYS:
-            self.centre_pressed.emit()
-        elif event is not None and event.matches(QKeySequence.StandardKey.Copy):
+        """Copy the selected rows."""
+        if event is not None and event.matches(QKeySequence.StandardKey.Copy):
             self.copy_pressed.emit()
-        elif event is not None and is_desk_key(event):
-            event.ignore()
         else:
             super().keyPressEvent(event)
 
@@ -127,9 +104,7 @@ class ObjectTable(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.model = ObjectTableModel()
-        self.model.setParent(self)
         self.view = _View(self.model)
-        self._widths = ColumnWidths(self.view)
         self.worst = ChoiceMenu(
             "Sort",
             "The measure of “worst” for the table, N and Shift+N.",
@@ -143,7 +118,7 @@ class ObjectTable(QWidget):
         self.others = ChoiceMenu(
             "Others", "What the image shows besides the listed objects.", list(Others)
         )
-        self.behind = QToolButton()
+        self.behind = ToolButton()
         self.export = ToolButton(
             "Export…", "Save the listed objects as CSV, with the columns of objects.csv."
         )
@@ -156,7 +131,6 @@ class ObjectTable(QWidget):
         self.hint = WrappedLabel(EMPTY)
         self._menus: dict[str, FilterMenu] = {}
         self._verdicts: Mapping[Side, GivenVerdicts] = {}
-        self._is_synchronising = False
         self._is_in_sight = True
         self._set_up_view()
         self._lay_out()
@@ -177,7 +151,6 @@ class ObjectTable(QWidget):
         self._with_um = outcomes is not None and outcomes.mpp is not None
         self._with_scores = outcomes is not None and not np.isnan(outcomes.prediction.score).all()
         self._show_columns()
-        self._widths.show_rows(rows)
         self._reset(lambda: self.model.set_rows(rows))
 
     def show_verdicts(self, given: Mapping[Side, GivenVerdicts]) -> None:
@@ -190,6 +163,7 @@ class ObjectTable(QWidget):
             self._reset(lambda: self.model.set_rows(rows))
         else:
             self.model.repaint_verdicts(rows)
+            self.view.fit_columns()
         self.verdicts_changed.emit()
 
     def set_filter(self, wanted: ObjectFilter) -> None:
@@ -207,11 +181,8 @@ class ObjectTable(QWidget):
             # Chosen here: further rows may be selected with it.
             self.view.scrollTo(self.view.currentIndex())
             return
-        self._is_synchronising = True
-        try:
+        with self.view.quiet:
             self.view.select_row(row)
-        finally:
-            self._is_synchronising = False
 
     def menu(self, name: str) -> FilterMenu:
         """Return the filter menu of a column: side, status, class or cause."""
@@ -280,19 +251,14 @@ class ObjectTable(QWidget):
 
     def _set_up_view(self) -> None:
         view = self.view
-        view.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
-        horizontal = view.horizontalHeader()
-        if horizontal is not None:
-            horizontal.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
-            horizontal.customContextMenuRequested.connect(self._on_header_menu)
-            horizontal.sortIndicatorChanged.connect(lambda _column, _order: self._show_count())
-        view.room_changed.connect(self._widths.fit)
-        view.selection().currentRowChanged.connect(self._on_row)
+        view.heading.sortIndicatorChanged.connect(lambda _column, _order: self._show_count())
+        view.selection().currentRowChanged.connect(lambda *_rows: self._on_row())
         view.selection().selectionChanged.connect(lambda *_rows: self.rows_selected.emit())
         # A click on the current row selects its object once more, which no row change tells.
-        view.current_row_clicked.connect(lambda index: self._on_row(index, index))
-        view.doubleClicked.connect(lambda _index: self._on_centre())
-        view.centre_pressed.connect(self._on_centre)
+        view.current_row_clicked.connect(self._on_row)
+        view.centre_wanted.connect(
+            lambda row: self.centre_wanted.emit(*self.model.rows.object_of(row))
+        )
         view.copy_pressed.connect(self.copy)
         self.model.modelReset.connect(self._on_listed)
         self.model.layoutChanged.connect(self._on_listed)
@@ -318,40 +284,28 @@ class ObjectTable(QWidget):
             menu = FilterMenu(name, choices)
             menu.changed.connect(self._on_filter)
             self._menus[name] = menu
-        failures, everything = QPushButton("Failures"), QPushButton("All")
-        unreviewed = QPushButton("Unreviewed")
-        unreviewed.setToolTip("List only the failures without a verdict of yours.")
-        unreviewed.clicked.connect(lambda _=False: self.set_filter(_UNREVIEWED_ONLY))
-        failures.setToolTip("List only the failures: FN, FP and misclassified.")
-        everything.setToolTip("Remove the filters and put the worst first.")
-        failures.clicked.connect(lambda _=False: self.set_filter(_FAILURES_ONLY))
-        everything.clicked.connect(lambda _=False: self._show_all())
-        columns = QToolButton()
-        columns.setText("Columns")
-        columns.setToolTip("Which columns to show; also by a right click on the header.")
+        failures = PushButton("Failures", "List only the failures: FN, FP and misclassified.")
+        failures.pushed.connect(lambda: self.set_filter(_FAILURES_ONLY))
+        unreviewed = PushButton("Unreviewed", "List only the failures without a verdict of yours.")
+        unreviewed.pushed.connect(lambda: self.set_filter(_UNREVIEWED_ONLY))
+        everything = PushButton("All", "Remove the filters and put the worst first.")
+        everything.pushed.connect(self._show_all)
+        columns = ToolButton("Columns", "Which columns to show.")
         columns.setMenu(self._columns)
         opens_menu(columns)
-        bar = FlowBar(
-            *self._menus.values(),
-            failures,
-            unreviewed,
-            everything,
-            self.queue,
-            self.worst,
-            self.others,
-            columns,
-        )
         self.worst.chosen.connect(self.put_worst_first)
         self.follow.triggered.connect(lambda on: self.follow_chosen.emit(on))
-        self.behind.clicked.connect(lambda _=False: self.set_filter(ObjectFilter()))
+        self.behind.pushed.connect(lambda: self.set_filter(ObjectFilter()))
         self.behind.hide()
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(4, 4, 4, 2)
-        layout.setSpacing(3)
-        layout.addWidget(bar)
-        layout.addWidget(self.hint)
-        layout.addWidget(self.view, 1)
-        layout.addWidget(FlowBar(self._count, self.behind, self.export))
+        buttons = (failures, unreviewed, everything, self.queue, self.worst, self.others, columns)
+        lay_out(
+            self,
+            FlowBar(*self._menus.values(), *buttons),
+            self.hint,
+            Grow(self.view),
+            FlowBar(self._count, self.behind, self.export),
+            margins=PANEL_MARGINS,
+        )
 
     def resizeEvent(self, event: QResizeEvent | None) -> None:  # noqa: N802
         """Stay as high as buttons, hint and counts need at this width, so that none overlap."""
@@ -374,26 +328,22 @@ class ObjectTable(QWidget):
         if not self._is_in_sight:
             self.setMinimumHeight(1)  # 0 stands for the height that the layout needs
             return
-        layout, horizontal = self.layout(), self.view.horizontalHeader()
-        if horizontal is not None:
-            rows = _LEAST_ROWS * self.view.row_height + 2 * self.view.frameWidth()
-            self.view.setMinimumHeight(horizontal.sizeHint().height() + rows)
+        layout, view = self.layout(), self.view
+        rows = _LEAST_ROWS * view.row_height + 2 * view.frameWidth()
+        view.setMinimumHeight(view.heading.sizeHint().height() + rows)
         if layout is not None:
             self.setMinimumHeight(layout.minimumHeightForWidth(self.width()))
 
     def _show_all(self) -> None:
         self._clear_sort_indicator()
-        self.model.sort_by(None)
+        self.model.sort(-1)
         self.set_filter(ObjectFilter())
 
     def _clear_sort_indicator(self) -> None:
-        horizontal = self.view.horizontalHeader()
-        if horizontal is not None:
-            blocked = horizontal.blockSignals(True)  # the table is sorted below
-            horizontal.setSortIndicator(-1, Qt.SortOrder.AscendingOrder)
-            horizontal.blockSignals(blocked)
-            self._show_count()
-            viewport_of(horizontal).update()
+        with QSignalBlocker(self.view.heading):  # the table is sorted below
+            self.view.heading.setSortIndicator(-1, Qt.SortOrder.AscendingOrder)
+        self._show_count()
+        viewport_of(self.view.heading).update()
 
     def _show_columns(self) -> None:
         """Show the columns that are wanted; micrometres and scores only where known."""
@@ -408,16 +358,11 @@ class ObjectTable(QWidget):
             action.setChecked(action.data() not in self._hidden)
             # An object without its id cannot be distinguished from another.
             action.setEnabled(action.data() != "id")
-        self._widths.fit()
+        self.view.fit_columns()
 
     def _on_columns(self) -> None:
         self.hide_columns([a.data() for a in self._columns.actions() if not a.isChecked()])
         self.columns_chosen.emit(self._hidden)
-
-    def _on_header_menu(self, place: QPoint) -> None:
-        horizontal = self.view.horizontalHeader()
-        if horizontal is not None:
-            self._columns.popup(horizontal.mapToGlobal(place))
 
     def _on_listed(self) -> None:
         title = self.model.filter.title
@@ -429,14 +374,11 @@ class ObjectTable(QWidget):
         self.behind.setVisible(bool(title))
         self.listed_changed.emit()
 
-    def _reset(self, change: Any) -> None:
+    def _reset(self, change: Callable[[], object]) -> None:
         """Change the model without taking the lost selection for a choice of the user."""
         selected = self.selected()
-        self._is_synchronising = True
-        try:
+        with self.view.quiet:
             change()
-        finally:
-            self._is_synchronising = False
         if selected is not None and self._is_there(*selected):
             self.select(selected)
         self._show_count()
@@ -457,14 +399,10 @@ class ObjectTable(QWidget):
         count = reference if side is Side.REFERENCE else len(self.model.rows) - reference
         return row < count
 
-    def _on_row(self, current: QModelIndex, _previous: QModelIndex) -> None:
-        if current.isValid() and not self._is_synchronising:
-            self.object_selected.emit(*self.model.object_at(current.row()))
-
-    def _on_centre(self) -> None:
+    def _on_row(self) -> None:
         selected = self.selected()
-        if selected is not None:
-            self.centre_wanted.emit(*selected)
+        if selected is not None and not self.view.quiet:
+            self.object_selected.emit(*selected)
 
     def _on_filter(self) -> None:
         before = self.model.filter

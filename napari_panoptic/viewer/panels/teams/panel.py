@@ -26,8 +26,7 @@ from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox, ChoiceButtons
 from napari_panoptic.viewer.kit.keys import Shortcut
 from napari_panoptic.viewer.kit.rows import PANEL_MARGINS, Grow, lay_out
 from napari_panoptic.viewer.kit.shown import RichLabel, WrappedLabel, shown
-from napari_panoptic.viewer.kit.widgets import opens_menu
-from napari_panoptic.viewer.kit.work_controls import ThinBar
+from napari_panoptic.viewer.kit.widgets import ThinBar, opens_menu
 from napari_panoptic.viewer.layers.consensus_view import ConsensusView
 from napari_panoptic.viewer.layers.team_grid import MAX_TEAMS, TeamGrid
 from napari_panoptic.viewer.panels import slide_texts

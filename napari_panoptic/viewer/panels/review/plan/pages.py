@@ -23,8 +23,7 @@ from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
 from napari_panoptic.viewer.kit.keys import key_text
 from napari_panoptic.viewer.kit.layouts import FlowBar
 from napari_panoptic.viewer.kit.shown import PlainLabel, WrappedLabel
-from napari_panoptic.viewer.kit.widgets import PushButton
-from napari_panoptic.viewer.kit.work_controls import WorkControls
+from napari_panoptic.viewer.kit.widgets import PushButton, WorkControls
 from napari_panoptic.viewer.panels.review.inputs import (
     BUTTON_PX,
     SPACING_PX,

@@ -1,1 +1,0 @@
-"""Comparison of an old and a new version of a model."""
