@@ -19,8 +19,7 @@ from napari_panoptic.questions.engines.precision import COCO_IOUS
 from napari_panoptic.questions.engines.thresholds import FIGURES
 from napari_panoptic.questions.scores import Scores
 from napari_panoptic.report.nuclei.cohort_report import ReportRequest, cohort_report
-from napari_panoptic.report.nuclei.teams import scores_section
-from napari_panoptic.tables.markup import fragment
+from napari_panoptic.report.nuclei.page import report_page
 from napari_panoptic.values.settings import EvaluationSettings
 from tests.support.paths import REPOSITORY
 
@@ -168,17 +167,16 @@ def test_the_report_shows_teams_with_scores(cohort: Path) -> None:
     request = ReportRequest(found, settings, "disentangled", ("scored", "plain"))
     report = cohort_report(request, jobs=1)
     assert report is not None
-    assert list(report.scores) == ["scored"]
-    question = Scores(team="scored", settings=settings)
-    alone = question.scores(question.gather(found))
-    pd.testing.assert_frame_equal(
-        report.scores["scored"].average_precisions, alone.average_precisions
-    )
-    pd.testing.assert_frame_equal(report.scores["scored"].failures, alone.failures)
-    text = str(fragment(*scores_section(report)))
+    answers = {own.team: answer for own, answer in report.answers if isinstance(own, Scores)}
+    assert list(answers) == ["scored"]
+    alone = Scores(team="scored", settings=settings).answer(found)
+    assert answers["scored"].notes == alone.notes
+    for name, table in alone.files.items():
+        pd.testing.assert_frame_equal(answers["scored"].files[name], table)
+    text = report_page(report, [], only=["scores"])
     assert "Average precision" in text
     assert "PQ is best without scores below" in text
-    assert text.count("<svg") == 1
+    assert text.count("<svg") == len(alone.plots) == 3
 
 
 def test_the_tables_are_described() -> None:
