@@ -15,7 +15,7 @@ from napari_panoptic.values.cohort import Cohort
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.viewer.desk import shell
 from napari_panoptic.viewer.desk.link import Link
-from napari_panoptic.viewer.desk.parts import PARTS, base_parts
+from napari_panoptic.viewer.desk.parts import BESIDE_FAILURES, PARTS, base_parts
 from napari_panoptic.viewer.desk.shell import DeskShell
 from napari_panoptic.viewer.desk.workspaces import LAYERS, Arrangement, DockArea, Stack, Workspace
 from napari_panoptic.viewer.kit.commands import offer
@@ -70,7 +70,7 @@ WORKSPACES = (
             right=DockArea(
                 0.46,
                 (
-                    Stack(("Failures", "Slices", "Causes", "Scores", "Suspects"), 0.66),
+                    Stack(("Failures", *BESIDE_FAILURES), 0.66),
                     Stack(("Object",), 0.34),
                 ),
             ),
