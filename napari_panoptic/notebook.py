@@ -359,10 +359,10 @@ class OpenedCohort:
             For an unknown team.
         """
         from napari_panoptic.questions.question import gather_together
-        from napari_panoptic.questions.scores import Scores
+        from napari_panoptic.questions.scores import ScoreQuality
 
         name = self.cohort.checked_team(team)
-        question = Scores(team=name, settings=settings or EvaluationSettings())
+        question = ScoreQuality(team=name, settings=settings or EvaluationSettings())
         (gathered,) = gather_together([question], self.cohort)
         return question.scores(gathered)
 

@@ -22,7 +22,7 @@ from napari_panoptic.common.errors import PanopticError, SettingsError, checked_
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.report.package.page import write_package
 from napari_panoptic.review.package.choosing import (
-    Question,
+    ItemQuestion,
     Reading,
     failures_of,
     numbered,
@@ -123,13 +123,13 @@ def _groups(
     cohort: Cohort,
     reading: Reading,
     pair: tuple[str, str] | None,
-) -> tuple[list[tuple[Question, ...]], str | None]:
+) -> tuple[list[tuple[ItemQuestion, ...]], str | None]:
     """Return what is shown together, and the SHA-256 of the plan if there is one."""
     if options.plan is not None:
         if options.teams is not None:
             raise SettingsError("--teams: the plan names the teams; leave --teams out")
         questions, digest = read_questions(options.plan, cohort)
-        singles: Sequence[tuple[Question, ...]] = [(question,) for question in questions]
+        singles: Sequence[tuple[ItemQuestion, ...]] = [(question,) for question in questions]
         return list(singles if pair is None else pairs_in(questions, pair)), digest
     usual = pair or tuple(team.name for team in cohort.competing_teams)
     teams = chosen_teams(options.teams, usual, cohort.checked_team)

@@ -90,7 +90,7 @@ class Causes(TeamQuestion):
     """What each cause of failures costs a team."""
 
     title = "Causes"
-    key = "Alt-c"
+    key = "Alt-q"
     heading = "What each cause costs"
     about = (
         "Compute the change of PQ, SQ, DQ and F1 if all failures of one cause were mended, for "

@@ -107,7 +107,7 @@ FAILURES = TableSpec(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scores(TeamQuestion):
+class ScoreQuality(TeamQuestion):
     """What the scores of a team's predictions are worth."""
 
     title = "Scores"

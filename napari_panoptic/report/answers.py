@@ -168,8 +168,8 @@ def answers_section(
     parts: list[Child] = []
     for number, (question, answer) in enumerate(answers, start=1):
         slug = question.name()
-        if isinstance(question, TeamQuestion):
-            parts.append(element("h3", team_label(question.team, teams)))
+        if (team := getattr(question, "team", None)) is not None:
+            parts.append(element("h3", team_label(team, teams)))
             slug += f"-{number}"
         parts += answer_parts(answer, slug, teams, pictures)
     return parts

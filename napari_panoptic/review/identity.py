@@ -178,6 +178,11 @@ def reach_px(area_px: Any) -> Any:
 
 
 @lru_cache(maxsize=4096)
+def reviewer_name(name: str) -> str:
+    """Return a reviewer's name as the review file keeps it: in one spelling, with single spaces."""
+    return " ".join(one_spelling(name).split())
+
+
 def one_spelling(value: str) -> str:
     """Return a text in one spelling (NFC) without lone surrogates, to store and compare."""
     whole = value.encode("utf-8", "replace").decode("utf-8")

@@ -20,7 +20,7 @@ from napari_panoptic.review.file import (
     may_be_there,
     suggested_path,
 )
-from napari_panoptic.review.identity import Subject
+from napari_panoptic.review.identity import Subject, one_spelling, reviewer_name
 from napari_panoptic.review.judged import Judged, Object, Subjects, judged_as_one
 from napari_panoptic.review.plan.store import PlannedReview
 from napari_panoptic.review.verdicts import (
@@ -81,7 +81,7 @@ class Reviewing:
         self, session: Session, *, reviewer: str, path: Path, window: str | None = None
     ) -> None:
         self._session = session
-        self._reviewer = reviewer.strip()
+        self._reviewer = reviewer_name(reviewer)
         self._path = path
         self._window = window or uuid4().hex
         self._adjudicates: tuple[str, str] | None = None
@@ -98,7 +98,7 @@ class Reviewing:
 
     @property
     def reviewer(self) -> str:
-        """Name of the reviewer; empty if not yet given."""
+        """Name of the reviewer as the file keeps it; empty if not yet given."""
         return self._reviewer
 
     @property
@@ -152,7 +152,7 @@ class Reviewing:
         self._adjudicates = adjudicates
         self._forget()
         self._problem = None
-        self._reviewer = self._reviewer if reviewer is None else reviewer.strip()
+        self._reviewer = self._reviewer if reviewer is None else reviewer_name(reviewer)
         self._path = path or self._path
         self.begin()
 
@@ -407,9 +407,15 @@ class Reviewing:
             watch.close()
 
     def find(self, record: ReviewRecord) -> Object | None:
-        """Find the object that a verdict is about among those shown."""
+        """Find the object that a verdict is about among those shown.
+
+        An annotation is the same one for every team; a prediction is only found among those of
+        its own team.
+        """
         subjects = self._current_subjects()
-        if subjects is None:
+        if subjects is None or record.region != one_spelling(subjects.region):
+            return None
+        if record.side is Side.PREDICTION and record.team != one_spelling(subjects.team):
             return None
         side, fingerprint = record.side, record.fingerprint
         likenesses = (

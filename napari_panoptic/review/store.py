@@ -29,6 +29,7 @@ from napari_panoptic.review.identity import (
     object_key,
     one_spelling,
     reach_px,
+    reviewer_name,
 )
 from napari_panoptic.review.verdicts import (
     HistoryEntry,
@@ -386,7 +387,7 @@ class ReviewStore:
         """
         wanted: dict[str, str | None] = {"region": region, "team": team}
         if reviewer is not None:
-            wanted |= {"reviewer": reviewer, "role": Role.REVIEWER}
+            wanted |= {"reviewer": reviewer_name(reviewer), "role": Role.REVIEWER}
         elif not include_others:
             wanted |= self._own()
         given = {name: one_spelling(value) for name, value in wanted.items() if value is not None}
@@ -670,7 +671,7 @@ def _where(subject: Subject | None) -> dict[str, Any]:
 
 
 def _reviewer_name(name: str) -> str:
-    cleaned = " ".join(one_spelling(name).split())
+    cleaned = reviewer_name(name)
     if not cleaned:
         raise ReviewError("a review needs the reviewer's name, found none; enter a name")
     return cleaned

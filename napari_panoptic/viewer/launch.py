@@ -12,7 +12,6 @@ from pathlib import Path
 
 import napari
 from napari.settings import get_settings
-from npe2 import PluginManager
 from qtpy.compat import isalive
 from qtpy.QtCore import QCoreApplication, QEventLoop, QThreadPool
 
@@ -21,10 +20,9 @@ from napari_panoptic.live.read_ahead import ReadAhead, ReadAheadSettings
 from napari_panoptic.live.session import Session
 from napari_panoptic.values.cohort import Cohort, Task
 from napari_panoptic.viewer.desk.nuclei import Desk, desk_of
-from napari_panoptic.viewer.desk.window_size import fit_into_screen
+from napari_panoptic.viewer.desk.window import fit_into_screen
 from napari_panoptic.viewer.kit.napari_private import settings_saved_once, window_of
 from napari_panoptic.viewer.opening import AnyDesk, Opened, read_folder, show_in, title_of
-from napari_panoptic.viewer.state.preferences import PLUGIN
 
 PREFERRED_SIZE = (1600, 1000)
 """Width and height of the window, where the screen is large enough."""
@@ -141,7 +139,7 @@ def _filled(
     viewer: napari.Viewer, opened: Opened, region: str | None, ahead: ReadAhead | None
 ) -> AnyDesk | None:
     """Show a cohort on its desk; regions of nuclei may be read already."""
-    with settings_saved_once(get_settings()), _plugins_found_once():
+    with settings_saved_once(get_settings()):
         if ahead is None or not isinstance(opened.cohort, Cohort):
             return show_in(viewer, opened, region=region)
         desk = desk_of(viewer)
@@ -178,23 +176,6 @@ def _painted_once(viewer: napari.Viewer) -> Iterator[None]:
     finally:
         if _is_open(viewer):
             window.setUpdatesEnabled(True)
-
-
-@contextmanager
-def _plugins_found_once() -> Iterator[None]:
-    """Let napari read this plugin's settings without looking for all plugins once more.
-
-    Its window has just read the manifests of all that are installed.
-    """
-    manager = PluginManager.instance()
-    if PLUGIN not in manager:
-        yield
-        return
-    manager.discover = lambda *_paths, **_options: 0  # type: ignore[method-assign]
-    try:
-        yield
-    finally:
-        del manager.discover
 
 
 def _end_jobs(status: int) -> None:

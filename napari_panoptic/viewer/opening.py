@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 import napari
 from platformdirs import user_cache_path
@@ -24,14 +24,13 @@ from napari_panoptic.io.cohorts.tasks import task_of
 from napari_panoptic.report.nuclei.inspection_picture import InspectionPicture, inspection_picture
 from napari_panoptic.samples.write import write_sample
 from napari_panoptic.values.cohort import Task
-from napari_panoptic.viewer.desk.shell import DeskShell
+from napari_panoptic.viewer.desk.shell import DeskShell, Wanted
 from napari_panoptic.viewer.jobs.jobs import Several
 from napari_panoptic.viewer.kit.napari_private import unwrapped, window_check, window_of
 from napari_panoptic.viewer.kit.shown import NOTIFICATIONS, OpeningReport, shown
 from napari_panoptic.viewer.panels.inspection import InspectionDialog
 from napari_panoptic.viewer.state.preferences import PREFERENCES
 
-T = TypeVar("T")
 TITLE_END = " · napari-panoptic"
 """How the title of a window of this program's own ends, after the cohort's name."""
 
@@ -95,30 +94,24 @@ class DeskKind:
 
 def _nuclei() -> DeskKind:
     from napari_panoptic.io.cohorts.nuclei import open_cohort
-    from napari_panoptic.viewer.desk.nuclei import Desk, desk_in, desk_of
+    from napari_panoptic.viewer.desk.nuclei import desk_in, desk_of
 
-    def show(viewer: Any, cohort: Any, region: str | None) -> Desk:
-        desk = desk_of(viewer)
-        desk.show_cohort(cohort, region=region)
-        return desk
-
-    return DeskKind(open_cohort, show, desk_in)
+    return DeskKind(open_cohort, partial(_show_on, desk_of), desk_in)
 
 
 def _detections() -> DeskKind:
     from napari_panoptic.io.cohorts.detections import open_detection_cohort
-    from napari_panoptic.viewer.desk.detections import (
-        DetectionDesk,
-        detection_desk_in,
-        detection_desk_of,
-    )
+    from napari_panoptic.viewer.desk.detections import detection_desk_in, detection_desk_of
 
-    def show(viewer: Any, cohort: Any, region: str | None) -> DetectionDesk:
-        desk = detection_desk_of(viewer)
-        desk.show_cohort(cohort, region=region)
-        return desk
-
+    show = partial(_show_on, detection_desk_of)
     return DeskKind(open_detection_cohort, show, detection_desk_in)
+
+
+def _show_on(desk_of: Callable[[Any], Any], viewer: Any, cohort: Any, region: str | None) -> Any:
+    """Show a cohort on the desk of a viewer, which is opened if necessary."""
+    desk = desk_of(viewer)
+    desk.show_cohort(cohort, region=region)
+    return desk
 
 
 def _raters() -> DeskKind:
@@ -201,7 +194,8 @@ def show_in(viewer: napari.Viewer, opened: Opened, *, region: str | None = None)
     viewer = unwrapped(viewer)
     others = [kind() for task, kind in KINDS.items() if task is not opened.task]
     own = KINDS[opened.task]()
-    if not all(desk is None or desk.may_leave() for desk in _present((own, *others), viewer)):
+    present = [kind.present(viewer) for kind in (own, *others)]
+    if not all(desk is None or desk.may_leave() for desk in present):
         return None
     for kind in others:
         desk = kind.present(viewer)
@@ -218,10 +212,6 @@ def title_of(opened: Opened) -> str:
     return f"{shown(opened.cohort.name)}{TITLE_END}"
 
 
-def _present(kinds: tuple[DeskKind, ...], viewer: Any) -> list[AnyDesk | None]:
-    return [kind.present(viewer) for kind in kinds]
-
-
 def ask_for_folder(
     viewer: napari.Viewer, parent: QWidget | None = None, report: OpeningReport = NOTIFICATIONS
 ) -> None:
@@ -233,70 +223,61 @@ def ask_for_folder(
         "" if last is None else str(last),
     )
     if folder:
-        inspect_in_background(viewer, Path(folder), report=report)
+        inspect_in_background(viewer, Path(folder), report)
 
 
-def open_in_background(
-    viewer: napari.Viewer,
-    folder: Path,
-    *,
-    allow_outside: bool = False,
-    report: OpeningReport = NOTIFICATIONS,
-) -> None:
-    """Open a folder and show it; report why if that fails.
-
-    If links lead out of the folder and this is not allowed, ask the user.
-    """
-    viewer = unwrapped(viewer)
-
-    def take(answer: Opened | _Outside) -> None:
-        if not isinstance(answer, _Outside):
-            _show_chosen(viewer, answer)
-        elif may_follow(window_of(viewer), answer.message):
-            open_in_background(viewer, folder, allow_outside=True, report=report)
-        elif answer.opened is not None:
-            take(answer.opened)
-
-    report.show_reading(folder.name)
-    _in_background(viewer, partial(_read, folder, allow_outside), take, report)
+def open_in_background(viewer: Any, folder: Path, report: OpeningReport = NOTIFICATIONS) -> None:
+    """Open a folder and show it; report why if that fails."""
+    read = partial(_ask_about_links, partial(_read, folder))
+    _in_background(viewer, folder.name, read, _show_chosen, report)
 
 
-def inspect_in_background(
-    viewer: napari.Viewer,
-    folder: Path,
-    *,
-    follow_links: bool | None = None,
-    report: OpeningReport = NOTIFICATIONS,
-) -> None:
+def inspect_in_background(viewer: Any, folder: Path, report: OpeningReport = NOTIFICATIONS) -> None:
     """Show what a folder holds in a dialog, which opens it; report why if that fails.
 
     Cohorts of points and of several raters are opened at once.
-
-    Parameters
-    ----------
-    viewer
-        A viewer with a window.
-    folder
-        The folder.
-    follow_links
-        Whether links that lead out of it are followed; None to ask the user.
-    report
-        Where the user sees what is going on.
     """
-    viewer = unwrapped(viewer)
+    read = partial(_ask_about_links, partial(_inspect, folder))
+    _in_background(viewer, folder.name, read, _show_chosen, report)
 
-    def take(answer: _Inspected | Opened | _Outside) -> None:
-        if isinstance(answer, _Inspected):
-            _ask_about(viewer, answer)
-        elif isinstance(answer, Opened):
-            _show_chosen(viewer, answer)
-        else:
-            follows = may_follow(window_of(viewer), answer.message)
-            if follows or answer.opened is not None:
-                inspect_in_background(viewer, folder, follow_links=follows, report=report)
 
-    report.show_reading(folder.name)
-    _in_background(viewer, partial(_inspect, folder, follow_links), take, report)
+def open_dropped(viewer: Any, paths: Sequence[Path], report: OpeningReport = NOTIFICATIONS) -> None:
+    """Open a cohort's folder, or compare files with objects of one image, in the background."""
+    if len(paths) == 1 and paths[0].is_dir() and paths[0].suffix.casefold() != ".zarr":
+        inspect_in_background(viewer, paths[0], report)
+    else:
+        names = ", ".join(path.name for path in paths)
+        _in_background(viewer, names, partial(_read_pair, list(paths)), show_in, report)
+
+
+def open_sample(
+    viewer: Any, report: OpeningReport = NOTIFICATIONS, task: Task = Task.NUCLEI
+) -> None:
+    """Write the sample cohort of a task if it is not there, and show it."""
+    _in_background(viewer, "the sample", partial(read_sample, task), show_in, report)
+
+
+def read_sample(task: Task) -> Opened:
+    """Write the sample cohort of a task into the user's cache if it is not there, and read it."""
+    folder = user_cache_path("napari-panoptic") / SAMPLE_FOLDERS[task]
+    return read_folder(write_sample(folder, task))
+
+
+def may_follow(parent: QWidget | None, message: str) -> bool:
+    """Ask whether links out of a cohort's folder may be followed."""
+    box = QMessageBox(parent)
+    box.setIcon(QMessageBox.Icon.Question)
+    box.setWindowTitle("Links out of the cohort")
+    box.setTextFormat(Qt.TextFormat.PlainText)
+    box.setText(shown(f"{message}\n\nOnly follow links in cohorts you trust."))
+    follow = box.addButton("Follow them", QMessageBox.ButtonRole.AcceptRole)
+    leave = box.addButton("Leave them out", QMessageBox.ButtonRole.RejectRole)
+    box.setDefaultButton(leave)
+    box.exec()
+    return box.clickedButton() is follow
+
+
+# --- reading ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -306,26 +287,101 @@ class _Inspected:
     inspection: Inspection
     picture: InspectionPicture | None
 
+    @property
+    def cohort(self) -> AnyCohort:
+        return self.inspection.cohort
+
     @classmethod
     def of(cls, inspection: Inspection) -> _Inspected:
         return cls(inspection, inspection_picture(inspection))
 
 
-def _inspect(folder: Path, follow_links: bool | None) -> _Inspected | Opened | _Outside:
-    """Inspect a folder; report links out of it where the user has not decided about them."""
+@dataclass(frozen=True, eq=False)
+class _Outside:
+    """Links out of a folder that were not followed; the user is asked about them."""
+
+    message: str
+    #: Reads the folder again, and follows them.
+    followed: Callable[[], Opened | _Inspected]
+    #: What is there without them, if anything.
+    unfollowed: Opened | _Inspected | None
+
+
+def _read(folder: Path, allow_outside: bool) -> Opened:
+    return read_folder(folder, allow_outside=allow_outside)
+
+
+def _inspect(folder: Path, allow_outside: bool) -> _Inspected | Opened:
+    """Inspect a cohort of nuclei, or read any other one."""
+    if task_of(folder) is not Task.NUCLEI:
+        return read_folder(folder, allow_outside=allow_outside)
+    return _Inspected.of(inspect_folder(folder, allow_outside=allow_outside))
+
+
+def _ask_about_links(read: Callable[[bool], Opened | _Inspected]) -> Opened | _Inspected | _Outside:
+    """Read a folder, or report that links lead out of it."""
     try:
-        if task_of(folder) is not Task.NUCLEI:
-            return read_folder(folder, allow_outside=bool(follow_links))
-        inspection = inspect_folder(folder, allow_outside=bool(follow_links))
+        answer = read(False)
     except OutsideLinksError as error:
-        if follow_links is not None:
-            raise
-        return _Outside(error.message, None)
-    kinds = {finding.kind: finding for finding in inspection.cohort.findings}
+        return _Outside(error.message, partial(read, True), None)
+    kinds = {finding.kind: finding for finding in answer.cohort.findings}
     outside = kinds.get(FindingKind.OUTSIDE_FOLDER)
-    if outside is not None and follow_links is None:
-        return _Outside(outside.message, Opened(Task.NUCLEI, inspection.cohort))
-    return _Inspected.of(inspection)
+    return answer if outside is None else _Outside(outside.message, partial(read, True), answer)
+
+
+def _read_pair(paths: Sequence[Path]) -> Opened:
+    return Opened(Task.NUCLEI, pair_of_files(paths))
+
+
+_READING = Several()
+
+
+def _in_background(
+    viewer: Any,
+    name: str,
+    read: Callable[[], Any],
+    show: Callable[[Any, Any], object],
+    report: OpeningReport,
+) -> None:
+    """Read in another thread; show the answer if the window was not closed meanwhile.
+
+    Parameters
+    ----------
+    viewer
+        The viewer.
+    name
+        What is read.
+    read
+        Called in the other thread.
+    show
+        Called with the viewer and the answer.
+    report
+        Where the user sees what is being read, and why it cannot be.
+    """
+    viewer = unwrapped(viewer)
+    is_open = window_check(viewer)
+
+    def take(answer: Any) -> None:
+        if not is_open():
+            return
+        report.show_over()
+        if not isinstance(answer, _Outside):
+            show(viewer, answer)
+        elif may_follow(window_of(viewer), answer.message):
+            _in_background(viewer, name, answer.followed, show, report)
+        elif answer.unfollowed is not None:
+            show(viewer, answer.unfollowed)
+
+    def show_failed(error: Exception) -> None:
+        if is_open():
+            report.show_over()
+            report.show_failed(str(error))
+
+    report.show_reading(name)
+    _READING.start(read, take, show_failed)
+
+
+# --- showing ------------------------------------------------------------------------------------
 
 
 def _ask_about(viewer: Any, inspected: _Inspected) -> None:
@@ -334,7 +390,7 @@ def _ask_about(viewer: Any, inspected: _Inspected) -> None:
     is_new = not (inspected.inspection.root / DESCRIPTION).exists()
     shown_now = [inspected]
 
-    def show(answer: _Inspected) -> None:
+    def show(_viewer: Any, answer: _Inspected) -> None:
         if isalive(dialog):  # type: ignore[no-untyped-call]
             shown_now[0] = answer
             dialog.show_inspection(answer.inspection, answer.picture, is_new=is_new)
@@ -344,7 +400,7 @@ def _ask_about(viewer: Any, inspected: _Inspected) -> None:
             return _Inspected.of(shown_now[0].inspection.with_fixes([fix]))
 
         dialog.set_busy(True)
-        _in_background(viewer, again, show, _InDialog(dialog))
+        _in_background(viewer, "", again, show, _InDialog(dialog))
 
     def open_it() -> None:
         inspection = shown_now[0].inspection
@@ -358,7 +414,7 @@ def _ask_about(viewer: Any, inspected: _Inspected) -> None:
 
     dialog.fix_wanted.connect(apply)
     dialog.open_button.pushed.connect(open_it)
-    show(inspected)
+    show(viewer, inspected)
     dialog.open()
 
 
@@ -380,118 +436,29 @@ class _InDialog:
         """Show nothing: the dialog does."""
 
 
-def _show_chosen(viewer: Any, opened: Opened) -> None:
-    """Show a cohort that the user chose, and remember it."""
-    if show_in(viewer, opened) is not None:
-        PREFERENCES.last_cohort = opened.cohort.root
+def _show_chosen(viewer: Any, answer: Opened | _Inspected) -> None:
+    """Show a cohort that the user chose, and remember it; or what its folder holds."""
+    if isinstance(answer, _Inspected):
+        _ask_about(viewer, answer)
+    elif show_in(viewer, answer) is not None:
+        PREFERENCES.last_cohort = answer.cohort.root
 
 
-def open_dropped(
-    viewer: napari.Viewer, paths: Sequence[Path], report: OpeningReport = NOTIFICATIONS
+def _open(
+    viewer: Any,
+    wanted: Wanted,
+    report: OpeningReport = NOTIFICATIONS,
+    parent: QWidget | None = None,
 ) -> None:
-    """Open a cohort's folder, or compare files with objects of one image, in the background."""
-    if len(paths) == 1 and paths[0].is_dir() and paths[0].suffix.casefold() != ".zarr":
-        inspect_in_background(viewer, paths[0], report=report)
-        return
-    viewer = unwrapped(viewer)
-    report.show_reading(", ".join(path.name for path in paths))
-    _in_background(viewer, partial(_read_pair, list(paths)), partial(show_in, viewer), report)
-
-
-def open_sample(
-    viewer: napari.Viewer, task: Task = Task.NUCLEI, report: OpeningReport = NOTIFICATIONS
-) -> None:
-    """Write the sample cohort of a task if it is not there, and show it, in the background."""
-    viewer = unwrapped(viewer)
-    report.show_reading("the sample")
-    _in_background(viewer, partial(read_sample, task), partial(show_in, viewer), report)
-
-
-def read_sample(task: Task) -> Opened:
-    """Write the sample cohort of a task into the user's cache if it is not there, and read it."""
-    folder = user_cache_path("napari-panoptic") / SAMPLE_FOLDERS[task]
-    return read_folder(write_sample(folder, task))
-
-
-_READING = Several()
-
-
-def _in_background(
-    viewer: Any, read: Callable[[], T], take: Callable[[T], object], report: OpeningReport
-) -> None:
-    """Read in another thread; hand over the answer if the window was not closed meanwhile."""
-    is_open = window_check(viewer)
-
-    def finish(handle: Callable[[Any], object], answer: Any) -> None:
-        if is_open():
-            report.show_over()
-            handle(answer)
-
-    def show_failed(error: Exception) -> None:
-        report.show_failed(str(error))
-
-    _READING.start(read, partial(finish, take), partial(finish, show_failed))
-
-
-def _read_pair(paths: Sequence[Path]) -> Opened:
-    return Opened(Task.NUCLEI, pair_of_files(paths))
-
-
-@dataclass(frozen=True, eq=False)
-class _Outside:
-    """Links out of a folder that were not followed, and what is there without them, if any."""
-
-    message: str
-    opened: Opened | None
-
-
-def may_follow(parent: QWidget | None, message: str) -> bool:
-    """Ask whether links out of a cohort's folder may be followed."""
-    box = QMessageBox(parent)
-    box.setIcon(QMessageBox.Icon.Question)
-    box.setWindowTitle("Links out of the cohort")
-    box.setTextFormat(Qt.TextFormat.PlainText)
-    box.setText(shown(f"{message}\n\nOnly follow links in cohorts you trust."))
-    follow = box.addButton("Follow them", QMessageBox.ButtonRole.AcceptRole)
-    leave = box.addButton("Leave them out", QMessageBox.ButtonRole.RejectRole)
-    box.setDefaultButton(leave)
-    box.exec()
-    return box.clickedButton() is follow
-
-
-def _read(folder: Path, allow_outside: bool) -> Opened | _Outside:
-    """Read a folder; report links out of it instead of failing."""
-    try:
-        opened = read_folder(folder, allow_outside=allow_outside)
-    except OutsideLinksError as error:
-        return _Outside(error.message, None)
-    kinds = {finding.kind: finding for finding in opened.cohort.findings}
-    outside = kinds.get(FindingKind.OUTSIDE_FOLDER)
-    return opened if outside is None else _Outside(outside.message, opened)
-
-
-class _Opener:
-    """How desks, which do not know each other, open other cohorts."""
-
-    @staticmethod
-    def ask_for_folder(
-        viewer: Any, parent: QWidget | None = None, report: OpeningReport = NOTIFICATIONS
-    ) -> None:
+    """Open what a desk is asked for: desks do not know each other."""
+    if wanted is None:
         ask_for_folder(viewer, parent, report)
-
-    @staticmethod
-    def open_folder(viewer: Any, folder: Path, report: OpeningReport) -> None:
-        open_in_background(viewer, folder, report=report)
-
-    @staticmethod
-    def open_files(
-        viewer: Any, paths: Sequence[Path], report: OpeningReport = NOTIFICATIONS
-    ) -> None:
-        open_dropped(viewer, paths, report)
-
-    @staticmethod
-    def open_sample(viewer: Any, report: OpeningReport) -> None:
-        open_sample(viewer, report=report)
+    elif isinstance(wanted, Task):
+        open_sample(viewer, report, wanted)
+    elif isinstance(wanted, Path):
+        open_in_background(viewer, wanted, report=report)
+    else:
+        open_dropped(viewer, wanted, report)
 
 
-DeskShell.opener = _Opener()
+DeskShell.opener = staticmethod(_open)

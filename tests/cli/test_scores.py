@@ -17,10 +17,9 @@ from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.notebook import open_cohort as opened
 from napari_panoptic.questions.engines.precision import COCO_IOUS
 from napari_panoptic.questions.engines.thresholds import FIGURES
-from napari_panoptic.questions.scores import Scores
+from napari_panoptic.questions.scores import ScoreQuality
 from napari_panoptic.report.nuclei.cohort_report import ReportRequest, cohort_report
-from napari_panoptic.report.nuclei.teams import scores_section
-from napari_panoptic.tables.markup import fragment
+from napari_panoptic.report.nuclei.page import report_page
 from napari_panoptic.values.settings import EvaluationSettings
 from tests.support.paths import REPOSITORY
 
@@ -94,9 +93,9 @@ def test_figures_are_those_of_an_evaluation_of_fewer_predictions(
     assert run("evaluate", cohort, "-o", tmp_path / "e", "--no-distances")[0] == 0
     code, out, err = run("scores", cohort, "--team", "scored", "-o", tmp_path / "s")
     assert code == 0, err
-    assert {path.name for path in (tmp_path / "s").iterdir()} == set(Scores.file_names())
-    found = {spec.file: pd.read_csv(tmp_path / "s" / spec.file) for spec in Scores.tables}
-    for spec in Scores.tables:
+    assert {path.name for path in (tmp_path / "s").iterdir()} == set(ScoreQuality.file_names())
+    found = {spec.file: pd.read_csv(tmp_path / "s" / spec.file) for spec in ScoreQuality.tables}
+    for spec in ScoreQuality.tables:
         assert list(found[spec.file]) == spec.keys, spec.file
     teams = pd.read_csv(tmp_path / "e" / "teams.csv").set_index("team")
     thresholds = found["thresholds.csv"]
@@ -168,20 +167,19 @@ def test_the_report_shows_teams_with_scores(cohort: Path) -> None:
     request = ReportRequest(found, settings, "disentangled", ("scored", "plain"))
     report = cohort_report(request, jobs=1)
     assert report is not None
-    assert list(report.scores) == ["scored"]
-    question = Scores(team="scored", settings=settings)
-    alone = question.scores(question.gather(found))
-    pd.testing.assert_frame_equal(
-        report.scores["scored"].average_precisions, alone.average_precisions
-    )
-    pd.testing.assert_frame_equal(report.scores["scored"].failures, alone.failures)
-    text = str(fragment(*scores_section(report)))
+    answers = {own.team: answer for own, answer in report.answers if isinstance(own, ScoreQuality)}
+    assert list(answers) == ["scored"]
+    alone = ScoreQuality(team="scored", settings=settings).answer(found)
+    assert answers["scored"].notes == alone.notes
+    for name, table in alone.files.items():
+        pd.testing.assert_frame_equal(answers["scored"].files[name], table)
+    text = report_page(report, [], only=["scores"])
     assert "Average precision" in text
     assert "PQ is best without scores below" in text
-    assert text.count("<svg") == 1
+    assert text.count("<svg") == len(alone.plots) == 3
 
 
 def test_the_tables_are_described() -> None:
     lines = (REPOSITORY / "docs" / "scores.md").read_text(encoding="utf-8").splitlines()
-    for spec in Scores.tables:
+    for spec in ScoreQuality.tables:
         assert spec.described() in lines, spec.described()

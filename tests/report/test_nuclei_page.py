@@ -73,7 +73,7 @@ from tests.support.small_cohort import write_cohort
 SECTIONS = (
     "summary", "settings", "data", "teams", "patients", "classes", "confusion", "protocols",
     "aggregation", "statistics", "robustness", "overlaps", "size", "cause", "slices", "causes",
-    "groups", "gallery", "methods",
+    "groups", "suspects", "gallery", "methods",
 )  # fmt: skip
 VOID = {"meta", "img", "br"}
 

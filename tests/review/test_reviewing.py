@@ -74,6 +74,37 @@ def polled(reviewing):
     return () if check is None else reviewing.apply_changes(check())
 
 
+def test_the_reviewer_has_the_name_that_the_file_keeps(reviewing):
+    reviewing.use(reviewer="  Zoe\u0308   Smith ")
+    record = reviewing.give(*RING, Verdict.BOTH_WRONG)
+    assert reviewing.reviewer == record.reviewer == "Zo\u00eb Smith"
+    assert reviewing.store.reviewers() == [reviewing.reviewer]
+    assert reviewing.store.verdicts(reviewer="Zoe\u0308  Smith") == [record]
+
+
+def test_only_annotations_are_found_under_another_team(tmp_path):
+    session = session_of(four_fates())
+    reviewing = Reviewing(session, reviewer="Ada", path=tmp_path / "r.sqlite")
+    reviewing.begin()
+    with closing(reviewing):
+        rows = [
+            (side, row)
+            for side in Side
+            for row in range(len(session.evaluation.outcomes.side(side)))
+            if reviewing.give(side, row, Verdict.BOTH_WRONG).side is side
+        ]
+        records = [reviewing.record(*at) for at in rows]
+        assert [reviewing.find(record) for record in records] == rows
+        session.team = "U"
+        reviewing.refresh()
+        expected = [at if at[0] is Side.REFERENCE else None for at in rows]
+        assert [reviewing.find(record) for record in records] == expected
+        assert {Side.REFERENCE, Side.PREDICTION} == {side for side, _ in rows}
+        session.team, session.snapshot.region.name = "T", "S"
+        reviewing.refresh()
+        assert not any(map(reviewing.find, records))
+
+
 def test_a_verdict_that_was_replaced_by_one_on_an_object_around_is_not_shown(reviewing):
     reviewing.give(*INSIDE, Verdict.BOTH_WRONG)
     assert shown(reviewing) == {INSIDE: Verdict.BOTH_WRONG}

@@ -6,14 +6,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from npe2 import PluginManager
 from skimage.io import imread
 
 from napari_panoptic.common.errors import CohortError, SettingsError
 from napari_panoptic.display.styles import STATUS_COLOURS
 from napari_panoptic.live.session import Session
 from napari_panoptic.viewer import launch
-from napari_panoptic.viewer.state.preferences import PLUGIN
 from tests.support.sandbox import contents, sandbox
 
 OTHERS = ("napari", "vispy", "mesa_shader_cache", "qtshadercache", "fontconfig")
@@ -145,19 +143,6 @@ def test_a_window_needs_nothing_that_takes_long_to_import():
     )
     assert "napari_panoptic.viewer.desk.nuclei" in done.stdout.split()
     assert not set(heavy) & set(done.stdout.split())
-
-
-def test_plugins_are_not_looked_for_again_for_their_settings(monkeypatch):
-    """Fails where napari should ask for its plugins in another way: the start takes longer."""
-    looked = []
-    manager = PluginManager.instance()
-    monkeypatch.setattr(PluginManager, "discover", lambda *_args, **_options: looked.append(1))
-    monkeypatch.setattr(manager, "_manifests", {PLUGIN: None})
-    with launch._plugins_found_once():
-        manager.discover()
-        assert not looked
-    manager.discover()
-    assert looked == [1]
 
 
 def test_the_first_region_is_read_as_the_desk_asks_for_it(cohort, wait_until):

@@ -55,7 +55,7 @@ from napari_panoptic.nuclei.regions.run import THREADS, RegionDone, run_regions
 from napari_panoptic.nuclei.regions.shifts import SHIFTS
 from napari_panoptic.questions.engines.cohort_objects import cohort_objects
 from napari_panoptic.questions.question import Gathered, Question, question_kind, question_names
-from napari_panoptic.questions.scores import Scores
+from napari_panoptic.questions.scores import ScoreQuality
 from napari_panoptic.questions.slices import Slices
 from napari_panoptic.report.answers import Asked, answers_to, asked_by_reports
 from napari_panoptic.statistics.teams import TeamStatistics
@@ -323,7 +323,7 @@ def _answers(
             known.append((asked, asked.answered(cohort, found, progress)))
     for team, found in objects.items():
         if team in scored:
-            own = Scores(team=team, **common)
+            own = ScoreQuality(team=team, **common)
             gathered = Gathered(tuple(found.scored), found.findings)
             known.append((own, own.answered(cohort, gathered, progress)))
     return [*known, *answers_to(_questions(request), cohort, progress, jobs=jobs)]

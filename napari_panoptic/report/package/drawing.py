@@ -24,7 +24,7 @@ from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX, read_picture
 from napari_panoptic.nuclei.regions.region import HeldRegion
 from napari_panoptic.report.pictures import jpeg
 from napari_panoptic.review.judged import Subjects, judged_as_one
-from napari_panoptic.review.package.choosing import Question, Reading
+from napari_panoptic.review.package.choosing import ItemQuestion, Reading
 from napari_panoptic.review.package.contents import PackageItem, Target
 from napari_panoptic.review.plan.units import TILE_PX
 from napari_panoptic.values.cohort import Cohort
@@ -81,7 +81,9 @@ class DrawnItem:
     iou: float = float("nan")
 
 
-def drawn(cohort: Cohort, questions: Sequence[Question], reading: Reading) -> Iterator[DrawnItem]:
+def drawn(
+    cohort: Cohort, questions: Sequence[ItemQuestion], reading: Reading
+) -> Iterator[DrawnItem]:
     """Look up and draw the items of a package.
 
     Parameters
@@ -135,7 +137,7 @@ def _evaluation(held: HeldRegion, region: str, team: str, reading: Reading) -> E
     return evaluation
 
 
-def _object(question: Question, subjects: Subjects, crops: CropSource) -> DrawnItem:
+def _object(question: ItemQuestion, subjects: Subjects, crops: CropSource) -> DrawnItem:
     outcomes = crops.outcomes
     side = question.side or Side.REFERENCE
     row = outcomes.side(side).row_of(question.object_id or 0)
@@ -172,7 +174,7 @@ def _object(question: Question, subjects: Subjects, crops: CropSource) -> DrawnI
     )
 
 
-def _tile(question: Question, crops: CropSource) -> DrawnItem:
+def _tile(question: ItemQuestion, crops: CropSource) -> DrawnItem:
     y0, x0 = (int(at // TILE_PX) * TILE_PX for at in (question.y_px, question.x_px))
     field = SMALLEST_FIELD_PX
     room = (field - TILE_PX) // 2

@@ -16,7 +16,7 @@ from napari_panoptic.report.package.drawing import DrawnItem, drawn
 from napari_panoptic.report.page import TEMPLATES, content_hash, rendered, write_page
 from napari_panoptic.report.writing import MADE_WITH
 from napari_panoptic.review.package.answers import FORMAT, MOST_COUNTED, VERSION
-from napari_panoptic.review.package.choosing import Question, Reading
+from napari_panoptic.review.package.choosing import ItemQuestion, Reading
 from napari_panoptic.review.package.contents import Contents, package_id, seal
 from napari_panoptic.review.package.importing import fingerprints_of
 from napari_panoptic.tables.figures import ratio
@@ -86,7 +86,7 @@ def package_page(
 def write_package(
     path: Path,
     cohort: Cohort,
-    groups: Sequence[Sequence[Question]],
+    groups: Sequence[Sequence[ItemQuestion]],
     reading: Reading,
     *,
     plan: str | None = None,

@@ -34,7 +34,7 @@ _NEEDED = ("item", "team", "region", "side", "id", "y_px", "x_px")
 
 
 @dataclass(frozen=True)
-class Question:
+class ItemQuestion:
     """What is asked, before the objects are looked up."""
 
     #: Number of the item.
@@ -50,7 +50,7 @@ class Question:
     x_px: float = 0.0
 
 
-def read_questions(path: Path, cohort: Cohort) -> tuple[list[Question], str]:
+def read_questions(path: Path, cohort: Cohort) -> tuple[list[ItemQuestion], str]:
     """Read the items of a plan.
 
     Parameters
@@ -62,7 +62,7 @@ def read_questions(path: Path, cohort: Cohort) -> tuple[list[Question], str]:
 
     Returns
     -------
-    list of Question
+    list of ItemQuestion
         In the order of the plan.
     str
         SHA-256 of the file.
@@ -83,7 +83,9 @@ def read_questions(path: Path, cohort: Cohort) -> tuple[list[Question], str]:
     return questions, hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def _question_of_row(cells: Mapping[str, str], line: int, cohort: Cohort, path: Path) -> Question:
+def _question_of_row(
+    cells: Mapping[str, str], line: int, cohort: Cohort, path: Path
+) -> ItemQuestion:
     region = _known(cells["region"], [region.name for region in cohort.regions])
     team = _known(cells["team"], cohort.team_names)
     is_tile = not cells["id"]
@@ -104,7 +106,7 @@ def _question_of_row(cells: Mapping[str, str], line: int, cohort: Cohort, path: 
             f"line {line} is no item of a plan ({shortened(str(error), 80)}); write the plan again",
             path=path,
         ) from error
-    return Question(cells["item"], team, region, side, object_id, y_px, x_px)
+    return ItemQuestion(cells["item"], team, region, side, object_id, y_px, x_px)
 
 
 def _known(name: str, names: Sequence[str]) -> str | None:
@@ -170,7 +172,7 @@ def failures_of(
     return CohortFailures(blocks), tuple(dict.fromkeys(findings))
 
 
-def worst(failures: CohortFailures, number: int) -> list[Question]:
+def worst(failures: CohortFailures, number: int) -> list[ItemQuestion]:
     """Return the failures that overlap least, the largest first among equals."""
     rows = worst_first(failures.columns, WorstFirst.IOU)[:number].tolist()
     return [_question(failures.name(row)) for row in rows]
@@ -178,7 +180,7 @@ def worst(failures: CohortFailures, number: int) -> list[Question]:
 
 def worst_pairs(
     failures: CohortFailures, teams: tuple[str, str], number: int
-) -> list[tuple[Question, Question]]:
+) -> list[tuple[ItemQuestion, ItemQuestion]]:
     """Return annotated objects with different outcomes for two teams, once for each team.
 
     Failures of predictions are left out: the other team has no such object.
@@ -201,15 +203,17 @@ def worst_pairs(
     return list(zip(first, second, strict=True))[:number]
 
 
-def pairs_in(questions: Sequence[Question], teams: tuple[str, str]) -> list[tuple[Question, ...]]:
+def pairs_in(
+    questions: Sequence[ItemQuestion], teams: tuple[str, str]
+) -> list[tuple[ItemQuestion, ...]]:
     """Put the items of a plan that ask about one annotated object for two teams together.
 
     Returns
     -------
-    list of tuple of Question
+    list of tuple of ItemQuestion
         In the order of the first of each; items of one team alone stay single.
     """
-    groups: dict[tuple[object, ...], dict[str, Question]] = {}
+    groups: dict[tuple[object, ...], dict[str, ItemQuestion]] = {}
     for question in questions:
         key: tuple[object, ...] = (question.item,)
         if question.side is Side.REFERENCE and question.team in teams:
@@ -221,8 +225,8 @@ def pairs_in(questions: Sequence[Question], teams: tuple[str, str]) -> list[tupl
 
 
 def shuffled(
-    groups: Sequence[tuple[Question, ...]], seed: int, *, order: bool
-) -> list[tuple[Question, ...]]:
+    groups: Sequence[tuple[ItemQuestion, ...]], seed: int, *, order: bool
+) -> list[tuple[ItemQuestion, ...]]:
     """Put each group's sides in a random order and, if wanted, the groups as well."""
     random = np.random.default_rng(seed)
     sides = [tuple(group[k] for k in random.permutation(len(group))) for group in groups]
@@ -230,11 +234,11 @@ def shuffled(
     return [sides[place] for place in places.tolist()]
 
 
-def numbered(groups: Sequence[tuple[Question, ...]]) -> list[tuple[Question, ...]]:
+def numbered(groups: Sequence[tuple[ItemQuestion, ...]]) -> list[tuple[ItemQuestion, ...]]:
     """Return questions with numbers from 1, in their order."""
     numbers = itertools.count(1)
     return [tuple(replace(q, item=str(next(numbers))) for q in group) for group in groups]
 
 
-def _question(name: FailureName) -> Question:
-    return Question("", name.team, name.region, name.side, name.id)
+def _question(name: FailureName) -> ItemQuestion:
+    return ItemQuestion("", name.team, name.region, name.side, name.id)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from napari_panoptic.review.file import ReviewError, now, stamp
-from napari_panoptic.review.identity import one_spelling
+from napari_panoptic.review.identity import one_spelling, reviewer_name
 from napari_panoptic.review.plan.design import Level, Plan
 from napari_panoptic.review.plan.estimates import ItemVerdict
 from napari_panoptic.review.plan.units import KINDS, NO_ID, SIDES, ItemKind, ItemSide, Units
@@ -284,7 +284,7 @@ class PlannedReview(ReviewStore):
         ReviewError
             If the file cannot be read.
         """
-        return self._answers().get(reviewer or self.reviewer, [])
+        return self._answers().get(reviewer_name(reviewer or self.reviewer), [])
 
     def pooled_answers(self) -> list[ItemVerdict]:
         """Return the verdicts of all reviewers who share the plan, by item.

@@ -1,40 +1,26 @@
-"""What every desk does with docks: put them around the image, give them sizes, take them away."""
+"""What every desk does with docks: put them around the image, give them letters, take them away."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
-from qtpy.QtCore import QEvent, Qt, QTimer
-from qtpy.QtWidgets import QDockWidget, QMainWindow, QWidget
+from napari.settings import get_settings
+from qtpy.QtWidgets import QDockWidget, QWidget
 
+from napari_panoptic.viewer.jobs.timers import single_shot
 from napari_panoptic.viewer.kit.layouts import ShrinkingPanel
-from napari_panoptic.viewer.kit.napari_private import napari_docks, on_cross
+from napari_panoptic.viewer.kit.napari_private import on_cross
 
-_TOP = Qt.DockWidgetArea.TopDockWidgetArea
-_LEFT, _RIGHT = Qt.DockWidgetArea.LeftDockWidgetArea, Qt.DockWidgetArea.RightDockWidgetArea
-
-
-class DockedWidget(QWidget):
-    """A widget that notices when napari takes it out of its dock."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._was_docked = False
-
-    def taken_out(self) -> None:
-        """Do what is to be done when the dock is gone."""
-        raise NotImplementedError
-
-    def event(self, event: QEvent | None) -> bool:
-        """Notice a change of parent."""
-        if event is not None and event.type() == QEvent.Type.ParentChange:
-            if self.parent() is not None:
-                self._was_docked = True
-            elif self._was_docked:
-                self._was_docked = False
-                self.taken_out()
-        return super().event(event)
+_STYLE = """
+QToolButton, QLineEdit, QPlainTextEdit, QAbstractItemView, QHeaderView {{ font-size: {size}pt }}
+#QtCustomTitleBar[vertical="False"] {{ padding: 0px 1px }}
+#QtCustomTitleBar[vertical="False"] > QWidget {{ font-size: {title}pt }}
+"""
+"""napari's style sheet sets the size of labels and push buttons, but not that of tables, fields
+and tool buttons. The titles of its docks are 25 px high whatever their font size."""
+_LARGEST_TITLE_PT = 13
 
 
 def add_docks(
@@ -84,55 +70,46 @@ def remove_docks(viewer: Any, docks: Iterable[QDockWidget]) -> None:
             widget.deleteLater()
 
 
-def dock_of(widget: QWidget) -> QDockWidget | None:
-    """Return the dock that a widget stands in."""
-    parent = widget.parent()
-    return parent if isinstance(parent, QDockWidget) else None
+def after_layout(owner: QWidget, action: Callable[[], None]) -> None:
+    """Do something when Qt has handled what is pending; never after its owner is gone."""
+    timer = single_shot(0, action, owner)
+    timer.timeout.connect(timer.deleteLater)
+    timer.start()
 
 
-def tab_behind(
-    place: QDockWidget | None, dock: QDockWidget, front: QDockWidget | None = None
-) -> None:
-    """Put a dock into the tabs of another one; a floating dock stays where the user put it.
+class DockFonts:
+    """Applies napari's font size to docks, until it is released.
+
+    Styling a dock styles all that is in it, which takes long: a hidden one waits until it is shown.
 
     Parameters
     ----------
-    place
-        The dock among whose tabs it comes; nothing is done where None.
-    dock
-        The dock.
-    front
-        The tab that is in front afterwards; `place` where None.
+    docks
+        The docks.
     """
-    if place is None or dock.isFloating() or not isinstance(window := dock.window(), QMainWindow):
-        return
-    if dock not in window.tabifiedDockWidgets(place):
-        window.tabifyDockWidget(place, dock)
-    after_layout(dock, (front or place).raise_)  # Qt brings what was put last to the front
 
+    def __init__(self, docks: Iterable[QDockWidget]) -> None:
+        self._docks = list(docks)
+        self._changed = get_settings().appearance.events.font_size
+        self._changed.connect(self._apply)
+        self._applied: dict[QDockWidget, int] = {}
+        for dock in self._docks:
+            dock.visibilityChanged.connect(partial(self._on_seen, dock))
+        self._apply()
 
-def give_corners_to_sides(window: QMainWindow) -> None:
-    """Let the columns at the left and the right reach down to the bottom, below the strip."""
-    for corner, area in (
-        (Qt.Corner.TopLeftCorner, _TOP),
-        (Qt.Corner.BottomLeftCorner, _LEFT),
-        (Qt.Corner.TopRightCorner, _TOP),
-        (Qt.Corner.BottomRightCorner, _RIGHT),
-    ):
-        window.setCorner(corner, area)
+    def release(self) -> None:
+        """Stop following the settings."""
+        self._changed.disconnect(self._apply)
+        self._docks, self._applied = [], {}
 
+    def _apply(self, _event: object = None) -> None:
+        for dock in self._docks:
+            self._on_seen(dock, not dock.isHidden())
 
-def after_layout(owner: QWidget, action: Callable[[], None], wait_ms: int = 0) -> None:
-    """Do something when Qt has handled what is pending; never after its owner is gone."""
-    timer = QTimer(owner)
-    timer.setSingleShot(True)
-    timer.timeout.connect(action)
-    timer.timeout.connect(timer.deleteLater)
-    timer.start(wait_ms)
-
-
-def arrangeable_napari_docks(window: QMainWindow) -> list[QDockWidget]:
-    """Return napari's own docks if they are where napari puts them; elsewhere they are left."""
-    docks = [dock for dock in napari_docks(window) if dock is not None]
-    in_place = (not d.isFloating() and window.dockWidgetArea(d) == _LEFT for d in docks)
-    return docks if len(docks) == 2 and all(in_place) else []
+    def _on_seen(self, dock: QDockWidget, seen: bool) -> None:
+        size = int(get_settings().appearance.font_size)
+        if not seen or dock not in self._docks or self._applied.get(dock) == size:
+            return
+        self._applied[dock] = size
+        title = min(size + 1, _LARGEST_TITLE_PT)  # as napari enlarges labels
+        dock.setStyleSheet(_STYLE.format(size=size, title=title))

@@ -165,7 +165,7 @@ class Link:
             request = self._session.request(
                 region_name=region,
                 # Else all teams are in sight.
-                team_first=self.scene.stand_in is None or self.pointer.is_slide_in_sight,
+                team_first=self.scene.alternative is None or self.pointer.is_slide_in_sight,
                 **changes,
             )
         except PanopticError as error:

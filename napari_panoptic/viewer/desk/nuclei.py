@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, TypeVar
 
 import napari
+from qtpy.compat import isalive
 from qtpy.QtWidgets import QMainWindow, QWidget
 
 from napari_panoptic.live.read_ahead import ReadAhead
@@ -14,9 +15,8 @@ from napari_panoptic.values.cohort import Cohort
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.viewer.desk import shell
 from napari_panoptic.viewer.desk.link import Link
-from napari_panoptic.viewer.desk.parts import PARTS, base_parts
+from napari_panoptic.viewer.desk.parts import BESIDE_FAILURES, PARTS, base_parts
 from napari_panoptic.viewer.desk.shell import DeskShell
-from napari_panoptic.viewer.desk.start import Start
 from napari_panoptic.viewer.desk.workspaces import LAYERS, Arrangement, DockArea, Stack, Workspace
 from napari_panoptic.viewer.kit.commands import offer
 from napari_panoptic.viewer.kit.keys import (
@@ -33,9 +33,10 @@ from napari_panoptic.viewer.panels.metrics import MetricsPanel
 from napari_panoptic.viewer.panels.navigator import Navigator
 from napari_panoptic.viewer.panels.notes import NotesDialog
 from napari_panoptic.viewer.panels.objects.panel import ObjectTable
-from napari_panoptic.viewer.panels.overview import Overview
+from napari_panoptic.viewer.panels.overview import OverviewPicture, OverviewPresenter
 from napari_panoptic.viewer.panels.part import PanelPart, Presenter, presenter_of
 from napari_panoptic.viewer.panels.settings import SettingsPanel
+from napari_panoptic.viewer.panels.start import StartPanel
 from napari_panoptic.viewer.panels.title import NOTHING_OPEN, TitleStrip
 from napari_panoptic.viewer.state.preferences import PREFERENCES
 
@@ -69,7 +70,7 @@ WORKSPACES = (
             right=DockArea(
                 0.46,
                 (
-                    Stack(("Failures", "Slices", "Causes", "Scores", "Suspects"), 0.66),
+                    Stack(("Failures", *BESIDE_FAILURES), 0.66),
                     Stack(("Object",), 0.34),
                 ),
             ),
@@ -143,7 +144,7 @@ class Desk(DeskShell):
         self.session: Session | None = None
         title, objects = TitleStrip(), ObjectTable()
         title.show_message(NOTHING_OPEN)
-        self.start = Start(self)
+        self.start = StartPanel(self.viewer, self.open)
         self.make_strip(title)
         self.panels = Panels(
             navigator=Navigator(),
@@ -159,7 +160,6 @@ class Desk(DeskShell):
         self.parts: list[PanelPart[Any]] = [PanelPart(kind) for kind in PARTS]
         self.panels.settings.open.pushed.connect(self.ask_for_cohort)
         self.panels.title.keys_clicked.connect(self._show_keys)
-        self.overview: Overview | None = None
         self._withdraw: Callable[[], None] = lambda: None
         self.closed.connect(self._remove_overview)
 
@@ -172,7 +172,7 @@ class Desk(DeskShell):
         """Return title -> panel of all docks."""
         panels = self.panels
         own: dict[str, QWidget] = {
-            START: self.start.panel,
+            START: self.start,
             REGIONS: panels.navigator,
             SETTINGS: panels.settings,
             METRICS: panels.metrics,
@@ -196,14 +196,14 @@ class Desk(DeskShell):
         """Put the panels around the image; done only once."""
         super().build()
         window = self.strip.window()
-        if self.overview is not None or not isinstance(window, QMainWindow):
+        is_built = any(isinstance(part.widget, OverviewPicture) for part in self._base)
+        if is_built or not isinstance(window, QMainWindow):
             return
         self.dock(OBJECTS).visibilityChanged.connect(self.panels.objects.set_in_sight)
-        self.overview = Overview(self.viewer, window)
-        commands = {
-            OPEN_COHORT: self.ask_for_cohort,
-            TOGGLE_OVERVIEW: self.overview.toggle,
-        }
+        middle = window.centralWidget()
+        if middle is not None:
+            self._base.append(PanelPart(OverviewPresenter, OverviewPicture(middle)))
+        commands = {OPEN_COHORT: self.ask_for_cohort, TOGGLE_OVERVIEW: self._toggle_overview}
         self._withdraw = offer(self.viewer, commands)
 
     def show_cohort(
@@ -247,8 +247,6 @@ class Desk(DeskShell):
             reveal=self.reveal,
             ahead=ahead,
         )
-        if self.overview is not None:
-            self.overview.attach(self.session)
         self.link.start(region or last_region)
 
     def leave_cohort(self) -> None:
@@ -269,9 +267,13 @@ class Desk(DeskShell):
     def _remove_overview(self) -> None:
         """Remove the overview and the commands of the window."""
         self._withdraw()
-        if self.overview is not None:
-            self.overview.remove()
-        self.overview = None
+        for part in self._base:
+            if isinstance(picture := part.widget, OverviewPicture) and isalive(picture):  # type: ignore[no-untyped-call]
+                picture.hide()
+                picture.deleteLater()
+
+    def _toggle_overview(self) -> None:
+        self.state.overview = not self.state.overview
 
     def _show_keys(self) -> None:
         """List all keys, those of the parts among them; also before a cohort is open."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from napari_panoptic.questions.question import question_kind
+from napari_panoptic.questions.question import question_kind, question_names
 from napari_panoptic.viewer.panels.around import Panels
 from napari_panoptic.viewer.panels.audit import AuditPresenter
 from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
@@ -27,16 +28,39 @@ from napari_panoptic.viewer.panels.teams.panel import TeamsPresenter
 from napari_panoptic.viewer.panels.title import SlidePresenter, TitlePresenter
 from napari_panoptic.viewer.panels.versions import VersionsPresenter
 
+_OWN_PANELS: Mapping[str, type[Presenter[Any]] | None] = {
+    "scores": ScoresPresenter,
+    "suspects": SuspectsPresenter,
+    "compare": VersionsPresenter,
+    "groups": None,
+    "ranking": None,
+}
+"""Questions whose panels have widgets of their own; None for those within another panel."""
+
+
+def _question_parts() -> dict[str, type[Presenter[Any]]]:
+    """Return the panels of all questions that have one, by their names."""
+    return {
+        name: _OWN_PANELS.get(name) or question_presenter(question_kind(name))
+        for name in question_names()
+        if name not in _OWN_PANELS or _OWN_PANELS[name] is not None
+    }
+
+
+_QUESTIONS = _question_parts()
+_WITH_FAILURES = ("slices", "causes", "scores", "suspects")
+_WITH_TEAMS = ("compare", "sweep")
+"""Questions beside the gallery and beside the teams; others come after the former."""
+_OTHERS = tuple(name for name in _QUESTIONS if name not in (*_WITH_FAILURES, *_WITH_TEAMS))
+BESIDE_FAILURES = tuple(_QUESTIONS[name].title for name in (*_WITH_FAILURES, *_OTHERS))
+"""Titles of the panels that are tabs behind the gallery of failures."""
+
 PARTS: tuple[type[Presenter[Any]], ...] = (
     ObjectPresenter,
     FailuresPresenter,
-    question_presenter(question_kind("slices")),
-    question_presenter(question_kind("causes")),
-    ScoresPresenter,
-    SuspectsPresenter,
+    *(_QUESTIONS[name] for name in (*_WITH_FAILURES, *_OTHERS)),
     TeamsPresenter,
-    VersionsPresenter,
-    question_presenter(question_kind("sweep")),
+    *(_QUESTIONS[name] for name in _WITH_TEAMS),
     GroupsPresenter,
     AuditPresenter,
     EditsPresenter,

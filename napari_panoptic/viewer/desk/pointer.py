@@ -13,9 +13,8 @@ from napari_panoptic.live.session import Session
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.viewer.jobs.timers import single_shot
 from napari_panoptic.viewer.kit.events import is_plain_click
-from napari_panoptic.viewer.layers.scene import Scene
+from napari_panoptic.viewer.layers.scene import Pointed, Scene
 from napari_panoptic.viewer.layers.slide_view import SlideView
-from napari_panoptic.viewer.layers.stand_in import Pointed
 
 HOVER_DELAY_MS = 120
 """How long the mouse rests before the tooltip of the object under it."""
@@ -88,7 +87,7 @@ class Pointer:
     @property
     def is_slide_in_sight(self) -> bool:
         """Whether the squares of a slide are seen instead of objects."""
-        return self._scene.stand_in is self._slides
+        return self._scene.alternative is self._slides
 
     def _is_panning(self) -> bool:
         """Return whether the mouse is free, and not painting or transforming a layer."""

@@ -15,23 +15,19 @@ from typing import Any, ClassVar, Protocol, TypeVar
 from napari import current_viewer
 from psygnal import Signal
 from qtpy.compat import isalive
-from qtpy.QtCore import Qt
+from qtpy.QtCore import QEvent, Qt
 from qtpy.QtGui import QDragEnterEvent, QDropEvent
 from qtpy.QtWidgets import QDockWidget, QMainWindow, QSizePolicy, QVBoxLayout, QWidget
 
-from napari_panoptic.viewer.desk.dock_fonts import DockFonts
-from napari_panoptic.viewer.desk.docks import (
-    DockedWidget,
-    add_docks,
-    dock_of,
-    give_corners_to_sides,
-    remove_docks,
-    tab_behind,
-)
-from napari_panoptic.viewer.desk.keyboard import Keyboard
+from napari_panoptic.values.cohort import Task
+from napari_panoptic.viewer.desk.docks import DockFonts, add_docks, after_layout, remove_docks
 from napari_panoptic.viewer.desk.message_board import MessageBoard
-from napari_panoptic.viewer.desk.window_before import WindowBefore
-from napari_panoptic.viewer.desk.window_size import WindowSize
+from napari_panoptic.viewer.desk.window import (
+    Keyboard,
+    WindowBefore,
+    WindowSize,
+    give_corners_to_sides,
+)
 from napari_panoptic.viewer.desk.workspace_bar import WorkspaceBar
 from napari_panoptic.viewer.desk.workspaces import LAYERS, Arrangement, Arranger, Workspace
 from napari_panoptic.viewer.kit.commands import bind_commands
@@ -43,6 +39,7 @@ from napari_panoptic.viewer.kit.napari_private import (
 )
 from napari_panoptic.viewer.kit.questions import CloseGuard
 from napari_panoptic.viewer.kit.shown import NOTIFICATIONS, OpeningReport
+from napari_panoptic.viewer.kit.widgets import dock_of
 from napari_panoptic.viewer.layers.owned import remove_owned
 from napari_panoptic.viewer.panels.start import dropped_files
 from napari_panoptic.viewer.state.desk_state import DeskState
@@ -51,7 +48,7 @@ from napari_panoptic.viewer.state.preferences import PREFERENCES
 LAYERS_MEANING = "Show napari's layer list and layer controls"
 
 
-class DeskStrip(DockedWidget):
+class DeskStrip(QWidget):
     """The strip above the image, and the handle on the desk: without its dock, the desk closes.
 
     A cohort's folder dropped on it is opened; so are an annotation and predictions of one image.
@@ -68,7 +65,7 @@ class DeskStrip(DockedWidget):
 
     def __init__(self, desk: DeskShell, bar: WorkspaceBar, top: QWidget) -> None:
         super().__init__()
-        self.desk = desk
+        self.desk, self._was_docked = desk, False
         self.setAcceptDrops(True)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
@@ -77,9 +74,13 @@ class DeskStrip(DockedWidget):
         layout.addWidget(top)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
-    def taken_out(self) -> None:
-        """Close the desk with its dock."""
-        self.desk.close()
+    def event(self, event: QEvent | None) -> bool:
+        """Close the desk when napari takes the strip out of its dock."""
+        if event is not None and event.type() == QEvent.Type.ParentChange:
+            was_docked, self._was_docked = self._was_docked, self.parent() is not None
+            if was_docked and not self._was_docked:
+                self.desk.close()
+        return super().event(event)
 
     def dragEnterEvent(self, event: QDragEnterEvent | None) -> None:  # noqa: N802
         """Accept files."""
@@ -90,27 +91,19 @@ class DeskStrip(DockedWidget):
         """Open what was dropped."""
         if event is not None and (paths := dropped_files(event)):
             event.acceptProposedAction()
-            self.desk.opener.open_files(self.desk.viewer, paths)
+            self.desk.open(paths)
 
 
-class Opener(Protocol):
-    """Opens other cohorts, on the desk of their task."""
+Wanted = Path | Sequence[Path] | Task | None
+"""What a desk is asked to open: a cohort's folder, files dropped on it, the sample of a task, or a
+folder that the user is asked for."""
 
-    def ask_for_folder(
-        self, viewer: Any, parent: QWidget | None = None, report: OpeningReport = NOTIFICATIONS
-    ) -> None:
-        """Let the user choose a folder, and open it."""
 
-    def open_folder(self, viewer: Any, folder: Path, report: OpeningReport) -> None:
-        """Open a cohort's folder."""
+class _Released(Protocol):
+    """What works in the window until it is released."""
 
-    def open_files(
-        self, viewer: Any, paths: Sequence[Path], report: OpeningReport = NOTIFICATIONS
-    ) -> None:
-        """Open files that were dropped on a desk."""
-
-    def open_sample(self, viewer: Any, report: OpeningReport) -> None:
-        """Open the sample of nuclei."""
+    def release(self) -> None:
+        """Do nothing any more."""
 
 
 class DeskShell(ABC):
@@ -123,8 +116,9 @@ class DeskShell(ABC):
     """
 
     closed = Signal()
-    opener: ClassVar[Opener]
-    """How desks open other cohorts; set by `viewer.opening`, which knows all desks."""
+    opener: ClassVar[Callable[..., None]]
+    """Opens other cohorts (viewer, `Wanted`, where to report, parent of dialogs); set by
+    `viewer.opening`, which knows all desks."""
     name: ClassVar[str]
     """Name of the dock of the strip."""
     workspaces: ClassVar[Sequence[Workspace]]
@@ -144,11 +138,9 @@ class DeskShell(ABC):
         self._docks: dict[str, QDockWidget] = {}
         self._guests: list[QDockWidget] = []
         self._standing = Arrangement()
-        self._arranger: Arranger | None = None
-        self._guard: CloseGuard | None = None
-        self._fonts: DockFonts | None = None
-        self._size: WindowSize | None = None
-        self._keyboard: Keyboard | None = None
+        self._arranger: Arranger
+        self._keyboard: Keyboard
+        self._helpers: list[_Released] = []
         self.messages: MessageBoard | None = None
         """Shows what napari's own messages truncate or hide; None unless the desk is built."""
         self._shown: Workspace | None = None
@@ -158,7 +150,7 @@ class DeskShell(ABC):
         self._bar.chosen.connect(self._on_workspace)
         self._bar.reset_wanted.connect(self.reset_workspace)
         self._bar.extra_toggled.connect(self._on_extra)
-        self._bar.close_wanted.connect(self._close_if_wanted)
+        self._bar.leave.pushed.connect(self._close_if_wanted)
 
     def make_strip(self, top: QWidget) -> None:
         """Make the handle, once the subclass has its widgets."""
@@ -196,12 +188,16 @@ class DeskShell(ABC):
 
     def ask_for_cohort(self) -> None:
         """Let the user choose a folder, and open it on the matching desk."""
-        self.opener.ask_for_folder(self._viewer, self.strip)
+        self.open(None)
+
+    def open(self, wanted: Wanted, report: OpeningReport = NOTIFICATIONS) -> None:
+        """Open a cohort on the matching desk, in the background."""
+        self.opener(self._viewer, wanted, report, self.strip)
 
     @property
     def is_arranged(self) -> bool:
         """Whether the docks have followed the last change of the window."""
-        return self._arranger is None or self._arranger.is_at_rest
+        return not self._docks or self._arranger.is_at_rest
 
     @property
     def workspace(self) -> Workspace | None:
@@ -222,7 +218,6 @@ class DeskShell(ABC):
         window = self.strip.window()
         if self._docks or self._is_closed or not isinstance(window, QMainWindow):
             return
-        self._guard = CloseGuard(window, self.may_leave)
         self.messages = MessageBoard(window, self._is_current)
         own = dock_of(self.strip)
         if own is not None:
@@ -232,7 +227,7 @@ class DeskShell(ABC):
         legend = f"{self.name} legend"
         around = [(title, widget, "right") for title, widget in self.docked().items()]
         around.append((legend, self.legend_strip(), "bottom"))
-        self._size = WindowSize(window)
+        size = WindowSize(window)
         self._docks = found = add_docks(self._viewer, around, [legend])
         give_corners_to_sides(window)
         movable = {title: dock for title, dock in found.items() if title != legend}
@@ -240,10 +235,10 @@ class DeskShell(ABC):
             action = dock.toggleViewAction()
             if action is not None:  # in napari's Window menu
                 action.triggered.connect(partial(self._on_menu, title))
+        self._arranger = Arranger(window, movable, found[legend], size)
+        self._keyboard = Keyboard(self._viewer, window, movable.values())
         for title in self.extras:
             movable[title].visibilityChanged.connect(self._show_extras)
-        self._arranger = Arranger(window, movable, found[legend], self._size)
-        self._keyboard = Keyboard(self._viewer, window, movable.values())
         self._bind_keys()
         if self.empty is None:
             self.show_last_workspace()
@@ -251,7 +246,9 @@ class DeskShell(ABC):
             self._arrange(self.empty)
             self._bar.offer_workspaces(False)
         # The legend's letters stay small, or it would make the columns beside the image narrow.
-        self._fonts = DockFonts([*movable.values(), *([] if own is None else [own])])
+        fonts = DockFonts([*movable.values(), *([] if own is None else [own])])
+        guard = CloseGuard(window, self.may_leave)
+        self._helpers = [self._arranger, guard, fonts, size, self._keyboard, self.messages]
 
     def show_last_workspace(self) -> None:
         """Show the workspace of the last window."""
@@ -260,7 +257,7 @@ class DeskShell(ABC):
 
     def show_workspace(self, name: str) -> None:
         """Arrange the window for a task, as the user left it the last time."""
-        if self._arranger is None:
+        if not self._docks:
             return
         self._keep_arrangement()
         self._shown = next(each for each in self.workspaces if each.name == name)
@@ -281,7 +278,7 @@ class DeskShell(ABC):
     def reveal(self, title: str) -> None:
         """Bring a panel to the front, in the workspace that is for it where necessary."""
         dock = self._docks.get(title)
-        if dock is None or self._arranger is None:
+        if dock is None:
             return
         if dock.isHidden():
             suitable = [each for each in self.workspaces if title in each.arrangement.docks]
@@ -298,7 +295,7 @@ class DeskShell(ABC):
     def set_available(self, title: str, available: bool) -> None:
         """Show or hide a panel that not every cohort has something for."""
         dock = self._docks.get(title)
-        if dock is None or self._shown is None or self._arranger is None:
+        if dock is None or self._shown is None:
             return
         for workspace in self.workspaces:
             if workspace.main == title and len(self.workspaces) > 1:
@@ -345,8 +342,10 @@ class DeskShell(ABC):
         places = (dock for name in names if (dock := self._docks.get(name)) is not None)
         place = next((dock for dock in places if not dock.isFloating()), None)
         for dock in guests:
-            if place is not None:
-                tab_behind(place, dock)
+            if place is not None and isinstance(window, QMainWindow):
+                if dock not in window.tabifiedDockWidgets(place):
+                    window.tabifyDockWidget(place, dock)
+                after_layout(dock, place.raise_)  # Qt brings what was put last to the front
             elif isinstance(window, QMainWindow):
                 window.addDockWidget(Qt.DockWidgetArea.RightDockWidgetArea, dock)
             dock.show()
@@ -356,13 +355,12 @@ class DeskShell(ABC):
         if self._is_closed:
             return
         self._keep_arrangement()
-        if self._arranger is not None:
+        own, docks = dock_of(self.strip), list(self._docks.values())
+        if docks:
             self._arranger.put_napari_back()
         self._let_go()
         remove_owned(self._viewer)
-        own = dock_of(self.strip)
-        remove_docks(self._viewer, [*self._docks.values(), *([] if own is None else [own])])
-        self._docks = {}
+        remove_docks(self._viewer, [*docks, *([] if own is None else [own])])
         self.strip.deleteLater()
         self._before.restore()
 
@@ -375,14 +373,10 @@ class DeskShell(ABC):
         if self._is_closed:
             return
         self._is_closed = True
-        for helper in (
-            *(self._arranger, self._guard, self._fonts),
-            *(self._size, self._keyboard, self.messages),
-        ):
-            if helper is not None:
-                helper.release()
-        self._arranger = self._guard = self._fonts = None
-        self._size = self._keyboard = self.messages = None
+        for helper in self._helpers:
+            helper.release()
+        self._helpers, self._docks = [], {}
+        self.messages = None
         self._unbind_workspaces()
         self.leave_cohort()
         self.closed.emit()
@@ -400,18 +394,16 @@ class DeskShell(ABC):
         self._unbind_workspaces = bind_commands(self._viewer, keys)
 
     def _arrange(self, wanted: Arrangement) -> None:
-        if self._arranger is not None:
-            self._standing = wanted
-            guests = self._take_guests()  # together with the panels they may need too much room
-            self._arranger.apply(wanted)
-            self._put_behind(guests)
-            self._show_extras()
-            if self._keyboard is not None:
-                self._keyboard.check()
+        self._standing = wanted
+        guests = self._take_guests()  # together with the panels they may need too much room
+        self._arranger.apply(wanted)
+        self._put_behind(guests)
+        self._show_extras()
+        self._keyboard.check()
 
     def _keep_arrangement(self) -> None:
         """Remember what the user changed in the workspace that is left."""
-        if self._arranger is not None and self._shown is not None and self._arranger.is_users:
+        if self._docks and self._shown is not None and self._arranger.is_users:
             found = self._arranger.arrangement()
             PREFERENCES.keep_arrangement(self._key(self._shown), found.to_json())
 
@@ -429,12 +421,12 @@ class DeskShell(ABC):
             self.reveal(title)
 
     def _on_extra(self, name: str, wanted: bool) -> None:
-        if self._arranger is not None:
+        if self._docks:
             self._arranger.toggle(name, wanted)
             self._show_extras()
 
     def _show_extras(self) -> None:
-        if self._arranger is not None:
+        if self._docks:
             for name in (*self.extras, LAYERS):
                 self._bar.show_extra(name, self._arranger.is_shown(name))
 

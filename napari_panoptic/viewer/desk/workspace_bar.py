@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from psygnal import Signal
 from qtpy.QtCore import QPoint, Qt
-from qtpy.QtWidgets import QButtonGroup, QHBoxLayout, QMenu, QSizePolicy, QToolButton, QWidget
+from qtpy.QtWidgets import QButtonGroup, QMenu, QSizePolicy, QToolButton, QWidget
 
 from napari_panoptic.viewer.desk.workspaces import Workspace
+from napari_panoptic.viewer.kit.rows import row_of
 from napari_panoptic.viewer.kit.widgets import ToolButton
 
 CHOSEN_STYLE = (
@@ -31,31 +32,25 @@ class WorkspaceBar(QWidget):
     chosen = Signal(str)
     reset_wanted = Signal(str)  # the arrangement built in, instead of the user's own
     extra_toggled = Signal(str, bool)
-    close_wanted = Signal()
 
     def __init__(self, workspaces: Sequence[Workspace], extras: Sequence[tuple[str, str]]) -> None:
         super().__init__()
         self._group = QButtonGroup(self)
         self._buttons: dict[str, QToolButton] = {}
         self._extras: dict[str, QToolButton] = {}
-        row = QHBoxLayout(self)
-        row.setContentsMargins(2, 0, 2, 0)
-        row.setSpacing(1)
         for number, workspace in enumerate(workspaces if len(workspaces) > 1 else (), start=1):
-            button = self._add_workspace(workspace, number)
-            row.addWidget(button)
-        row.addStretch(1)
+            self._add_workspace(workspace, number)
         for name, meaning in extras:
-            button = _button(name, meaning)
+            button = self._extras[name] = _button(name, meaning)
             button.clicked.connect(
                 lambda on=False, name=name: self.extra_toggled.emit(name, bool(on))
             )
-            self._extras[name] = button
-            row.addWidget(button)
-        leave = _button("✕", "Close the desk")
-        leave.setCheckable(False)
-        leave.clicked.connect(lambda _=False: self.close_wanted.emit())
-        row.addWidget(leave)
+        self.leave = _button("✕", "Close the desk")
+        self.leave.setCheckable(False)
+        row = row_of(*self._buttons.values(), None, *self._extras.values(), self.leave)
+        row.setContentsMargins(2, 0, 2, 0)
+        row.setSpacing(1)
+        self.setLayout(row)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
     def offer_workspaces(self, wanted: bool) -> None:
@@ -77,7 +72,7 @@ class WorkspaceBar(QWidget):
         """Return the button of a workspace or dock."""
         return self._buttons[name] if name in self._buttons else self._extras[name]
 
-    def _add_workspace(self, workspace: Workspace, number: int) -> QToolButton:
+    def _add_workspace(self, workspace: Workspace, number: int) -> None:
         button = _button(workspace.name, f"{workspace.meaning} (Ctrl+{number})")
         button.clicked.connect(lambda _=False, name=workspace.name: self.chosen.emit(name))
         button.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
@@ -86,7 +81,6 @@ class WorkspaceBar(QWidget):
         )
         self._group.addButton(button)
         self._buttons[workspace.name] = button
-        return button
 
     def _show_menu(self, name: str, place: QPoint) -> None:
         menu = QMenu(self)
@@ -96,7 +90,7 @@ class WorkspaceBar(QWidget):
         menu.exec(self._buttons[name].mapToGlobal(place))
 
 
-def _button(text: str, meaning: str) -> QToolButton:
+def _button(text: str, meaning: str) -> ToolButton:
     button = ToolButton(text, meaning)
     button.setCheckable(True)
     button.setAutoRaise(True)

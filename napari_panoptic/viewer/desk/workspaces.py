@@ -6,7 +6,6 @@ where napari puts them. Docks of other plugins and floating docks stay where the
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,9 +14,9 @@ from qtpy.compat import isalive
 from qtpy.QtCore import QEvent, QObject, Qt
 from qtpy.QtWidgets import QDockWidget, QMainWindow
 
-from napari_panoptic.viewer.desk.docks import arrangeable_napari_docks
-from napari_panoptic.viewer.desk.window_size import WindowSize
+from napari_panoptic.viewer.desk.window import WindowPart, WindowSize
 from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
+from napari_panoptic.viewer.kit.napari_private import napari_docks
 from napari_panoptic.viewer.kit.widgets import is_in_sight
 
 LAYERS = "Layers"
@@ -133,7 +132,7 @@ class Workspace:
     main: str
 
 
-class Arranger(QObject):
+class Arranger(WindowPart):
     """Puts docks where an arrangement says, and keeps their shares when the window is resized.
 
     Parameters
@@ -155,9 +154,7 @@ class Arranger(QObject):
         legend: QDockWidget,
         size: WindowSize,
     ) -> None:
-        super().__init__()
-        # Weakly: a window must not be held by what lives in it.
-        self._window = weakref.ref(window)
+        super().__init__(window)
         self._docks = dict(docks)
         self._legend = legend
         self._size = size
@@ -181,7 +178,7 @@ class Arranger(QObject):
 
     def apply(self, wanted: Arrangement) -> None:
         """Arrange the docks."""
-        window = self._living_window()
+        window = self.window
         if window is None:
             return
         self._arrangement, self._is_changing, self.is_users = wanted, True, False
@@ -230,13 +227,13 @@ class Arranger(QObject):
 
     def put_napari_back(self) -> None:
         """Put napari's own docks back into the left column."""
-        window = self._living_window()
+        window = self.window
         if window is not None and not self.is_shown(LAYERS) and self._napari_docks():
             self._fill(window, "left", DockArea(_EXTRA_SHARE, (Stack((LAYERS,)),)), self._places())
 
     def arrangement(self) -> Arrangement:
         """Return where the docks stand now."""
-        window = self._living_window()
+        window = self.window
         if window is None:
             return self._arrangement
         areas = {side: self._area(window, side) for side in _AREAS}
@@ -246,32 +243,31 @@ class Arranger(QObject):
     def release(self) -> None:
         """Arrange nothing any more, and show the canvas."""
         stop_timers(self._later, self._end)
-        window = self._living_window()
-        if window is not None:
-            self._set_canvas_visible(window, True)
-            for widget in (window, *self._docks.values()):
-                if isalive(widget):  # type: ignore[no-untyped-call]
-                    widget.removeEventFilter(self)
-        self._window = lambda: None  # type: ignore[assignment]
+        if self.window is not None:
+            self._set_canvas_visible(self.window, True)
+            for dock in self._docks.values():
+                if isalive(dock):  # type: ignore[no-untyped-call]
+                    dock.removeEventFilter(self)
+        super().release()
 
     def eventFilter(self, watched: QObject | None, event: QEvent | None) -> bool:  # noqa: N802
         """Notice a new size of the window, or of a dock resized by the user; pass events on."""
         if event is not None and event.type() == QEvent.Type.Resize:
-            if watched is self._window():
+            if watched is self.window:
                 self._is_changing = True
                 self._end.stop()
             self._later.start()
         return False
 
-    def _living_window(self) -> QMainWindow | None:
-        window = self._window()
-        if window is None or not isalive(window):  # type: ignore[no-untyped-call]
-            return None
-        return window
-
     def _napari_docks(self) -> Sequence[QDockWidget]:
-        window = self._living_window()
-        return [] if window is None else arrangeable_napari_docks(window)
+        """Return napari's own docks if they are where napari puts them; elsewhere they are left."""
+        if (window := self.window) is None:
+            return []
+        docks = [dock for dock in napari_docks(window) if dock is not None]
+        in_place = (
+            not d.isFloating() and window.dockWidgetArea(d) == _AREAS["left"] for d in docks
+        )
+        return docks if len(docks) == 2 and all(in_place) else []
 
     def _places(self) -> dict[str, Sequence[QDockWidget]]:
         """Return title -> docks; two for napari's own."""
@@ -339,7 +335,7 @@ class Arranger(QObject):
         self._later.start()
 
     def _follow(self) -> None:
-        window = self._living_window()
+        window = self.window
         if window is None:
             return
         if self._is_changing:
@@ -384,44 +380,26 @@ class Arranger(QObject):
         return next((dock for dock in docks if not dock.isFloating() and is_in_sight(dock)), None)
 
     def _area(self, window: QMainWindow, side: str) -> DockArea | None:
-        """Describe one side as it is."""
-        docked = [
-            (name, group[0])
+        """Describe one side as it is: of each stack of tabs the one in sight, and those behind."""
+        at_bottom = side == "bottom"
+        here = {
+            name: group
             for name, group in self._places().items()
             if group and _is_on(window, side, group)
-        ]
-        stacks: list[tuple[list[str], QDockWidget]] = []
-        for name, dock in docked:
-            tabs = window.tabifiedDockWidgets(dock)
-            known = next((at for at in stacks if at[1] in tabs or at[1] is dock), None)
-            if known is None:
-                stacks.append(([name], dock))
-            else:
-                known[0].append(name)
-        if not stacks:
-            return None
-        return self._measured(window, side, stacks)
-
-    def _measured(
-        self, window: QMainWindow, side: str, stacks: list[tuple[list[str], QDockWidget]]
-    ) -> DockArea | None:
-        at_bottom = side == "bottom"
+        }
         found = []
-        places = self._places()
-        for names, _ in stacks:
-            front = next((n for n in names if any(is_in_sight(d) for d in places[n])), None)
-            if front is None:
-                continue
-            seen = next(d for d in places[front] if is_in_sight(d))
-            ordered = (front, *(name for name in names if name != front))
-            place, size = (seen.x(), seen.width()) if at_bottom else (seen.y(), seen.height())
-            found.append((place, size, ordered, seen))
+        for name, group in here.items():
+            seen = next((dock for dock in group if is_in_sight(dock)), None)
+            if seen is not None:
+                tabs = window.tabifiedDockWidgets(group[0])
+                behind = [other for other in here if here[other][0] in tabs]
+                place, size = (seen.x(), seen.width()) if at_bottom else (seen.y(), seen.height())
+                found.append((place, size, (name, *behind), seen))
         if not found:
             return None
         found.sort(key=lambda at: at[0])
-        total = sum(size for _, size, _, _ in found)
-        seen = found[0][3]
-        share = seen.height() / window.height() if at_bottom else seen.width() / window.width()
+        total, first = sum(size for _, size, _, _ in found), found[0][3]
+        share = first.height() / window.height() if at_bottom else first.width() / window.width()
         return DockArea(share, tuple(Stack(names, size / total) for _, size, names, _ in found))
 
 

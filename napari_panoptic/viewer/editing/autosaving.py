@@ -12,11 +12,11 @@ from pathlib import Path
 from platformdirs import user_cache_path
 
 from napari_panoptic.io.files.fingerprints import file_fingerprints
-from napari_panoptic.live.autosaves import Autosave, AutosaveFolder
+from napari_panoptic.live.autosaves import Autosave, AutosaveFolder, EditedPart
 from napari_panoptic.live.session import Session
 from napari_panoptic.nuclei.regions.reading import prediction_files
 from napari_panoptic.values.cohort import MaskFiles
-from napari_panoptic.viewer.editing.live_edits import Copied, EditablePart, LiveEdits
+from napari_panoptic.viewer.editing.live_edits import EditablePart, LiveEdits
 from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
 from napari_panoptic.viewer.kit.shown import show_warning
 
@@ -45,8 +45,8 @@ class Autosaver:
     def __init__(self, session: Session, edits: LiveEdits) -> None:
         self._session, self._edits = session, edits
         self._files = AutosaveFolder(autosave_folder(session.cohort.root))
-        self._fingerprints: dict[Copied, dict[str, str]] = {}
-        self._written: dict[Copied, int] = {}
+        self._fingerprints: dict[EditedPart, dict[str, str]] = {}
+        self._written: dict[EditedPart, int] = {}
         """Revision that each file holds, or will hold."""
         self._pool = ThreadPoolExecutor(1, "autosave")  # one after the other
         self._tasks: list[Future[None]] = []
@@ -85,10 +85,10 @@ class Autosaver:
                 f"Unsaved edits cannot be kept for a restart ({problem}). Save them, or free space."
             )
         unsaved = self._edits.unsaved
-        for copied in [at for at in self._written if at not in unsaved]:
-            del self._written[copied]
-            self._fingerprints.pop(copied, None)
-            self._do(lambda at=copied: self._files.remove(at))  # type: ignore[misc]
+        for part in [at for at in self._written if at not in unsaved]:
+            del self._written[part]
+            self._fingerprints.pop(part, None)
+            self._do(lambda at=part: self._files.remove(at))  # type: ignore[misc]
         if self._due() and not self._later.isActive():
             self._later.start()
 
@@ -101,31 +101,31 @@ class Autosaver:
         self._do(lambda: self._files.close(discard=discard))
         self._pool.shutdown()
 
-    def _due(self) -> list[Copied]:
+    def _due(self) -> list[EditedPart]:
         edits = self._edits
         return [at for at in edits.unsaved if edits.last_change(at) > self._written.get(at, -1)]
 
     def _write(self) -> None:
-        for copied in self._due():
-            drawn = self._edits.drawn(copied)
-            self._written[copied] = self._edits.last_change(copied)
+        for part in self._due():
+            drawn = self._edits.drawn(part)
+            self._written[part] = self._edits.last_change(part)
             if drawn is not None:
-                self._do(lambda at=copied, now=drawn: self._write_one(at, now))  # type: ignore[misc]
+                self._do(lambda at=part, now=drawn: self._write_one(at, now))  # type: ignore[misc]
 
-    def _write_one(self, copied: Copied, drawn: EditablePart) -> None:
-        if copied not in self._fingerprints:
+    def _write_one(self, part: EditedPart, drawn: EditablePart) -> None:
+        if part not in self._fingerprints:
             cohort = self._session.cohort
-            files = self._files_of(copied)
+            files = self._files_of(part)
             paths = [] if files is None else files.all_paths
-            self._fingerprints[copied] = file_fingerprints(paths, cohort.root)
-        content = drawn.content(copied)
-        self._files.write(copied, content, self._fingerprints[copied])
+            self._fingerprints[part] = file_fingerprints(paths, cohort.root)
+        content = drawn.content(part)
+        self._files.write(part, content, self._fingerprints[part])
 
-    def _files_of(self, copied: Copied) -> MaskFiles | None:
+    def _files_of(self, part: EditedPart) -> MaskFiles | None:
         cohort = self._session.cohort
-        if copied.team is None:
-            return cohort.region(copied.region).reference
-        return prediction_files(cohort, copied.region, copied.team, self._session.source)
+        if part.team is None:
+            return cohort.region(part.region).reference
+        return prediction_files(cohort, part.region, part.team, self._session.source)
 
     def _do(self, task: Callable[[], None]) -> None:
         try:

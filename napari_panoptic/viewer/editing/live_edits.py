@@ -27,6 +27,7 @@ from napari_panoptic.values.labels import LabelImage
 from napari_panoptic.values.settings import Overlaps
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
+from napari_panoptic.viewer.kit.events import Within
 from napari_panoptic.viewer.kit.shown import show_error, show_info, show_warning
 from napari_panoptic.viewer.layers.scene import Scene
 from napari_panoptic.viewer.layers.watch import ClassChange, LayerValues, LayerWatch
@@ -45,10 +46,6 @@ FLATTENED = (
 """Said once for each region with objects that keep shared pixels."""
 
 
-Copied = EditedPart
-"""Something of a region that was edited."""
-
-
 @dataclass(frozen=True, eq=False)
 class EditablePart:
     """What a part of a region is at present: views that the next edit may change."""
@@ -62,11 +59,21 @@ class EditablePart:
     #: The files that an annotation was read from.
     original: MaskFiles | None
 
-    def content(self, copied: Copied) -> LabelImage | NDArray[np.bool_]:
+    def content(self, part: EditedPart) -> LabelImage | NDArray[np.bool_]:
         """Return the objects, or the ambiguous area where that was edited."""
-        if copied.side is not None:
+        if part.side is not None:
             return self.labels
         return np.zeros(self.labels.shape, bool) if self.ambiguous is None else self.ambiguous
+
+
+@dataclass(eq=False)
+class _Unsaved:
+    """What was edited and is not saved."""
+
+    #: Revision of the last edit.
+    revision: int
+    #: What it is now, whatever region is shown; None where it was never shown.
+    drawn: EditablePart | None = None
 
 
 class LiveEdits:
@@ -90,15 +97,16 @@ class LiveEdits:
         self._watches: dict[Side, LayerWatch] = {}
         self._region = ""
         self._is_on = False
-        self._is_taking = False
-        self._chosen_class: str | None = None
-        self._is_redrawing = False
-        self._unsaved: dict[Copied, int] = {}
-        self._drawn: dict[Copied, EditablePart] = {}
-        self._revision = 0
+        self._taking = Within()  # the layer shows an edit already
+        self.chosen_class: str | None = None
+        """The class that new objects get; None for that of the selected object."""
+        self._redrawing = Within()  # an edit without pixels is of the ambiguous area
+        self._unsaved: dict[EditedPart, _Unsaved] = {}
+        self.revision = 0
+        """The number of edits so far."""
         self._told_flattened: set[str] = set()
         # An object that was undone may be done again: its id is no other one's.
-        self._highest_ids: dict[Copied, int] = {}
+        self._highest_ids: dict[EditedPart, int] = {}
         self._gone = single_shot(0, self._make_again)
         self._viewer.layers.events.removed.connect(self._on_removed)
 
@@ -108,36 +116,32 @@ class LiveEdits:
         return self._is_on
 
     @property
-    def unsaved(self) -> tuple[Copied, ...]:
+    def unsaved(self) -> tuple[EditedPart, ...]:
         """What was edited and not saved since, in the order in which it was."""
         return tuple(self._unsaved)
 
-    @property
-    def revision(self) -> int:
-        """How many edits there have been."""
-        return self._revision
-
-    def last_change(self, copied: Copied) -> int:
+    def last_change(self, part: EditedPart) -> int:
         """Return the revision of the last edit; 0 if it is saved."""
-        return self._unsaved.get(copied, 0)
+        return self._unsaved[part].revision if part in self._unsaved else 0
 
-    def drawn(self, copied: Copied) -> EditablePart | None:
+    def drawn(self, part: EditedPart) -> EditablePart | None:
         """Return something unsaved as it is now, whatever region is shown."""
-        return self._drawn.get(copied) if copied in self._unsaved else None
+        return self._unsaved[part].drawn if part in self._unsaved else None
+
+    def copies_here(self) -> list[EditedPart]:
+        """List what is drawn in the region that is shown: it differs from the files."""
+        snapshot = self._session.snapshot
+        if snapshot is None:
+            return []
+        name = snapshot.region.name
+        teams = [EditedPart(name, Side.PREDICTION, team) for team in snapshot.predictions]
+        parts = [EditedPart(name, Side.REFERENCE), *teams, EditedPart(name, None)]
+        return [part for part in parts if self._is_copy(part)]
 
     @property
     def is_busy(self) -> bool:
         """Whether a layer is still to be compared with its copy."""
         return self._gone.isActive() or not all(w.is_resting for w in self._watches.values())
-
-    @property
-    def chosen_class(self) -> str | None:
-        """The class that new objects get; None for that of the selected object."""
-        return self._chosen_class
-
-    @chosen_class.setter
-    def chosen_class(self, name: str | None) -> None:
-        self._chosen_class = name
 
     def close(self) -> None:
         """Let go of all layers, as they are."""
@@ -233,7 +237,7 @@ class LiveEdits:
         watch, labels = self._watches[side], self._labels(side)
         if labels is None:
             return False
-        highest = self._highest_ids.get(self._copied(side), 0)
+        highest = self._highest_ids.get(self._part(side), 0)
         known = self._session.known_ids(side)
         taken = int(watch.values.values(np.append(known, highest)).max())
         watch.layer.selected_label = min(taken + 1, MAX_OBJECTS)
@@ -253,8 +257,8 @@ class LiveEdits:
 
     def new_class(self) -> str:
         """Return the class of new objects."""
-        if self._chosen_class is not None:
-            return self._chosen_class
+        if self.chosen_class is not None:
+            return self.chosen_class
         session = self._session
         names, evaluation = session.cohort.scheme.names, session.evaluation
         if evaluation is None:
@@ -319,19 +323,15 @@ class LiveEdits:
         drawn = self._drawn_now(side)
         if session.snapshot is None or drawn is None:
             raise PanopticError("there is nothing to save: no region with objects is shown")
-        team = session.team if side is Side.PREDICTION else None
-        return self._objects(Copied(session.snapshot.region.name, side, team), drawn)
+        return self._objects(self._part(side), drawn)
 
     def unsaved_objects(self) -> list[Objects]:
         """Return all that is not saved, of all regions; an ambiguous area with its annotation."""
         found = {}
-        for copied in self._unsaved:
-            sided = replace(copied, side=copied.side or Side.REFERENCE)
-            known = [self._drawn.get(at) for at in (Copied(copied.region, None), sided)]
-            area, drawn = known[0], known[1] or known[0]
-            if drawn is not None and sided not in found:
-                newest = drawn if area is None else replace(drawn, ambiguous=area.ambiguous)
-                found[sided] = self._objects(sided, newest)
+        for part, unsaved in self._unsaved.items():
+            sided = replace(part, side=part.side or Side.REFERENCE)
+            if unsaved.drawn is not None and sided not in found:
+                found[sided] = self._objects(sided, unsaved.drawn)
         return list(found.values())
 
     def _drawn_now(self, side: Side) -> EditablePart | None:
@@ -340,9 +340,10 @@ class LiveEdits:
             return None
         return EditablePart(labels, snapshot.ambiguous, snapshot.mpp, snapshot.region.reference)
 
-    def _objects(self, copied: Copied, drawn: EditablePart) -> Objects:
+    def _objects(self, part: EditedPart, drawn: EditablePart) -> Objects:
         labels = drawn.labels.with_overlaps(Overlaps.FLATTEN)  # files have one object a pixel
-        is_reference = copied.side is Side.REFERENCE
+        area = drawn.ambiguous
+        is_reference = part.side is Side.REFERENCE
         return Objects(
             labels=replace(
                 labels,
@@ -351,9 +352,9 @@ class LiveEdits:
                 class_index=labels.class_index.copy(),
             ),
             side=Side.REFERENCE if is_reference else Side.PREDICTION,
-            region=copied.region,
-            team=copied.team or "",
-            ambiguous=_copied(drawn.ambiguous) if is_reference else None,
+            region=part.region,
+            team=part.team or "",
+            ambiguous=area.copy() if is_reference and area is not None and area.any() else None,
             scheme=self._session.cohort.scheme,
             mpp=drawn.mpp,
             original=drawn.original if is_reference else None,
@@ -404,10 +405,10 @@ class LiveEdits:
         if masks.ambiguous is not None:
             self.set_ambiguous(masks.ambiguous)
 
-    def note_saved(self, saved: Iterable[Copied]) -> None:
+    def note_saved(self, saved: Iterable[EditedPart]) -> None:
         """Remember what has been saved."""
-        for copied in [at for at in saved if at in self._unsaved]:
-            del self._unsaved[copied]
+        for part in saved:
+            self._unsaved.pop(part, None)
         self.changed.emit()
 
     def discard(self) -> None:
@@ -417,7 +418,6 @@ class LiveEdits:
             return
         name = session.snapshot.region.name
         self._unsaved = {at: n for at, n in self._unsaved.items() if at.region != name}
-        self._drawn = {at: d for at, d in self._drawn.items() if at.region != name}
         session.discard_edits()
         self.changed.emit()
 
@@ -430,7 +430,6 @@ class LiveEdits:
         """Forget edits of regions whose edits were discarded."""
         has_edits = self._session.has_edits
         left = {at: n for at, n in self._unsaved.items() if has_edits(at.region)}
-        self._drawn = {at: drawn for at, drawn in self._drawn.items() if at in left}
         if left != self._unsaved:
             self._unsaved = left
             self.changed.emit()
@@ -441,25 +440,23 @@ class LiveEdits:
         if snapshot is None:
             return
         name = snapshot.region.name
-        copied = Copied(name, result.side, result.team if result.side is Side.PREDICTION else None)
-        if result.edit is None and self._is_redrawing:
-            copied = Copied(name, None)
-        self._revision += 1
-        if result.is_mirrored and copied not in self._unsaved:
+        part = self._part(result.side, result.team)
+        if result.edit is None and self._redrawing:
+            part = EditedPart(name, None)
+        self.revision += 1
+        if result.is_mirrored and part not in self._unsaved:
             pass  # what it follows is kept elsewhere
-        elif self._is_copy(copied):
-            self._unsaved[copied] = self._revision
+        elif self._is_copy(part):
+            self._unsaved.setdefault(part, _Unsaved(self.revision)).revision = self.revision
         else:
-            self._unsaved.pop(copied, None)  # every edit was undone
-        for at in self._unsaved:
-            drawn = self._drawn_now(at.side or Side.REFERENCE)
-            is_shown = at.region == name and at.team in (None, self._session.team)
-            if is_shown and drawn is not None:
-                self._drawn[at] = drawn
+            self._unsaved.pop(part, None)  # every edit was undone
+        for at, unsaved in self._unsaved.items():
+            if at.region == name and at.team in (None, self._session.team):
+                unsaved.drawn = self._drawn_now(at.side or Side.REFERENCE) or unsaved.drawn
         if self._session.is_flattened and name not in self._told_flattened:
             self._told_flattened.add(name)
             show_warning(FLATTENED)
-        if not self._is_taking and result.edit is not None:
+        if not self._taking and result.edit is not None:
             self._show_edit(result)
         self.changed.emit()
 
@@ -474,22 +471,20 @@ class LiveEdits:
         elif result.is_mirrored:
             self._put_back(result.side)
 
-    def _is_copy(self, copied: Copied) -> bool:
+    def _is_copy(self, part: EditedPart) -> bool:
         """Return whether something of the region that is shown is not as on disk."""
         session = self._session
-        if copied.side is None:
+        if part.side is None:
             return session.is_area_drawn
-        return session.is_drawn(copied.side, copied.team)
+        return session.is_drawn(part.side, part.team)
 
     def set_ambiguous(self, mask: NDArray[np.bool_] | None) -> None:
         """Redraw the ambiguous area."""
-        self._is_redrawing = True
         try:
-            self._session.set_ambiguous(mask)
+            with self._redrawing:
+                self._session.set_ambiguous(mask)
         except PanopticError as error:
             show_error(str(error))
-        finally:
-            self._is_redrawing = False
 
     def _take(self, side: Side, window: IdWindow, ids: NDArray[np.int64]) -> None:
         """Hand changed pixels to the session; what it refuses is undone on the layer."""
@@ -497,17 +492,15 @@ class LiveEdits:
         if labels is None:
             return
         classes = self._classes_of_drawn(side, ids)
-        copied = self._copied(side)
+        part = self._part(side)
         highest = max(classes, default=0)
-        self._highest_ids[copied] = max(self._highest_ids.get(copied, 0), highest)
-        self._is_taking = True
+        self._highest_ids[part] = max(self._highest_ids.get(part, 0), highest)
         try:
-            session.edit_window(side, window, classes=classes)
+            with self._taking:
+                session.edit_window(side, window, classes=classes)
         except PanopticError as error:
             show_error(str(error))
             self._put_back(side)
-        finally:
-            self._is_taking = False
 
     def _classes_of_drawn(self, side: Side, ids: NDArray[np.int64]) -> dict[int, str]:
         """Return the classes of drawn objects that had no pixel before.
@@ -523,7 +516,7 @@ class LiveEdits:
         if not len(absent):
             return {}
         known = session.known_ids(side)
-        if not self._watches[side].is_replaying:
+        if not self._watches[side].replaying:
             known = known[np.isin(known, on_disk.ids)]
         new = absent[~np.isin(absent, known)]
         return dict.fromkeys(new.tolist(), self.new_class() if len(new) else "")
@@ -544,10 +537,13 @@ class LiveEdits:
             return None
         return None if self._scene.is_filling else self._labels(side)
 
-    def _copied(self, side: Side) -> Copied:
-        """Return what is edited on the layer of a side."""
-        team = self._session.team if side is Side.PREDICTION else None
-        return Copied(self._region, side, team)
+    def _part(self, side: Side, team: str | None = None) -> EditedPart:
+        """Return a side of the region that is shown; of the current team if none is named."""
+        snapshot = self._session.snapshot
+        region = "" if snapshot is None else snapshot.region.name
+        return EditedPart(
+            region, side, team or self._session.team if side is Side.PREDICTION else None
+        )
 
     def _labels(self, side: Side) -> LabelImage | None:
         snapshot = self._session.snapshot
@@ -621,7 +617,3 @@ class LiveEdits:
             "There is nothing to edit here: choose a region with an annotation, and a team "
             "with a prediction."
         )
-
-
-def _copied(mask: NDArray[np.bool_] | None) -> NDArray[np.bool_] | None:
-    return None if mask is None or not mask.any() else mask.copy()

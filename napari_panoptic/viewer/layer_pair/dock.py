@@ -15,11 +15,11 @@ from qtpy.QtWidgets import QFileDialog, QSizePolicy, QWidget
 
 from napari_panoptic.common.errors import LabelError, PanopticError
 from napari_panoptic.io.cohorts.pair import REFERENCE_WORDS
-from napari_panoptic.viewer.desk.docks import dock_of
 from napari_panoptic.viewer.kit.events import Within
 from napari_panoptic.viewer.kit.layouts import ShrinkingPanel
 from napari_panoptic.viewer.kit.napari_private import unwrapped
 from napari_panoptic.viewer.kit.shown import shown
+from napari_panoptic.viewer.kit.widgets import dock_of
 from napari_panoptic.viewer.layer_pair.features import own_columns
 from napari_panoptic.viewer.layer_pair.live import LiveComparison
 from napari_panoptic.viewer.layer_pair.sources import TWO_D, ChosenLayers

@@ -109,7 +109,6 @@ class LiveComparison:
         self._follow = single_shot(FOLLOW_MS, self._take_changes)
         self._again = single_shot(REST_MS, self._rebuild)
         self._features = single_shot(FEATURES_MS, self._settle)
-        self._gone = single_shot(0, self._report_removed)
         self._store = single_shot(STORE_MS, self._store_changes)
         self._place: Path | None = None
         self._unstored: set[Layer] = set()
@@ -126,7 +125,7 @@ class LiveComparison:
     @property
     def is_settled(self) -> bool:
         """Whether the desk shows the layers as they are."""
-        timers = (self._follow, self._again, self._features, self._gone)
+        timers = (self._follow, self._again, self._features)
         is_waiting = any(timer.isActive() for timer in timers) or self._reading.is_busy
         return not is_waiting and (self._desk is None or self._desk.is_settled)
 
@@ -153,7 +152,7 @@ class LiveComparison:
             view, self._desk, self._session = earlier._view(), earlier.desk, earlier._session
         is_open = False
         try:
-            is_open = self._open(found, view, is_reopened=view is not None)
+            is_open = self._open(found, view)
         finally:
             if not is_open:
                 self.close()
@@ -181,7 +180,7 @@ class LiveComparison:
         for emitter, slot in (*self._connections, *self._of_session):
             emitter.disconnect(slot)
         self._connections, self._of_session = [], []
-        stop_timers(self._follow, self._again, self._features, self._gone, self._store)
+        stop_timers(self._follow, self._again, self._features, self._store)
         self._writer.shutdown(cancel_futures=True)  # it writes into the folder
         self._seen, self._slices, self._classes, self._scores = {}, {}, {}, {}
         if self._desk is not None and self in self._desk.companions:
@@ -196,17 +195,13 @@ class LiveComparison:
     # --- opening ------------------------------------------------------------------------------
 
     def _open(
-        self,
-        found: arrays.LabelsComparison | arrays.PointsComparison,
-        view: _View | None,
-        *,
-        is_reopened: bool,
+        self, found: arrays.LabelsComparison | arrays.PointsComparison, view: _View | None
     ) -> bool:
         """Write the layers as they are, and show them; False if the user refuses."""
         if self._folder is None:
             return False
         is_of_labels = isinstance(found, arrays.LabelsComparison)
-        is_reopened = is_reopened and is_of_labels and isinstance(self._session, Session)
+        is_reopened = view is not None and is_of_labels and isinstance(self._session, Session)
         if is_reopened and not self._desk.may_leave():
             return False
         self._note_seen(found)
@@ -311,8 +306,8 @@ class LiveComparison:
         self._area = None if found.ambiguous is None else np.asarray(found.ambiguous)
 
     def _rebuild(self) -> None:
-        """Compare the layers again: another slice, another size, another name."""
-        if not self._is_alive():
+        """Compare the layers again: another slice, another size, another name, one less."""
+        if not self._is_alive() or (self._removed and not self._drop_removed()):
             return
         choice = replace(self._choice)  # names its teams again: layers may have other names now
         try:
@@ -322,7 +317,7 @@ class LiveComparison:
             return
         self._say("")
         view, self._choice = self._view(), choice
-        self._open(found, view, is_reopened=True)
+        self._open(found, view)
 
     # --- listening ----------------------------------------------------------------------------
 
@@ -363,7 +358,7 @@ class LiveComparison:
                 self._listen(events.set_data, on_change)
         if layer in self._choice.sides and self._choice.class_column is not None:
             self._listen(events.features, lambda _event: self._on_classes(layer))
-        self._listen(events.name, self._on_renamed)
+        self._listen(events.name, self._on_placed)
         for name in ("scale", "translate", "rotate", "shear", "affine", "units"):
             if (emitter := getattr(events, name, None)) is not None:
                 self._listen(emitter, self._on_placed)
@@ -439,10 +434,7 @@ class LiveComparison:
             self._again.start()
 
     def _on_placed(self, _event: Any = None) -> None:
-        if self._is_alive():
-            self._again.start()
-
-    def _on_renamed(self, _event: Any = None) -> None:
+        """Compare again: a layer lies elsewhere, or has another name."""
         if self._is_alive():
             self._again.start()
 
@@ -459,20 +451,18 @@ class LiveComparison:
         if layer not in choice.layers or not self._is_alive():
             return
         self._removed.append(layer.name)
-        self._gone.start()
+        self._again.start()
 
-    def _report_removed(self) -> None:
-        """Report once which layers are gone, and continue without them if possible."""
+    def _drop_removed(self) -> bool:
+        """Report once which layers are gone; return whether to continue without them."""
         names, self._removed = self._removed, []
-        if not self._is_alive():
-            return
         choice, present = self._choice, self._viewer.layers
         words = english_list([f"'{name}'" for name in names])
         was = "The layer {} was removed" if len(names) == 1 else "The layers {} were removed"
         left = tuple(each for each in choice.predictions if each in present)
-        if choice.reference not in present or not left:
+        is_left = choice.reference in present and bool(left)
+        if not is_left:
             text = f"{was.format(words)}: the results are those of the last state."
-            self._again.stop()
             for layer in [layer for layer in self._seen if layer not in present]:
                 del self._seen[layer]
         else:
@@ -483,9 +473,9 @@ class LiveComparison:
                 image=choice.image if choice.image in present else None,
                 ambiguous=choice.ambiguous if choice.ambiguous in present else None,
             )
-            self._again.start()
         show_info(text)
         self._say(text)
+        return is_left
 
     def _on_results(self, *_: Any) -> None:
         self._features.start()
@@ -539,22 +529,24 @@ class LiveComparison:
         now = sources.labels_of(layer, self._viewer, seen.shape)
         is_reference = layer is self._choice.reference
         team = None if is_reference else self._choice.teams[layer]
-        for part, changed in _differences(seen, now, box):
-            labels = self._mirror_of(layer, self._session.snapshot)
-            if labels is None:
-                raise PanopticError("there is no working copy")
-            # Pixels beside those that changed stay, also where the user drew on the desk's copy.
-            ids = np.where(changed, now[part], _ids_of(labels, part))
-            for window in _windows(ids.astype(np.int64), (part[0].start, part[1].start)):
-                self._session.mirror_window(
-                    Side.REFERENCE if is_reference else Side.PREDICTION,
-                    window,
-                    team=team,
-                    classes=self._class_names(layer, window.ids.tolist(), labels),
-                )
-            seen[part] = now[part]
-            self._unstored.add(layer)
-            self._store.start()
+        part = _difference(seen, now, box)
+        if part is None:
+            return
+        labels = self._mirror_of(layer, self._session.snapshot)
+        if labels is None:
+            raise PanopticError("there is no working copy")
+        # Pixels beside those that changed stay, also where the user drew on the desk's copy.
+        ids = np.where(seen[part] != now[part], now[part], _ids_of(labels, part))
+        for window in _windows(ids.astype(np.int64), (part[0].start, part[1].start)):
+            self._session.mirror_window(
+                Side.REFERENCE if is_reference else Side.PREDICTION,
+                window,
+                team=team,
+                classes=self._class_names(layer, window.ids.tolist(), labels),
+            )
+        seen[part] = now[part]
+        self._unstored.add(layer)
+        self._store.start()
 
     def _class_names(self, layer: Layer, ids: list[int], labels: LabelImage) -> dict[int, str]:
         """Return the classes of ids as the cohort spells them."""
@@ -660,22 +652,22 @@ def _ids_of(labels: LabelImage, part: Any) -> NDArray[np.int64]:
     return ids
 
 
-def _differences(
+def _difference(
     seen: NDArray[Any], now: NDArray[Any], box: Box | None
-) -> Iterator[tuple[tuple[slice, slice], NDArray[np.bool_]]]:
-    """Yield the window in which two label arrays differ, if there is one, and where it does."""
+) -> tuple[slice, slice] | None:
+    """Return the window of a box in which two label arrays differ; None if they are equal."""
     height, width = seen.shape
     y0, x0, y1, x1 = box or (0, 0, height, width)
     y0, x0, y1, x1 = max(y0, 0), max(x0, 0), min(y1, height), min(x1, width)
     changed = seen[y0:y1, x0:x1] != now[y0:y1, x0:x1]
     rows = np.flatnonzero(changed.any(axis=1))
     if not len(rows):
-        return
-    top, bottom = int(rows[0]), int(rows[-1]) + 1
-    columns = np.flatnonzero(changed[top:bottom].any(axis=0))
-    left, right = int(columns[0]), int(columns[-1]) + 1
-    part = slice(y0 + top, y0 + bottom), slice(x0 + left, x0 + right)
-    yield part, changed[top:bottom, left:right]
+        return None
+    columns = np.flatnonzero(changed[rows[0] : rows[-1] + 1].any(axis=0))
+    return (
+        slice(y0 + int(rows[0]), y0 + int(rows[-1]) + 1),
+        slice(x0 + int(columns[0]), x0 + int(columns[-1]) + 1),
+    )
 
 
 def _windows(ids: NDArray[np.int64], corner_yx: tuple[int, int]) -> Iterator[IdWindow]:

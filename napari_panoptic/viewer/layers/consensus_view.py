@@ -33,8 +33,7 @@ from napari_panoptic.viewer.layers.owned import (
     put_in_place,
     set_unless_so,
 )
-from napari_panoptic.viewer.layers.scene import Scene
-from napari_panoptic.viewer.layers.stand_in import Pointed
+from napari_panoptic.viewer.layers.scene import Pointed, Scene
 
 CONSENSUS_LAYER = "consensus of the teams"
 FP_LAYER = "FP in several teams"
@@ -42,14 +41,14 @@ FP_LAYER = "FP in several teams"
 
 
 class ConsensusView:
-    """The consensus layers in a viewer; stands in for the scene's objects.
+    """The consensus layers in a viewer; an alternative to the scene's objects.
 
     Parameters
     ----------
     viewer
         The viewer.
     scene
-        The scene whose objects step aside; image and rings stay.
+        The scene whose objects are hidden meanwhile; image and rings stay.
     session
         The live state.
     """
@@ -60,12 +59,11 @@ class ConsensusView:
         self._viewer, self._scene, self._session = viewer, scene, session
         self._own = OwnedLayers(viewer, Owner.CONSENSUS, Slot)
         self._picture: ConsensusPicture | None = None
-        self._is_on = False
 
     @property
     def is_on(self) -> bool:
         """Whether the consensus is shown."""
-        return self._is_on
+        return self._picture is not None
 
     def layer(self, role: str) -> Any | None:
         """Return one of the view's layers; None if it is not there."""
@@ -73,10 +71,9 @@ class ConsensusView:
 
     def show(self, snapshot: RegionSnapshot, picture: ConsensusPicture, count: Count) -> None:
         """Show the consensus on a region."""
-        self._picture = picture
-        if not self._is_on:
-            self._is_on = True
-            self._scene.step_aside(self)
+        is_new, self._picture = self._picture is None, picture
+        if is_new:
+            self._scene.activate(self)
         pixels = PixelSize.of(snapshot)
         self._fill(FP_LAYER, picture.places, pixels)
         self._fill(CONSENSUS_LAYER, picture.objects, pixels)
@@ -85,7 +82,7 @@ class ConsensusView:
 
     def show_count(self, count: Count) -> None:
         """Colour the objects by what is counted."""
-        if self._picture is None or not self._is_on:
+        if self._picture is None:
             return
         found = self._picture.consensus
         colours = {
@@ -97,16 +94,16 @@ class ConsensusView:
 
     def leave(self, *, restore: bool = True) -> None:
         """Show the objects of one team again."""
-        if not self._is_on:
+        if self._picture is None:
             return
-        self._is_on = False
+        self._picture = None
         if restore:
             for slot in self._own:
                 self._own.remove(slot.role)
-            self._scene.come_back()
+            self._scene.deactivate(self)
         self._own.release()
 
-    # As a stand-in for the scene.
+    # As an alternative to the scene.
 
     def objects_at(
         self,

@@ -60,8 +60,8 @@ def draw_outlines_fast(layer: Labels) -> None:
 def drawn_once(layer: Layer) -> Iterator[None]:
     """Slice a layer's data once, after the last of several changes.
 
-    The layer keeps its eye as it is: each time that one opens or closes, napari
-    arranges all layers again, which takes longer than filling one.
+    The layer stays visible or hidden: each time that this changes, napari arranges
+    all layers again, which takes longer than filling one.
     """
     with refresh_held(layer):
         yield

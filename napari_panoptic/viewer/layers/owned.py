@@ -156,9 +156,9 @@ class Slot:
     role: str
     layer: Any
     content: object = None
-    """What the layer shows; None while it is put away."""
-    by_hand: bool | None = None
-    """Whether the user opened or closed its eye; None if neither."""
+    """What the layer shows; None while it is hidden because there is nothing to show."""
+    user_visible: bool | None = None
+    """Whether the user showed or hid it; None if neither."""
 
 
 S = TypeVar("S", bound=Slot)
@@ -178,7 +178,7 @@ class OwnedLayers(Generic[S]):
         The kind of view.
     kind
         The class of the slots.
-    on_eye
+    on_visible
         Called with each slot whose layer was shown or hidden, also by these layers themselves.
     """
 
@@ -187,14 +187,14 @@ class OwnedLayers(Generic[S]):
         viewer: Any,
         owner: Owner,
         kind: Callable[[str, Any], S],
-        on_eye: Callable[[S], None] | None = None,
+        on_visible: Callable[[S], None] | None = None,
     ) -> None:
         self._viewer, self._owner, self._kind = viewer, owner, kind
-        self._on_eye = on_eye
+        self._report_visible = on_visible
         self._slots: dict[str, S] = {}
         self._is_setting = False
-        self.notes_eyes = True
-        """Whether eyes that others open or close are the user's doing."""
+        self.notes_user = True
+        """Whether others show or hide layers on behalf of the user."""
 
     def __contains__(self, layer: object) -> bool:
         """Return whether a layer is one of these."""
@@ -261,25 +261,25 @@ class OwnedLayers(Generic[S]):
         for slot in self:
             self.set_visible(slot.role, False)
 
-    def put_away(self, role: str) -> None:
+    def hide_empty(self, role: str) -> None:
         """Hide a layer without contents: removing it would take napari far longer."""
         slot = self.slot(role)
         if slot is not None:
             slot.content = None
             self.set_visible(role, False)
 
-    def bring_out(self, role: str, content: object) -> None:
-        """Set what a layer shows; show it if it was put away."""
+    def show_content(self, role: str, content: object) -> None:
+        """Set what a layer shows; show it if it was hidden because it had no contents."""
         slot = self.slot(role)
         if slot is not None:
-            was_away, slot.content = slot.content is None, content
-            if was_away:
+            was_empty, slot.content = slot.content is None, content
+            if was_empty:
                 self.set_visible(role, True)
 
-    def forget_hands(self) -> None:
-        """Forget which eyes the user opened or closed."""
+    def forget_user(self) -> None:
+        """Forget which layers the user showed or hid."""
         for slot in self._slots.values():
-            slot.by_hand = None
+            slot.user_visible = None
 
     def arrange(self, roles: list[str]) -> None:
         """Put layers into this order, from below, wherever those of others are."""
@@ -317,10 +317,10 @@ class OwnedLayers(Generic[S]):
 
     def _on_visible(self, event: Any) -> None:
         slot = next(slot for slot in self._slots.values() if slot.layer is event.source)
-        if self.notes_eyes and not self._is_setting:
-            slot.by_hand = bool(slot.layer.visible)
-        if self._on_eye is not None:
-            self._on_eye(slot)
+        if self.notes_user and not self._is_setting:
+            slot.user_visible = bool(slot.layer.visible)
+        if self._report_visible is not None:
+            self._report_visible(slot)
 
 
 def show_image(own: OwnedLayers[S], image: SlideImage, pixels: PixelSize) -> None:
@@ -335,7 +335,7 @@ def show_image(own: OwnedLayers[S], image: SlideImage, pixels: PixelSize) -> Non
     elif slot.content is not image:
         put_in_place(slot.layer, pixels)
         slot.layer.data = image.levels[0]
-    own.bring_out(IMAGE, image)
+    own.show_content(IMAGE, image)
 
 
 def _own(layer: Layer, owner: Owner, role: str) -> None:

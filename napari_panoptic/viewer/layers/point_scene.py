@@ -88,7 +88,7 @@ class PointScene:
         is_first = not list(self._own)
         with self._filling:
             if image is None:
-                self._own.put_away(IMAGE)
+                self._own.hide_empty(IMAGE)
             else:
                 show_image(self._own, image, self._pixels)
                 self._viewer.layers.move(self._viewer.layers.index(self._own.layer(IMAGE)), 0)

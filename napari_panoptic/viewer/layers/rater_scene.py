@@ -263,7 +263,7 @@ class RaterScene:
     def _put_away(self, slot: Slot) -> None:
         """Hide a layer and empty it, so that it cannot be taken for what is shown now."""
         layer = slot.layer
-        self._own.put_away(slot.role)
+        self._own.hide_empty(slot.role)
         if isinstance(layer, Vectors) and len(layer.data):
             layer.data = np.zeros((0, 2, 2), np.float32)
         elif isinstance(layer, Image) and layer.data.shape[:3] != (1, 1, 1):

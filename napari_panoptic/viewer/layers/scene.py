@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from napari.components import ViewerModel
@@ -50,7 +50,6 @@ from napari_panoptic.viewer.layers.owned import (
     set_unless_so,
     show_image,
 )
-from napari_panoptic.viewer.layers.stand_in import Pointed, StandIn
 from napari_panoptic.viewer.layers.watch import LayerValues, shows
 
 _TEAM = "team: "
@@ -61,19 +60,47 @@ UNNAMED = "prediction"
 """Name of the layer of a team while teams are not to be named; napari numbers several."""
 
 
+@dataclass(frozen=True)
+class Pointed:
+    """An object that lies under a point."""
+
+    #: The team whose layer it is on; None on the reference layer.
+    team: str | None
+    #: Reference or prediction.
+    side: Side
+    #: Its 0-based row.
+    row: int
+
+
+class AlternativeView(Protocol):
+    """A view of the same objects; the scene's own layers are hidden while it is active."""
+
+    keeps: frozenset[str]
+    """Roles of the scene's layers that stay visible."""
+
+    def objects_at(
+        self, position: Sequence[float], viewbox: tuple[int, int] | None
+    ) -> list[Pointed]:
+        """List the objects under a world position in a cell of the canvas."""
+
+    def apply_look(self, look: Look) -> None:
+        """Draw objects in another way, or as heavy as the zoom asks for."""
+
+    def emphasise(self, selection: Selection | None) -> None:
+        """Mark the selected object."""
+
+
 @dataclass(eq=False)
 class _SceneSlot(Slot):
     """A layer of the scene; most of this concerns objects."""
 
-    waiting: LabelImage | None = None
-    """Objects to be filled in when they are looked at."""
+    is_filled: bool = True
+    """Whether its pixels are those of its content; objects are filled in when they are shown."""
     array: NDArray[np.uint16] | None = None
     """The layer's own array, to be filled again."""
     values: LayerValues | None = None
     lut: NDArray[np.float32] | None = None
     coloured_by: tuple[object, object, ColourBy, object] | None = None
-    was_visible: bool | None = None
-    """Its eye before a stand-in came; None if it is not to be restored."""
     hidden_name: str = ""
     """Name of the layer of a team while that is not shown."""
 
@@ -82,9 +109,23 @@ class _SceneSlot(Slot):
         """Whether it shows the objects of a team."""
         return self.role.startswith(_TEAM)
 
+    @property
+    def side(self) -> Side:
+        """The side whose objects it shows."""
+        return Side.PREDICTION if self.is_team else Side.REFERENCE
+
     def forget_content(self) -> None:
         """Fill and colour the layer again when it is shown next."""
         self.content = self.coloured_by = self.lut = None
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether objects are still to be filled in."""
+        return self.content is not None and not self.is_filled
+
+
+def _role(side: Side, team: str | None) -> str:
+    return REFERENCE if side is Side.REFERENCE else _TEAM + str(team)
 
 
 class Scene:
@@ -98,7 +139,7 @@ class Scene:
 
     def __init__(self, viewer: ViewerModel) -> None:
         self._viewer = viewer
-        self._own = OwnedLayers(viewer, Owner.DESK, _SceneSlot, self._on_eye)
+        self._own = OwnedLayers(viewer, Owner.DESK, _SceneSlot, self._on_visible)
         self._edited_roles: frozenset[str] = frozenset()
         self._hides_teams = False
         self._filling = Within()
@@ -110,45 +151,25 @@ class Scene:
         self._look = Look()
         self._follow = camera.Follow()
         self._listed: ListedObjects | None = None
-        self._stand_in: StandIn | None = None
-        self._always: StandIn | None = None
+        self._alternatives: list[AlternativeView] = []  # the last one is shown
+        self._visible_before: dict[str, bool] = {}
+        """Role -> whether a layer was visible before the first alternative view."""
 
-    def step_aside(self, stand_in: StandIn) -> None:
-        """Hide the own layers, but those it keeps, and let another view stand in for them."""
-        if self._stand_in is None:
-            for slot in self._own:
-                slot.was_visible = slot.layer.visible
-        else:
-            self._restore_eyes()
-        self._set_stand_in(stand_in)
-        self._hide_own()
-        self.emphasise(self._emphasised)
+    def activate(self, view: AlternativeView) -> None:
+        """Show another view in place of the own layers; those that it keeps stay."""
+        if not self._alternatives:
+            self._visible_before = {slot.role: slot.layer.visible for slot in self._own}
+        self._set_alternatives([*self._without(view), view])
 
-    def come_back(self) -> None:
-        """Show the own layers again as they were seen before."""
-        if self._stand_in is None:
-            return
-        self._restore_eyes()
-        self._set_stand_in(None)
-        for slot in self._own:
-            slot.was_visible = None
-        self._apply_look()
-        self.emphasise(self._emphasised)
-        if self._always is not None:
-            self.step_aside(self._always)
-
-    def step_aside_always(self, stand_in: StandIn | None) -> None:
-        """Let a view stand in whenever no other does; None for none any more."""
-        self._always = stand_in
-        if stand_in is None:
-            self.come_back()
-        else:
-            self.step_aside(stand_in)
+    def deactivate(self, view: AlternativeView) -> None:
+        """Show what was shown before a view was activated."""
+        if view in self._alternatives:
+            self._set_alternatives(self._without(view))
 
     @property
-    def stand_in(self) -> StandIn | None:
-        """The view that stands in for the own layers, if any."""
-        return self._stand_in
+    def alternative(self) -> AlternativeView | None:
+        """The view that is shown in place of the own layers, if any."""
+        return self._alternatives[-1] if self._alternatives else None
 
     def owns(self, layer: Layer) -> bool:
         """Return whether a layer is one of the scene's."""
@@ -159,22 +180,26 @@ class Scene:
         """The layer of the region's image; None if there is none."""
         return self._own.layer(IMAGE)
 
-    def _set_stand_in(self, stand_in: StandIn | None) -> None:
-        self._stand_in, self._own.notes_eyes = stand_in, stand_in is None
+    def _without(self, view: AlternativeView) -> list[AlternativeView]:
+        return [other for other in self._alternatives if other is not view]
 
-    def _restore_eyes(self) -> None:
-        for slot in self._own:
-            if slot.was_visible is not None and slot.role != SELECTED:
-                self._own.set_visible(slot.role, slot.was_visible)
+    def _set_alternatives(self, views: list[AlternativeView]) -> None:
+        for role, visible in self._visible_before.items():
+            if role != SELECTED:
+                self._own.set_visible(role, visible)
+        self._alternatives, self._own.notes_user = views, not views
+        if not views:
+            self._visible_before = {}
+        self._apply_look()
+        self.emphasise(self._emphasised)
 
-    def _hide_own(self) -> None:
-        """Hide what is not kept; new layers are seen again later as any new layer is."""
-        kept = frozenset() if self._stand_in is None else self._stand_in.keeps
+    def _hide_own(self, view: AlternativeView) -> None:
+        """Hide what a view does not keep; new layers are seen again later as any new layer is."""
         for slot in self._own:
-            if slot.role in kept:
+            if slot.role in view.keeps:
                 continue
             if slot.role in (IMAGE, AMBIGUOUS) and slot.layer.visible:
-                slot.was_visible = True
+                self._visible_before[slot.role] = True
             self._own.set_visible(slot.role, False)
 
     @property
@@ -223,15 +248,15 @@ class Scene:
         if snapshot.is_slide:  # a view of its own shows the objects of slides
             for slot in self._own:
                 if slot.role == REFERENCE or slot.is_team:
-                    self._put_away(slot.role)
+                    self._hide_empty(slot.role)
         else:
             for role, name, labels in self._object_contents(snapshot):
                 self._fill_objects(role, name, labels)
         # The last one tells napari how far all layers reach.
         if snapshot.image is None:
-            self._put_away(IMAGE)
+            self._hide_empty(IMAGE)
         else:
-            self._forget_eye(IMAGE)
+            self._forget_visible(IMAGE)
             show_image(self._own, snapshot.image, self._pixels)
         self._arrange()
         self._activate()
@@ -257,11 +282,7 @@ class Scene:
         self._snapshot = snapshot
         for role, _, labels in self._object_contents(snapshot):
             slot = self._own.slot(role)
-            if slot is None or labels is None:
-                continue
-            if slot.waiting is not None:
-                slot.waiting = labels
-            elif slot.content is not None:
+            if slot is not None and labels is not None and slot.content is not None:
                 slot.content = labels
         self.mark_edited(edited)
         self._apply_colours()
@@ -272,16 +293,13 @@ class Scene:
         labels, slot = snapshot.predictions.get(team), self._own.slot(_TEAM + team)
         if labels is None or slot is None:
             return
-        slot.content = slot.coloured_by = None
-        slot.waiting = labels
-        if slot.layer.visible:  # the user opened its eye
+        slot.content, slot.is_filled, slot.coloured_by = labels, False, None
+        if slot.layer.visible:  # the user shows it
             self._apply_colours()
 
     def mark_edited(self, edited: Sequence[tuple[Side, str | None]]) -> None:
         """Mark the names of layers that show working copies."""
-        roles = frozenset(
-            REFERENCE if side is Side.REFERENCE else _TEAM + str(team) for side, team in edited
-        )
+        roles = frozenset(_role(side, team) for side, team in edited)
         if roles != self._edited_roles:
             self._edited_roles = roles
             self._name_layers()
@@ -316,32 +334,31 @@ class Scene:
 
     def object_layer(self, side: Side, team: str | None) -> tuple[Labels, LayerValues] | None:
         """Return the layer of the reference or of a team, and what its values stand for."""
-        role = REFERENCE if side is Side.REFERENCE else _TEAM + str(team)
-        slot = self._own.slot(role)
-        if slot is not None:
-            self._catch_up(slot)
-        return None if slot is None or slot.values is None else (slot.layer, slot.values)
+        slot = self._own.slot(_role(side, team))
+        if slot is None:
+            return None
+        self._catch_up(slot)
+        return None if slot.values is None else (slot.layer, slot.values)
 
     def restore_objects(self, side: Side, team: str | None) -> None:
         """Refill the layer of a side, or create it again if the user deleted it."""
         if self._snapshot is None:
             return
-        wanted = REFERENCE if side is Side.REFERENCE else _TEAM + str(team)
+        if (slot := self._own.slot(_role(side, team))) is not None:
+            slot.forget_content()
         with self._filling:
-            for role, name, labels in self._object_contents(self._snapshot):
-                if role == wanted:
-                    if (slot := self._own.slot(role)) is not None:
-                        slot.forget_content()
-                    with active_kept(self._viewer):
+            with active_kept(self._viewer):
+                for role, name, labels in self._object_contents(self._snapshot):
+                    if role == _role(side, team):
                         self._fill_objects(role, name, labels)
-                        self._arrange()
+                self._arrange()
             self._apply_look()
 
     def set_team(self, team: str | None, snapshot: RegionSnapshot | None = None) -> None:
         """Show the objects of another team, with what was edited meanwhile."""
         self._snapshot = snapshot or self._snapshot
         if team != self._team:
-            self._forget_eyes_of_teams()
+            self._forget_visible_teams()
             self._beside = frozenset()
         self._team = team
         self.emphasise(None)
@@ -359,8 +376,8 @@ class Scene:
         changed = look.display is not self._look.display
         self._look = look
         for slot in self._own if changed else ():
-            if slot.by_hand is False:  # asking for another display overrules closed eyes
-                slot.by_hand = None
+            if slot.user_visible is False:  # asking for another display overrules hidden layers
+                slot.user_visible = None
         self._apply_look()
 
     @property
@@ -374,11 +391,12 @@ class Scene:
             self._listed = listed
             self._apply_look()
 
-    def _forget_eyes_of_teams(self) -> None:
-        """Show the new team, and no other any more; also when the scene comes back."""
+    def _forget_visible_teams(self) -> None:
+        """Show the new team, and no other any more; also after an alternative view."""
         for slot in self._own:
             if slot.is_team:
-                slot.by_hand = slot.was_visible = None
+                slot.user_visible = None
+                self._visible_before.pop(slot.role, None)
 
     def objects_at(
         self, position: Sequence[float], viewbox: tuple[int, int] | None = None
@@ -388,8 +406,8 @@ class Scene:
         Only layers that can be seen count. ``viewbox`` is the cell of the
         canvas, if there are several.
         """
-        if self._stand_in is not None:
-            return self._stand_in.objects_at(position, viewbox)
+        if self.alternative is not None:
+            return self.alternative.objects_at(position, viewbox)
         snapshot = self._snapshot
         at = None if snapshot is None else self._pixels.px_inside(position, snapshot.shape)
         if snapshot is None or at is None:
@@ -421,8 +439,8 @@ class Scene:
     def emphasise(self, selection: Selection | None) -> None:
         """Draw rings around the selected object and its partner, or remove them."""
         self._emphasised = selection
-        if self._stand_in is not None and SELECTED not in self._stand_in.keeps:
-            self._stand_in.emphasise(selection)
+        if self.alternative is not None and SELECTED not in self.alternative.keeps:
+            self.alternative.emphasise(selection)
             return
         layer, picture = self._own.layer(SELECTED), None
         if selection is not None and self._snapshot is not None:
@@ -488,8 +506,8 @@ class Scene:
         """Draw outlines and rings as heavy as they are well seen at the present zoom."""
         if self._snapshot is None:
             return
-        if self._stand_in is not None:
-            self._stand_in.apply_look(self._look)
+        if self.alternative is not None:
+            self.alternative.apply_look(self._look)
         else:
             self._apply_contours()
         self.emphasise(self._emphasised)
@@ -526,7 +544,8 @@ class Scene:
     def release(self) -> None:
         """Let go of the layers; the next scene takes them over, or the desk removes them."""
         self._emphasised = None  # a window that is being closed takes no new layer
-        self.come_back()
+        if self._alternatives:
+            self._set_alternatives([])
         self.hide_teams(False)
         while self.catch_up_one():
             pass
@@ -556,7 +575,7 @@ class Scene:
     def _fill_ambiguous(self, mask: NDArray[np.bool_] | None) -> None:
         slot = self._own.slot(AMBIGUOUS)
         if mask is None or not mask.any():
-            self._put_away(AMBIGUOUS)
+            self._hide_empty(AMBIGUOUS)
             if slot is not None and self._snapshot is not None:
                 self._put_hatching(slot.layer, np.zeros(self._snapshot.shape, np.uint8))
             return
@@ -565,19 +584,19 @@ class Scene:
             layer.colormap = label_colours(np.array([(0, 0, 0, 0), contents.HATCH_COLOUR]))
         elif slot.content is not mask:
             self._put_hatching(slot.layer, contents.hatching(mask))
-        self._forget_eye(AMBIGUOUS)
-        self._own.bring_out(AMBIGUOUS, mask)
+        self._forget_visible(AMBIGUOUS)
+        self._own.show_content(AMBIGUOUS, mask)
 
-    def _put_away(self, role: str) -> None:
-        """Hide a layer that a region has nothing for, also when the scene comes back."""
-        self._own.put_away(role)
-        self._forget_eye(role)
+    def _hide_empty(self, role: str) -> None:
+        """Hide a layer that a region has nothing for, also after an alternative view."""
+        self._own.hide_empty(role)
+        self._forget_visible(role)
 
-    def _forget_eye(self, role: str) -> None:
-        """Show a layer that was put away as any new layer when the scene comes back."""
+    def _forget_visible(self, role: str) -> None:
+        """Treat a layer without contents as a new one after an alternative view."""
         slot = self._own.slot(role)
         if slot is not None and slot.content is None:
-            slot.was_visible = None
+            self._visible_before.pop(role, None)
 
     def _put_hatching(self, layer: Labels, picture: NDArray[np.uint8]) -> None:
         with drawn_once(layer):
@@ -593,17 +612,17 @@ class Scene:
             picture = np.zeros(labels.shape, np.uint16)
             slot = self._add_labels(role, name, picture, visible=False)
             slot.array = picture
-        elif slot.content is labels or self._shows(slot, labels):
-            slot.waiting, slot.content = None, labels
-            return
-        if is_looked_at or slot.layer.visible:
-            self._put_objects(slot, labels)
-        else:
-            slot.waiting = labels  # most are never looked at
+        is_filled = slot.content is labels and slot.is_filled
+        slot.is_filled = is_filled or self._shows(slot, labels)
+        slot.content = labels
+        if is_looked_at or slot.layer.visible:  # most are never looked at
+            self._catch_up(slot)
 
-    def _put_objects(self, slot: _SceneSlot, labels: LabelImage) -> None:
-        """Set the objects of a layer."""
-        layer, own = slot.layer, slot.array
+    def _catch_up(self, slot: _SceneSlot) -> None:
+        """Fill a layer with its objects, unless that was done."""
+        labels, layer, own = slot.content, slot.layer, slot.array
+        if slot.is_filled or not isinstance(labels, LabelImage):
+            return
         slot.values = LayerValues(labels.ids)
         can_reuse = own is not None and own is layer.data and own.shape == labels.shape
         with drawn_once(layer):
@@ -613,7 +632,7 @@ class Scene:
                 slot.array = contents.label_data(labels)
                 put_data(layer, slot.array, self._pixels)
             self._outline(slot)
-        slot.waiting, slot.content = None, labels
+        slot.is_filled = True
 
     def _has_copy(self, layer: Labels) -> bool:
         """Return whether another layer shows the same array, as a copy by the user may."""
@@ -625,18 +644,13 @@ class Scene:
             for other in self._viewer.layers
         )
 
-    def _catch_up(self, slot: _SceneSlot) -> None:
-        """Fill a layer with what was left out while it was hidden."""
-        if slot.waiting is not None:
-            self._put_objects(slot, slot.waiting)
-
     def catch_up_one(self) -> bool:
         """Fill one of the layers that were left out; return whether there are more.
 
         For a moment when nothing else is to be done: a hidden layer that the user
         opens or saves must hold what its name says.
         """
-        waiting = [slot for slot in self._own if slot.waiting is not None]
+        waiting = [slot for slot in self._own if slot.is_waiting]
         if waiting:
             with self._filling:
                 self._catch_up(waiting[0])
@@ -644,7 +658,7 @@ class Scene:
             waiting[0].layer.scale = waiting[0].layer.scale  # napari measures all layers again
         return len(waiting) > 1
 
-    def _on_eye(self, slot: _SceneSlot) -> None:
+    def _on_visible(self, slot: _SceneSlot) -> None:
         """Draw a team made visible by the user like the current team."""
         if slot.layer.visible and slot.is_team:
             self._catch_up(slot)
@@ -688,9 +702,9 @@ class Scene:
         """Colour, outline and show or hide the object layers."""
         if self._snapshot is None:
             return
-        if self._stand_in is not None:
-            self._hide_own()
-            self._stand_in.apply_look(self._look)
+        if self.alternative is not None:
+            self._hide_own(self.alternative)
+            self.alternative.apply_look(self._look)
             return
         self._apply_colours()
         self._apply_contours()
@@ -698,14 +712,14 @@ class Scene:
         for role, _, labels in self._object_contents(self._snapshot):
             slot = self._own.slot(role)
             if slot is not None and labels is not None:
-                visible = self._is_drawn(slot) and not is_hidden and slot.by_hand is not False
+                visible = self._is_drawn(slot) and not is_hidden and slot.user_visible is not False
                 self._own.set_visible(role, visible)
         for name in self._snapshot.pending:  # their layers still show what was before
             self._own.set_visible(_TEAM + name, False)
 
     def _is_drawn(self, slot: _SceneSlot) -> bool:
-        """Return whether a slot is of the reference, the current team, or opened by hand."""
-        is_opened = slot.is_team and bool(slot.by_hand)
+        """Return whether a slot is of the reference, the current team, or shown by the user."""
+        is_opened = slot.is_team and bool(slot.user_visible)
         return is_opened or slot.role in (
             REFERENCE,
             _TEAM + str(self._team),
@@ -719,8 +733,7 @@ class Scene:
     def _outline(self, slot: _SceneSlot) -> None:
         """Outline objects, where they are drawn."""
         if self._is_drawn(slot):
-            side = Side.REFERENCE if slot.role == REFERENCE else Side.PREDICTION
-            set_unless_so(slot.layer, "contour", self._look.contour(side, self.zoom))
+            set_unless_so(slot.layer, "contour", self._look.contour(slot.side, self.zoom))
             set_unless_so(slot.layer, "opacity", self._look.opacity)
 
     def _apply_colours(self) -> None:
@@ -735,9 +748,8 @@ class Scene:
 
     def _colour(self, slot: _SceneSlot, labels: LabelImage) -> None:
         """Colour objects by status: those of the reference, for the current team."""
-        is_reference = slot.role == REFERENCE
-        side = Side.REFERENCE if is_reference else Side.PREDICTION
-        team = self._team if is_reference else slot.role.removeprefix(_TEAM)
+        side = slot.side
+        team = slot.role.removeprefix(_TEAM) if slot.is_team else self._team
         is_too_many, own = contents.too_many_objects(labels), None
         evaluations = {} if self._snapshot is None else self._snapshot.evaluations
         evaluation = evaluations.get(team or "")

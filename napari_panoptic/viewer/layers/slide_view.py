@@ -52,8 +52,7 @@ from napari_panoptic.viewer.layers.owned import (
     put_in_place,
     set_unless_so,
 )
-from napari_panoptic.viewer.layers.scene import UNNAMED, Scene
-from napari_panoptic.viewer.layers.stand_in import Pointed
+from napari_panoptic.viewer.layers.scene import UNNAMED, Pointed, Scene
 
 FAILURES = "failures"
 SMALLEST_ON_SCREEN_PX = 3.0
@@ -91,14 +90,14 @@ class _SlideSlot(Slot):
 
 
 class SlideView:
-    """The layers of a slide that was evaluated tile by tile; stands in for the scene's objects.
+    """The layers of a slide that was evaluated tile by tile; an alternative to the scene's objects.
 
     Parameters
     ----------
     viewer
         The viewer.
     scene
-        The scene whose objects step aside; its image stays.
+        The scene whose objects are hidden meanwhile; its image stays.
     """
 
     keeps: frozenset[str] = frozenset({IMAGE})
@@ -163,9 +162,10 @@ class SlideView:
             self._fill_side(Side.REFERENCE, REFERENCE, evaluation, scheme)
             self._fill_side(Side.PREDICTION, self._scene.name_of(team), evaluation, scheme)
             self._fill_failures()
-        if self._scene.stand_in is not self:
-            self._scene.step_aside_always(self)
-        self.apply_look(self._scene.look)
+        if self._scene.alternative is self:
+            self.apply_look(self._scene.look)
+        else:
+            self._scene.activate(self)
 
     def wait(self) -> None:
         """Hide the objects: those of another team are about to come."""
@@ -190,12 +190,12 @@ class SlideView:
         for side in self._sides.values():
             side.leave()
         self._sides.clear()
-        self._own.forget_hands()
+        self._own.forget_user()
         # Hidden, not removed: the next slide is shown on them, and programs that are deleted
         # between two draws bring some OpenGL drivers down.
         if restore:
             self._own.hide_all()
-        self._scene.step_aside_always(None)
+        self._scene.deactivate(self)
 
     def place_text(self, position: Sequence[float]) -> str:
         """Describe the outcomes of the objects around a world position, if squares are shown."""
@@ -217,7 +217,7 @@ class SlideView:
         camera.zoom = ENTERED_ON_SCREEN_PX / self._diameter_px / min(self._pixels.scale)
         return True
 
-    # As a stand-in for the scene.
+    # As an alternative to the scene.
 
     def objects_at(
         self,
@@ -243,7 +243,7 @@ class SlideView:
         if not self.is_on:
             return
         if look.display is not self._display:
-            self._own.forget_hands()  # asking for another display overrules closed eyes
+            self._own.forget_user()  # asking for another display overrules hidden layers
             self._display = look.display
         shown, far = look.display is not Display.HIDDEN, self.is_far
         for side in Side:
@@ -383,7 +383,7 @@ class SlideView:
         """Show or hide a layer; one that the user hid or showed stays so."""
         slot = self._own.slot(role)
         if slot is not None:
-            self._own.set_visible(role, visible if slot.by_hand is None else slot.by_hand)
+            self._own.set_visible(role, visible if slot.user_visible is None else slot.user_visible)
 
 
 def _tell(error: Exception) -> None:

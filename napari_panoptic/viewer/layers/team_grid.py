@@ -15,8 +15,7 @@ that no cell needs any more are hidden at once, and removed one per turn.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -38,9 +37,10 @@ from napari_panoptic.display.team_pictures import CellPictures, grid_shape, team
 from napari_panoptic.live.session import Selection, Session
 from napari_panoptic.live.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.evaluate import Evaluation
-from napari_panoptic.values.cohort import Region, Rgb
+from napari_panoptic.values.cohort import Rgb
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
+from napari_panoptic.viewer.kit.events import Within
 from napari_panoptic.viewer.kit.shown import show_info, shown
 from napari_panoptic.viewer.layers import camera
 from napari_panoptic.viewer.layers.labels import label_colours, set_colours
@@ -52,8 +52,7 @@ from napari_panoptic.viewer.layers.owned import (
     put_in_place,
     set_unless_so,
 )
-from napari_panoptic.viewer.layers.scene import Scene
-from napari_panoptic.viewer.layers.stand_in import Pointed
+from napari_panoptic.viewer.layers.scene import Pointed, Scene
 
 MAX_TEAMS = 6
 """The largest number of cells that can be read on one screen."""
@@ -124,14 +123,14 @@ class _Contents:
 
 
 class TeamGrid:
-    """The cells of several teams in a viewer; stands in for the scene.
+    """The cells of several teams in a viewer; an alternative to the scene.
 
     Parameters
     ----------
     viewer
         The viewer.
     scene
-        The scene that steps aside.
+        The scene whose layers are hidden meanwhile.
     session
         The live state.
     redraw_wanted
@@ -161,11 +160,10 @@ class TeamGrid:
         self._coming: _Contents | None = None
         self._unfilled: deque[str] = deque()
         self._before: _Before | None = None
-        self._is_changing = False
+        self._changing = Within()
+        self._is_disturbed = False  # others added layers, or the user deleted one of a cell
         self._selection: Selection | None = None
-        self._region_fitted: Region | None = None
         # When Qt has handled what is pending.
-        self._arranger = single_shot(0, self._arrange_again)
         self._builder = single_shot(0, self._build)
         # After the last cell: Qt paints when everything else has been handled.
         self._painting = single_shot(PAINTING_MS, lambda: None)
@@ -178,11 +176,11 @@ class TeamGrid:
     @property
     def is_busy(self) -> bool:
         """Whether layers are still to be made, filled, painted or removed."""
-        is_waiting = self._painting.isActive() or self._arranger.isActive()
-        return is_waiting or self._has_work()
+        return self._painting.isActive() or self._has_work()
 
     def _has_work(self) -> bool:
-        return self._coming is not None or bool(self._unfilled or self._leftovers())
+        is_unfinished = self._coming is not None or self._is_disturbed
+        return is_unfinished or bool(self._unfilled or self._leftovers())
 
     @property
     def teams(self) -> tuple[str, ...]:
@@ -235,20 +233,19 @@ class TeamGrid:
             self._coming = contents  # layers that were made already are filled in the end
             return
         self._coming = None
-        before = self._shown
-        if before is not None and contents.can_follow(before):
+        if not contents.can_follow(self._shown):
+            self._coming = contents
+        elif self._is_of_another_region(contents):
+            self._show(contents)
+        else:
             self._shown = contents
-            if before.snapshot.region != snapshot.region:
-                self._show(contents)
-            elif self._unfilled:
+            if self._unfilled:
                 self._unfilled = deque(contents.teams)
             else:
                 for team in contents.teams:
                     self._fill(team, contents)
                 self._name()
                 self.emphasise(self._selection)
-        else:
-            self._coming = contents
         self._tell_progress()
         self._builder.start()
 
@@ -263,8 +260,9 @@ class TeamGrid:
             Whether to remove all layers now, rather than bit by bit.
         """
         if not restore:
-            stop_timers(self._arranger, self._builder, self._painting)
+            stop_timers(self._builder, self._painting)
             self._before = self._coming = self._shown = None
+            self._is_disturbed = False
             self._unfilled.clear()
             self._own.release()
             return
@@ -280,7 +278,7 @@ class TeamGrid:
         """Mark the cell of the current team."""
         self._name()
 
-    # As a stand-in for the scene.
+    # As an alternative to the scene.
 
     def objects_at(
         self, position: Sequence[float], viewbox: tuple[int, int] | None
@@ -305,7 +303,7 @@ class TeamGrid:
 
     def apply_look(self, look: Look) -> None:
         """Recolour; request outlines if their width changed."""
-        if self._shown is None or self._is_changing or self._unfilled:
+        if self._shown is None or self._changing or self._unfilled:
             return
         if self.wanted_widths() != self._shown.pictures.widths:
             self._redraw_wanted()
@@ -349,7 +347,9 @@ class TeamGrid:
             return  # left meanwhile
         self._stay_flat()
         coming = self._coming
-        if coming is not None:
+        if self._is_disturbed:
+            self._arrange_again()
+        elif coming is not None:
             missing = [role for role in coming.roles if self._own.slot(role) is None]
             if missing:
                 self._make(coming, missing[0])
@@ -386,16 +386,8 @@ class TeamGrid:
         put_in_place(layer, contents.pixels)
         # Before the cells that are shown: their places are counted from the end.
         n_shown = 0 if self._shown is None else len(self._shown.roles)
-        with self._changing():
+        with self._changing:
             self._own.add(role, layer, at=len(self._viewer.layers) - n_shown)
-
-    @contextmanager
-    def _changing(self) -> Iterator[None]:
-        before, self._is_changing = self._is_changing, True
-        try:
-            yield
-        finally:
-            self._is_changing = before
 
     def _tell_progress(self) -> None:
         """Report how many steps are done: layers created and cells filled."""
@@ -412,16 +404,18 @@ class TeamGrid:
 
     def _show(self, contents: _Contents) -> None:
         """Show complete cells on the canvas; they are filled one by one."""
-        region = contents.snapshot.region
+        is_new_region = self._is_of_another_region(contents)
         if self._before is None:
             self._selection = self._session.selection
-        with self._changing(), self._viewer.layers.batched_update():
+        with self._changing, self._viewer.layers.batched_update():
             self._arrange(contents)
         self._unfilled = deque(contents.teams)
         self._builder.start()
-        if self._region_fitted != region:
-            self._region_fitted = region
+        if is_new_region:
             self._scene.fit()
+
+    def _is_of_another_region(self, contents: _Contents) -> bool:
+        return self._shown is None or self._shown.snapshot.region != contents.snapshot.region
 
     def _arrange(self, contents: _Contents) -> None:
         if self._before is None:
@@ -448,7 +442,7 @@ class TeamGrid:
     def _fill_next(self, shown: _Contents) -> None:
         """Fill the next cell; after the last one, do what was put off."""
         self._painting.start()
-        with self._changing():
+        with self._changing:
             self._fill(self._unfilled.popleft(), shown)
             self._name()
         if not self._unfilled:
@@ -459,10 +453,19 @@ class TeamGrid:
         viewer = self._viewer
         active = viewer.layers.selection.active
         was_whole = self._scene.is_whole_in_sight(camera.canvas_size(viewer))
-        self._scene.step_aside(self)
+        self._scene.activate(self)
         # Layers kept from the scene, or owned by others, would get cells too.
         others = [(layer, layer.visible) for layer in viewer.layers if layer.visible]
-        self._before = _Before.of(viewer, others, active, region, was_whole)
+        grid, view = viewer.canvas.grid, viewer.scene.camera
+        self._before = _Before(
+            others=others,
+            active=active,
+            region=region,
+            was_whole=was_whole,
+            center=tuple(view.center),
+            zoom=float(view.zoom),
+            grid=(grid.enabled, grid.stride, tuple(grid.shape), grid.spacing),
+        )
         for layer, _ in others:
             layer.visible = False
         viewer.layers.events.inserted.connect(self._on_inserted)
@@ -471,7 +474,8 @@ class TeamGrid:
 
     def _come_back(self) -> None:
         before, shown, viewer = self._before, self._shown, self._viewer
-        self._before = self._shown = self._region_fitted = None
+        self._before = self._shown = None
+        self._is_disturbed = False
         self._unfilled.clear()
         self._tell_progress()
         if before is None or shown is None:
@@ -479,16 +483,18 @@ class TeamGrid:
         viewer.layers.events.inserted.disconnect(self._on_inserted)
         viewer.layers.events.removed.disconnect(self._on_removed)
         viewer.dims.events.ndisplay.disconnect(self._stay_flat)
-        with self._changing():
+        with self._changing:
             with viewer.layers.batched_update():
-                before.restore_grid(viewer)
+                grid = viewer.canvas.grid
+                grid.enabled, grid.stride, grid.shape, grid.spacing = before.grid
                 self._own.hide_all()
                 for layer, visible in before.others:
                     if layer in viewer.layers:
                         layer.visible = visible
-                self._scene.come_back()
+                self._scene.deactivate(self)
             if shown.snapshot.region.name == before.region and not before.was_whole:
-                before.restore_camera(viewer)
+                viewer.scene.camera.center = before.center
+                viewer.scene.camera.zoom = before.zoom
                 # The canvas may have been smaller then, and have shown no border.
                 camera.drop_border(viewer, shown.snapshot.shape, shown.pixels)
             else:
@@ -576,15 +582,18 @@ class TeamGrid:
 
     def _on_inserted(self, event: Any) -> None:
         """Take in that something else was added: it is hidden, and the cells stay last."""
-        if not (self._is_changing or self._before is None or event.value in self._own):
-            self._arranger.start()
+        if not (self._changing or event.value in self._own):
+            self._is_disturbed = True
+            self._builder.start()
 
     def _on_removed(self, event: Any) -> None:
         """Go back to one team if the user deleted a layer of a cell."""
-        if not self._is_changing and self._before is not None and event.value in self._own:
-            self._arranger.start()
+        if not self._changing and event.value in self._own:
+            self._is_disturbed = True
+            self._builder.start()
 
     def _arrange_again(self) -> None:
+        self._is_disturbed = False
         before, shown = self._before, self._shown
         if before is None or shown is None:
             return
@@ -592,7 +601,7 @@ class TeamGrid:
             self.leave()
             self._left()
             return
-        with self._changing():
+        with self._changing:
             for layer in list(self._viewer.layers):
                 if layer not in self._own and layer.visible:
                     if not self._scene.owns(layer):
@@ -610,40 +619,11 @@ class _Before:
     """How the view was before the cells."""
 
     others: list[tuple[Layer, bool]]
+    """Layers of others, and whether they were visible."""
     active: Layer | None
-    region: str | None
+    region: str
     was_whole: bool
     center: tuple[float, ...]
     zoom: float
     grid: tuple[bool, int, tuple[int, int], float]
-    gridded_scale_bar: bool
-
-    @classmethod
-    def of(
-        cls,
-        viewer: ViewerModel,
-        others: list[tuple[Layer, bool]],
-        active: Layer | None,
-        region: str | None,
-        was_whole: bool,
-    ) -> _Before:
-        grid, camera = viewer.canvas.grid, viewer.scene.camera
-        return cls(
-            others=others,
-            active=active,
-            region=region,
-            was_whole=was_whole,
-            center=tuple(camera.center),
-            zoom=float(camera.zoom),
-            grid=(grid.enabled, grid.stride, tuple(grid.shape), grid.spacing),
-            gridded_scale_bar=viewer.canvas.overlays.scale_bar.gridded,
-        )
-
-    def restore_grid(self, viewer: ViewerModel) -> None:
-        grid = viewer.canvas.grid
-        grid.enabled, grid.stride, grid.shape, grid.spacing = self.grid
-        viewer.canvas.overlays.scale_bar.gridded = self.gridded_scale_bar
-
-    def restore_camera(self, viewer: ViewerModel) -> None:
-        viewer.scene.camera.center = self.center
-        viewer.scene.camera.zoom = self.zoom
+    """Whether napari's grid was enabled, its stride, shape and spacing."""

@@ -10,8 +10,7 @@ is compared as soon as the hand rests.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -23,6 +22,7 @@ from napari_panoptic.kernels.drawing import MAX_OBJECTS
 from napari_panoptic.nuclei.edits import IdWindow
 from napari_panoptic.values.labels import LabelImage
 from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
+from napari_panoptic.viewer.kit.events import Within
 from napari_panoptic.viewer.kit.napari_private import (
     Box,
     EmptyStep,
@@ -152,13 +152,13 @@ class LayerWatch:
         self.layer = layer
         self.values = values
         self.is_thorough = True
-        self.is_replaying = False
+        self.replaying = Within()
         """Whether pixels that differ come from an undo or a redo."""
         self._current = current
         self._changed = changed
         self._classed = classed
         self._refused = refused
-        self._is_paused = False
+        self._writing = Within()  # the desk itself changes the layer
         self._stroke: Box | None = None
         self._shown: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
         self._rest = single_shot(REST_MS, self.compare_all)
@@ -177,22 +177,12 @@ class LayerWatch:
 
     def close(self) -> None:
         """Let go of the layer."""
-        self._is_paused = True
         stop_timers(self._rest)
         for emitter, slot in self._events:
             emitter.disconnect(slot)
         for name in self._wrapped:
             # The methods were covered by attributes of the instance.
             self.layer.__dict__.pop(name, None)
-
-    @contextmanager
-    def paused(self) -> Iterator[None]:
-        """Do not listen while the desk itself writes to the layer."""
-        before, self._is_paused = self._is_paused, True
-        try:
-            yield
-        finally:
-            self._is_paused = before
 
     def remember(self, change: ClassChange) -> None:
         """Let a class that was given be the step that is undone next."""
@@ -228,7 +218,7 @@ class LayerWatch:
         (top, left, bottom, right), _ = _differing(part, index, (y0, x0), shown)
         if top < bottom:
             rows, columns = slice(y0 + top, y0 + bottom), slice(x0 + left, x0 + right)
-            with self.paused():
+            with self._writing:
                 data[rows, columns] = shown[index[rows, columns]]
                 if not (self.layer.visible and redraw_part(self.layer, (rows, columns))):
                     self.layer.refresh()
@@ -240,7 +230,7 @@ class LayerWatch:
 
     def compare_all(self) -> None:
         """Compare the whole layer with the copy."""
-        if self._is_paused:
+        if self._writing:
             return
         self._rest.stop()
         current = self._current()
@@ -266,7 +256,7 @@ class LayerWatch:
                 )
             else:
                 # The graphics card colours 16 bits by itself; no pixel changes.
-                with self.paused():
+                with self._writing:
                     self.layer.data = values.astype(np.uint16)
         if reason:
             self._refused(f"The layer '{self.layer.name}' {reason}. It was restored.")
@@ -299,7 +289,7 @@ class LayerWatch:
         return self._shown[1]
 
     def _on_labels_update(self, event: Any) -> None:
-        if self._is_paused:
+        if self._writing:
             return
         y0, x0 = (int(v) for v in event.offset)
         height, width = event.data.shape[:2]
@@ -309,13 +299,13 @@ class LayerWatch:
 
     def _on_paint(self, event: Any) -> None:
         self._stroke = None
-        if not self._is_paused:
+        if not self._writing:
             for box in boxes_of(event.value):
                 self._compare(self._inside(box))
 
     def _on_set_data(self, _event: Any) -> None:
         """Compare everything once the hand rests: this event also comes without a change."""
-        if self._is_paused:
+        if self._writing:
             return
         stroke, self._stroke = self._stroke, None
         if stroke is not None:  # perhaps a stroke that was given up
@@ -324,7 +314,7 @@ class LayerWatch:
             self._rest.start()
 
     def _on_data(self, _event: Any) -> None:
-        if not self._is_paused:
+        if not self._writing:
             self._stroke = None
             self._rest.start()
 
@@ -333,7 +323,7 @@ class LayerWatch:
         history = histories(self.layer).get(name)
         changes = [at for at in history[-1] if isinstance(at, ClassChange)] if history else []
         if changes:
-            with self.paused(), refresh_held(self.layer):
+            with self._writing, refresh_held(self.layer):
                 self._wrapped[name]()
             is_undo = name == "undo"
             self._classed({at.id_: at.before if is_undo else at.after for at in changes})
@@ -343,16 +333,13 @@ class LayerWatch:
             self._wrapped[name]()  # followed when the hand rests
             return
         # napari redraws everything, which with outlines takes seconds on a slide.
-        with self.paused():
+        with self._writing:
             with refresh_held(self.layer):
                 self._wrapped[name]()
             redraw_part(self.layer, *((slice(y0, y1), slice(x0, x1)) for y0, x0, y1, x1 in boxes))
-        self.is_replaying = True
-        try:
+        with self.replaying:
             for box in boxes:
                 self._compare(box)
-        finally:
-            self.is_replaying = False
 
     def _inside(self, box: Box) -> Box:
         height, width = self.layer.data.shape[-2:]

@@ -40,7 +40,7 @@ from napari_panoptic.viewer.kit.widgets import share_text
 from napari_panoptic.viewer.panels import slide_texts
 from napari_panoptic.viewer.panels.around import Surroundings
 from napari_panoptic.viewer.panels.part import Connections
-from napari_panoptic.viewer.panels.region_panel import Here, RegionPresenter, RegionResult
+from napari_panoptic.viewer.panels.region_panel import Here, RegionPresenter, ResultHere
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -86,7 +86,7 @@ _LISTS = (
 
 
 @dataclass(frozen=True, eq=False)
-class Audited(RegionResult):
+class Audited(ResultHere):
     """What is shown: the policies compared, and the spill under the one that is set."""
 
     audit: PolicyAudit

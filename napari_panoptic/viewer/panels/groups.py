@@ -42,7 +42,7 @@ from napari_panoptic.viewer.panels import slide_texts
 from napari_panoptic.viewer.panels.around import Surroundings
 from napari_panoptic.viewer.panels.part import Connections
 from napari_panoptic.viewer.panels.question_panel import QuestionPresenter, QuestionView
-from napari_panoptic.viewer.panels.region_panel import Here, RegionPresenter, RegionResult
+from napari_panoptic.viewer.panels.region_panel import Here, RegionPresenter, ResultHere
 
 GROUP_LAYER = "failure group"
 EMPTY = (
@@ -72,7 +72,7 @@ _REFERENCE_COLUMNS = (0, 2)
 
 
 @dataclass(frozen=True, eq=False)
-class Grouped(RegionResult):
+class Grouped(ResultHere):
     """What is shown: the groups of a region and team."""
 
     groups: tuple[FailureGroup, ...]

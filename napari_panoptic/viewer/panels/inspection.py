@@ -12,12 +12,10 @@ from qtpy.QtWidgets import (
     QDialog,
     QDialogButtonBox,
     QGridLayout,
-    QHBoxLayout,
     QProgressBar,
     QPushButton,
     QScrollArea,
     QSizePolicy,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -29,6 +27,7 @@ from napari_panoptic.report.nuclei.inspection_picture import (
     REFERENCE_COLOUR,
     InspectionPicture,
 )
+from napari_panoptic.viewer.kit.rows import Grow, lay_out, row_of
 from napari_panoptic.viewer.kit.shown import PlainLabel, WrappedLabel, shown
 from napari_panoptic.viewer.kit.widgets import (
     PushButton,
@@ -80,16 +79,8 @@ class InspectionDialog(QDialog):
         self.open_button = PushButton("Open")
         self.open_button.setDefault(True)
         buttons.addButton(self.open_button, QDialogButtonBox.ButtonRole.AcceptRole)
-        below = QHBoxLayout()
-        below.addWidget(self.note, 1)
-        below.addWidget(buttons)
-        beside = QHBoxLayout()
-        beside.addWidget(self._area, 1)
-        beside.addWidget(self.picture)
-        layout = QVBoxLayout(self)
-        layout.addLayout(beside, 1)
-        layout.addWidget(self._bar)
-        layout.addLayout(below)
+        content = Grow((Grow(self._area), self.picture))
+        lay_out(self, content, self._bar, (Grow(self.note), buttons), margins=(9, 9, 9, 9))
         self._fit(parent)
         self.set_busy(False)
 
@@ -107,23 +98,22 @@ class InspectionDialog(QDialog):
         is_new
             Whether the folder has no ``cohort.toml`` yet.
         """
-        body = QWidget()
-        layout = QVBoxLayout(body)
-        layout.setContentsMargins(4, 4, 8, 4)
-        layout.addWidget(heading(shown(inspection.cohort.name)))
-        layout.addLayout(_counts(inspection))
         self.doubts = [DoubtRow(doubt, self.fix_wanted.emit) for doubt in inspection.doubts]
         count = len(self.doubts)
-        layout.addSpacing(6)
         title = f"{count} doubt{'' if count == 1 else 's'}"
-        layout.addWidget(heading(title) if count else WrappedLabel(NO_DOUBTS))
-        for row in self.doubts:
-            layout.addWidget(row)
-        layout.addWidget(separator())
-        layout.addWidget(WrappedLabel(_objects(inspection)))
-        if inspection.notes:
-            layout.addWidget(WrappedLabel("\n".join(["Also noticed:", *inspection.notes])))
-        layout.addStretch(1)
+        notes = "\n".join(["Also noticed:", *inspection.notes])
+        body = QWidget()
+        lay_out(
+            body,
+            heading(shown(inspection.cohort.name)),
+            _counts(inspection),
+            heading(title) if count else WrappedLabel(NO_DOUBTS),
+            *self.doubts,
+            separator(),
+            WrappedLabel(_objects(inspection)),
+            *([WrappedLabel(notes)] if inspection.notes else []),
+            margins=(4, 4, 8, 4),
+        ).setSpacing(6)
         self._area.setWidget(body)
         self.picture.show_picture(picture)
         self.note.setText(UNCHANGED if inspection.is_saved else NEW if is_new else CHANGED)
@@ -172,14 +162,11 @@ class DoubtRow(QWidget):
         self.apply_button = QPushButton("Apply")
         self.line = WrappedLabel()
         self.line.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 2, 0, 6)
-        layout.setSpacing(3)
-        layout.addWidget(WrappedLabel(doubt.message))
+        row = (self.choices, self.apply_button, None)
+        lay_out(self, WrappedLabel(doubt.message), row, self.line, margins=(0, 2, 0, 6))
         self._apply = apply
         if not doubt.fixes:
             for widget in (self.choices, self.apply_button, self.line):
-                widget.setParent(self)
                 widget.hide()
             return
         self.choices.addItems([shown(fix.label) for fix in doubt.fixes])
@@ -187,12 +174,6 @@ class DoubtRow(QWidget):
         if not doubt.is_clear:
             self.choices.setPlaceholderText(CHOOSE)
             self.choices.setCurrentIndex(-1)
-        row = QHBoxLayout()
-        row.addWidget(self.choices)
-        row.addWidget(self.apply_button)
-        row.addStretch(1)
-        layout.addLayout(row)
-        layout.addWidget(self.line)
         self.choices.currentIndexChanged.connect(lambda _=0: self._show_choice())
         self.apply_button.clicked.connect(lambda _=False: self._on_apply())
         self._show_choice()
@@ -223,22 +204,13 @@ class _Picture(QWidget):
         self.region = WrappedLabel()
         self._team = PlainLabel()
         self._legend = QWidget()
-        legend = QHBoxLayout(self._legend)
-        legend.setContentsMargins(0, 0, 0, 0)
-        for colour, label in (
-            (REFERENCE_COLOUR, PlainLabel("Annotation")),
-            (PREDICTION_COLOUR, self._team),
-        ):
-            swatch = PlainLabel()
-            swatch.setPixmap(swatch_icon(colour, size=12).pixmap(12, 12))
-            legend.addWidget(swatch)
-            legend.addWidget(label)
-        legend.addStretch(1)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(4, 4, 4, 4)
-        layout.addWidget(self._legend)
-        layout.addWidget(self.region)
-        layout.addWidget(self.image, 1)
+        swatches = []
+        for colour in (REFERENCE_COLOUR, PREDICTION_COLOUR):
+            swatches.append(PlainLabel())
+            swatches[-1].setPixmap(swatch_icon(colour, size=12).pixmap(12, 12))
+        reference, prediction = swatches
+        self._legend.setLayout(row_of(reference, "Annotation", prediction, self._team, None))
+        lay_out(self, self._legend, self.region, Grow(self.image), margins=(4, 4, 4, 4))
         self.setFixedWidth(_PICTURE_PX)
 
     def show_picture(self, picture: InspectionPicture | None) -> None:

@@ -305,7 +305,6 @@ class LegendPresenter(Presenter[LegendStrip]):
 
     title = "Legend"
     shows_outcomes = False  # it has a text of its own for that
-    panel_type = LegendStrip
 
     def connections(self) -> Connections:
         """Listen to session, state and strip."""

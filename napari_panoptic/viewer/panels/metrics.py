@@ -282,7 +282,6 @@ class MetricsPresenter(Presenter[MetricsPanel]):
     """Shows the figures of the region and team, and lists the objects behind one."""
 
     title = "Metrics"
-    panel_type = MetricsPanel
 
     def connections(self) -> Connections:
         """Listen to session, table and panel."""

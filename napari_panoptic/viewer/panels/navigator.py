@@ -135,7 +135,6 @@ class NavigatorPresenter(Presenter[Navigator]):
     """Goes to the chosen regions and teams, and reads the next ones ahead."""
 
     title = "Regions"
-    panel_type = Navigator
 
     def __init__(self, around: Surroundings, panel: Navigator) -> None:
         super().__init__(around, panel)

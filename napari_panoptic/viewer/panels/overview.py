@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from psygnal import Signal
-from qtpy.compat import isalive
 from qtpy.QtCore import QEvent, QObject, QPointF, QRectF, Qt
 from qtpy.QtGui import QColor, QImage, QMouseEvent, QPainter, QPaintEvent, QPen
-from qtpy.QtWidgets import QMainWindow, QWidget
+from qtpy.QtWidgets import QWidget
 
 from napari_panoptic.display.object_layers import PixelSize
 from napari_panoptic.io.images.slides import SlideImage
-from napari_panoptic.live.session import Session
-from napari_panoptic.live.snapshots import RegionSnapshot
 from napari_panoptic.viewer.layers.camera import canvas_size
-from napari_panoptic.viewer.state.preferences import PREFERENCES
+from napari_panoptic.viewer.panels.part import Connections, Presenter
 
 LARGE_PX = 4_000_000
 """Regions of at least this many pixels have an overview; smaller ones are seen at a glance."""
@@ -172,65 +168,29 @@ def _at_least(point: QPointF, least: float) -> QPointF:
     return QPointF(max(point.x(), least), max(point.y(), least))
 
 
-class Overview:
-    """Shows an overview of large regions over the canvas, and follows the camera.
+class OverviewPresenter(Presenter[OverviewPicture]):
+    """Shows an overview of large regions over the canvas, and follows the camera."""
 
-    Parameters
-    ----------
-    viewer
-        The viewer; without a window of Qt there is no overview.
-    window
-        Its window.
-    """
+    title = "Overview"
+    shows_outcomes = False
 
-    def __init__(self, viewer: Any, window: QMainWindow) -> None:
-        self._viewer = viewer
-        middle = window.centralWidget()
-        self.picture = None if middle is None else OverviewPicture(middle)
-        self._session: Session | None = None
-        if self.picture is not None:
-            self.picture.centre_wanted.connect(self._centre)
+    def connections(self) -> Connections:
+        """Listen to session, state, camera and picture."""
+        camera = self.around.viewer.scene.camera.events
+        return [
+            (self.session.region_changed, self.refresh),
+            (self.link.state.events.overview, self.refresh),
+            (camera.zoom, self._follow),
+            (camera.center, self._follow),
+            (self.panel.centre_wanted, self._centre),
+        ]
 
-    def attach(self, session: Session) -> None:
-        """Follow a session, instead of the one before."""
-        self.detach()
-        self._session = session
-        session.region_changed.connect(self._show_region)
-        events = self._viewer.scene.camera.events
-        for event in (events.zoom, events.center):
-            event.connect(self._follow)
-
-    def detach(self) -> None:
-        """Follow nothing."""
-        session, self._session = self._session, None
-        if session is None:
-            return
-        session.region_changed.disconnect(self._show_region)
-        events = self._viewer.scene.camera.events
-        for event in (events.zoom, events.center):
-            event.disconnect(self._follow)
-
-    def remove(self) -> None:
-        """Take the picture away, where its window is still there."""
-        self.detach()
-        picture, self.picture = self.picture, None
-        if picture is not None and isalive(picture):  # type: ignore[no-untyped-call]
-            picture.hide()
-            picture.deleteLater()
-
-    def toggle(self) -> None:
-        """Show the overview, or hide it until this is called again; remembered."""
-        PREFERENCES.overview = not PREFERENCES.overview
-        snapshot = None if self._session is None else self._session.snapshot
-        if snapshot is not None:
-            self._show_region(snapshot)
-
-    def _show_region(self, snapshot: RegionSnapshot) -> None:
-        picture, image = self.picture, snapshot.image
-        if picture is None:
-            return
+    def refresh(self, _changed: object = None) -> None:
+        """Show the region, if it is large and the user wants its overview."""
+        snapshot, picture = self.session.snapshot, self.panel
+        image = None if snapshot is None else snapshot.image
         is_wanted = image is not None and math.prod(image.shape) >= LARGE_PX
-        if image is not None and is_wanted and PREFERENCES.overview:
+        if image is not None and is_wanted and self.link.state.overview:
             picture.show_image(image)
             picture.show()
             picture.raise_()
@@ -238,23 +198,22 @@ class Overview:
         else:
             picture.hide()
 
-    def _follow(self) -> None:
+    def _follow(self, _event: object = None) -> None:
         """Show where the camera looks."""
-        snapshot = None if self._session is None else self._session.snapshot
-        if self.picture is None or snapshot is None or self.picture.isHidden():
+        snapshot, viewer = self.session.snapshot, self.around.viewer
+        if snapshot is None or self.panel.isHidden():
             return
-        pixels, camera = PixelSize.of(snapshot), self._viewer.scene.camera
-        half = canvas_size(self._viewer) / camera.zoom / 2
+        pixels, camera = PixelSize.of(snapshot), viewer.scene.camera
+        half = canvas_size(viewer) / camera.zoom / 2
         sides = zip(camera.center[-2:], half, pixels.origin, pixels.scale, strict=True)
         (y0, y1), (x0, x1) = (
             ((middle - reach - origin) / scale, (middle + reach - origin) / scale)
             for middle, reach, origin, scale in sides
         )
         zoom = float(camera.zoom) * min(pixels.scale)
-        self.picture.show_view((y0, x0, y1, x1), magnification_text(zoom, snapshot.mpp))
+        self.panel.show_view((y0, x0, y1, x1), magnification_text(zoom, snapshot.mpp))
 
     def _centre(self, y: float, x: float) -> None:
-        snapshot = None if self._session is None else self._session.snapshot
-        if snapshot is not None:
-            place = PixelSize.of(snapshot).to_world((y, x))
-            self._viewer.scene.camera.center = (0.0, *place)
+        if self.session.snapshot is not None:
+            place = PixelSize.of(self.session.snapshot).to_world((y, x))
+            self.around.viewer.scene.camera.center = (0.0, *place)

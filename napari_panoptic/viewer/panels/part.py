@@ -44,7 +44,7 @@ class Presenter(ABC, Generic[PanelT]):
     shows_outcomes: ClassVar[bool] = True
     """Whether the panel shows team or status of objects, which a blind reviewer must not see."""
     panel_type: ClassVar[Callable[[], QWidget]]
-    """Makes the panel."""
+    """Makes the panel, where its part is not given one."""
 
     def __init__(self, around: Surroundings, panel: PanelT) -> None:
         self.around, self.panel = around, panel

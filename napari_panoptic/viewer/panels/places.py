@@ -12,18 +12,12 @@ import numpy as np
 from psygnal import Signal
 from qtpy.QtCore import Qt
 from qtpy.QtGui import QResizeEvent
-from qtpy.QtWidgets import (
-    QCheckBox,
-    QHBoxLayout,
-    QProgressBar,
-    QSplitter,
-    QVBoxLayout,
-    QWidget,
-)
+from qtpy.QtWidgets import QCheckBox, QProgressBar, QSplitter, QVBoxLayout, QWidget
 
 from napari_panoptic.display.styles import UNDEFINED, count_text, ratio_text
 from napari_panoptic.viewer.kit.array_table import Column
 from napari_panoptic.viewer.kit.name_table import NameTable
+from napari_panoptic.viewer.kit.rows import Grow, lay_out, row_of
 from napari_panoptic.viewer.kit.shown import WrappedLabel
 from napari_panoptic.viewer.kit.widgets import PushButton
 
@@ -192,24 +186,11 @@ class PlaceNavigator(QWidget):
     def _lay_out(self) -> None:
         self.hint.hide()
         self._progress_row.hide()
-        buttons, row = QHBoxLayout(), QHBoxLayout(self._progress_row)
-        buttons.addWidget(self.previous)
-        buttons.addWidget(self.following)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.addWidget(self._progress, 1)
-        row.addWidget(self.stop)
-        body = QVBoxLayout(self.body)
-        body.setContentsMargins(0, 0, 0, 0)
-        body.setSpacing(3)
-        body.addLayout(buttons)
-        body.addWidget(self._splitter, 1)
-        body.addWidget(self._progress_row)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(4, 4, 4, 4)
-        layout.addLayout(self.above)
-        layout.addWidget(self.hint)
-        layout.addWidget(self.body, 1)
-        layout.addStretch(0)
+        self._progress_row.setLayout(row_of(Grow(self._progress), self.stop))
+        steps = (self.previous, self.following)
+        lay_out(self.body, steps, Grow(self._splitter), self._progress_row)
+        column = lay_out(self, self.above, self.hint, Grow(self.body), margins=(4, 4, 4, 4))
+        column.addStretch(0)  # below a hint without tables
 
 
 class _Tables(QSplitter):

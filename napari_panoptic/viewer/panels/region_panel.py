@@ -45,13 +45,13 @@ class Here:
 
 
 @dataclass(frozen=True, eq=False)
-class RegionResult:
+class ResultHere:
     """What a worker found in a region for a team."""
 
     here: Here
 
 
-T = TypeVar("T", bound=RegionResult)
+T = TypeVar("T", bound=ResultHere)
 
 
 @dataclass(frozen=True, eq=False)

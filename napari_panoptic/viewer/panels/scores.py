@@ -15,7 +15,7 @@ from napari_panoptic.display.object_layers import too_many_objects
 from napari_panoptic.display.styles import count_text, ratio_text
 from napari_panoptic.display.title import threshold_text
 from napari_panoptic.live.session import Session
-from napari_panoptic.questions.scores import THRESHOLDS_PLOT, Scores
+from napari_panoptic.questions.scores import THRESHOLDS_PLOT, ScoreQuality
 from napari_panoptic.viewer.jobs.jobs import show_failure
 from napari_panoptic.viewer.kit.inputs import NumberSlider
 from napari_panoptic.viewer.kit.rows import Grow, lay_out
@@ -71,15 +71,15 @@ class ScoresView(QuestionView):
 
     def __init__(self) -> None:
         bar = ThresholdBar()
-        super().__init__(Scores, bar)
+        super().__init__(ScoreQuality, bar)
         self.threshold = bar
 
 
 class ScoresPresenter(QuestionPresenter):
     """What the scores of the team that is shown are worth, and the threshold of the region."""
 
-    kind = Scores
-    title, key = Scores.title, Scores.key
+    kind = ScoreQuality
+    title, key = ScoreQuality.title, ScoreQuality.key
     panel_type = ScoresView
     panel: ScoresView
 

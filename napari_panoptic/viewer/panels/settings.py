@@ -7,12 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from psygnal import Signal
-from qtpy.QtWidgets import (
-    QFormLayout,
-    QHBoxLayout,
-    QVBoxLayout,
-    QWidget,
-)
+from qtpy.QtWidgets import QFormLayout, QWidget
 
 from napari_panoptic.display.glossary import (
     OVERLAPS_MEANINGS,
@@ -33,6 +28,7 @@ from napari_panoptic.values.settings import (
 from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox, NumberSlider
 from napari_panoptic.viewer.kit.layouts import FoldButton
+from napari_panoptic.viewer.kit.rows import Grow, lay_out
 from napari_panoptic.viewer.kit.shown import PlainLabel
 from napari_panoptic.viewer.kit.widgets import FormPanel, PushButton
 from napari_panoptic.viewer.panels.around import Surroundings
@@ -140,11 +136,6 @@ class SettingsPanel(FormPanel):
         self.fold.toggled.connect(lambda on: PREFERENCES.set_unfolded("settings", on))
 
     def _lay_out(self) -> None:
-        head = QHBoxLayout()
-        head.addWidget(self.fold)
-        head.addWidget(self._state, 1)
-        head.addWidget(self.reset)
-        head.addWidget(self.open)
         form = QFormLayout(self._form)
         form.setContentsMargins(0, 0, 0, 0)
         form.setHorizontalSpacing(6)
@@ -153,11 +144,8 @@ class SettingsPanel(FormPanel):
         for name, field in self._fields.items():
             self.labels[name] = PlainLabel(name.capitalize())
             form.addRow(self.labels[name], field)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(4, 2, 4, 4)
-        layout.setSpacing(3)
-        layout.addLayout(head)
-        layout.addWidget(self._form)
+        head = (self.fold, Grow(self._state), self.reset, self.open)
+        lay_out(self, head, Grow(self._form), margins=(4, 2, 4, 4))
 
     def _mark(self, differences: Mapping[str, tuple[Any, Any]]) -> None:
         for name, (title, meaning) in _TITLES.items():
@@ -180,7 +168,6 @@ class SettingsPresenter(Presenter[SettingsPanel]):
     """Evaluates with the chosen settings: the region at once, the cohort when they rest."""
 
     title = "Settings"
-    panel_type = SettingsPanel
 
     def __init__(self, around: Surroundings, panel: SettingsPanel) -> None:
         super().__init__(around, panel)

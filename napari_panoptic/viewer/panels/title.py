@@ -6,7 +6,7 @@ import html
 from collections.abc import Sequence
 
 from psygnal import Signal, SignalInstance
-from qtpy.QtWidgets import QHBoxLayout, QProgressBar, QPushButton, QSizePolicy, QWidget
+from qtpy.QtWidgets import QProgressBar, QPushButton, QSizePolicy, QWidget
 
 from napari_panoptic.display import styles
 from napari_panoptic.display.behind import absent_text
@@ -19,6 +19,7 @@ from napari_panoptic.live.snapshots import RegionSnapshot
 from napari_panoptic.values.settings import Overlaps
 from napari_panoptic.viewer.jobs.timers import single_shot
 from napari_panoptic.viewer.kit.keys import DESK_KEYS, KEY_LIST
+from napari_panoptic.viewer.kit.rows import Grow, row_of
 from napari_panoptic.viewer.kit.shown import RichLabel
 from napari_panoptic.viewer.kit.title_strip import FigureTitle
 from napari_panoptic.viewer.kit.widgets import show_in_front
@@ -52,11 +53,7 @@ class SlideBar(QWidget):
         self._progress.setFixedWidth(240)
         self.button = QPushButton()
         self.button.clicked.connect(lambda _=False: self._offered.emit())
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.addWidget(self._words, 1)
-        row.addWidget(self._progress)
-        row.addWidget(self.button)
+        self.setLayout(row_of(Grow(self._words), self._progress, self.button))
         self.show_nothing()
 
     def text(self) -> str:
@@ -169,7 +166,6 @@ class TitlePresenter(Presenter[TitleStrip]):
 
     title = "Title"
     shows_outcomes = False  # it leaves them out itself
-    panel_type = TitleStrip
 
     def connections(self) -> Connections:
         """Listen to session, state, table and strip."""
@@ -261,7 +257,6 @@ class SlidePresenter(Presenter[SlideBar]):
 
     title = "Slide"
     shows_outcomes = False
-    panel_type = SlideBar
 
     def connections(self) -> Connections:
         """Listen to session, loader, layers and bar."""
@@ -277,7 +272,7 @@ class SlidePresenter(Presenter[SlideBar]):
         ]
 
     def refresh(self, _changed: object = None) -> None:
-        """Show the current team's result on a slide, or how far it is."""
+        """Show the current team's result on a slide, or how far its evaluation is."""
         session, bar, slides = self.session, self.panel, self.link.slides
         snapshot, team = session.snapshot, session.team
         if snapshot is None or not snapshot.is_slide:

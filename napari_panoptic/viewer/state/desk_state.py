@@ -41,6 +41,8 @@ class DeskState:
     queue: Queue = Queue.REGION
     #: Whether the next failure is brought into view.
     follow: bool = True
+    #: Whether large regions have an overview.
+    overview: bool = True
     #: Names of the columns that the object table does not show.
     hidden_columns: frozenset[str] = frozenset()
     #: What the canvas shows in the workspace for teams.

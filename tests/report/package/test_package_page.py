@@ -12,7 +12,7 @@ from napari_panoptic.cli.main import main
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.live.snapshots import load_region
 from napari_panoptic.report.package.drawing import ITEM_BYTES, drawn
-from napari_panoptic.review.package.choosing import Question
+from napari_panoptic.review.package.choosing import ItemQuestion
 from napari_panoptic.review.plan.units import TILE_PX
 from napari_panoptic.values.vocabulary import Side
 from tests.support.builders import noise, write_svs, write_tiff, write_xml
@@ -57,7 +57,7 @@ def test_outlines_are_those_of_the_objects(root, side):
     name = REGIONS[0].name
     pair = load_region(cohort, name, READING.settings).evaluations["beta"].pair
     labels = pair.reference if side is Side.REFERENCE else pair.prediction
-    questions = [Question(str(i), "beta", name, side, i) for i in labels.ids.tolist()]
+    questions = [ItemQuestion(str(i), "beta", name, side, i) for i in labels.ids.tolist()]
     found = list(drawn(cohort, questions, READING))
     assert len(found) == len(labels) > 4
     for row, each in enumerate(found, start=1):
@@ -85,7 +85,7 @@ def test_a_tile_is_the_one_of_the_grid_that_holds_the_point(tmp_path):
     write_xml(folder / "P_1.xml", ("Epithelial", [[(130, 70), (140, 70), (140, 80), (130, 80)]]))
     write_tiff(tmp_path / "Teams/T/P/P_1_mask.png.tif", np.zeros((150, 200, 3), np.uint8))
     (found,) = drawn(
-        open_cohort(tmp_path), [Question("1", "T", "P_1", None, None, 100.0, 128.0)], READING
+        open_cohort(tmp_path), [ItemQuestion("1", "T", "P_1", None, None, 100.0, 128.0)], READING
     )
     x, y, width = found.close_up
     assert width == TILE_PX == 64

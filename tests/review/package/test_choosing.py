@@ -6,7 +6,7 @@ from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.live.snapshots import load_region
 from napari_panoptic.review.package.choosing import (
-    Question,
+    ItemQuestion,
     failures_of,
     numbered,
     pairs_in,
@@ -47,8 +47,8 @@ def test_a_plan_is_read_in_its_order(cohort, tmp_path):
     )
     questions, digest = read_questions(path, cohort)
     assert questions == [
-        Question("2", "alpha", NAME, Side.REFERENCE, 7),
-        Question("1", "beta", NAME, None, None, 70.0, 10.0),
+        ItemQuestion("2", "alpha", NAME, Side.REFERENCE, 7),
+        ItemQuestion("1", "beta", NAME, None, None, 70.0, 10.0),
     ]
     assert len(digest) == 64
 
@@ -128,12 +128,12 @@ def test_pairs_are_nuclei_whose_outcomes_differ(cohort, failures):
 
 
 def test_items_of_a_plan_on_one_nucleus_are_a_pair():
-    first = Question("1", "alpha", "R", Side.REFERENCE, 7)
-    other = Question("2", "alpha", "R", Side.PREDICTION, 7)
-    tile = Question("3", "alpha", "R", None, None)
-    second = Question("4", "beta", "R", Side.REFERENCE, 7)
-    third = Question("5", "gamma", "R", Side.REFERENCE, 7)
-    again = Question("6", "beta", "R", Side.REFERENCE, 7)
+    first = ItemQuestion("1", "alpha", "R", Side.REFERENCE, 7)
+    other = ItemQuestion("2", "alpha", "R", Side.PREDICTION, 7)
+    tile = ItemQuestion("3", "alpha", "R", None, None)
+    second = ItemQuestion("4", "beta", "R", Side.REFERENCE, 7)
+    third = ItemQuestion("5", "gamma", "R", Side.REFERENCE, 7)
+    again = ItemQuestion("6", "beta", "R", Side.REFERENCE, 7)
     found = pairs_in([first, other, tile, second, third, again], TEAMS)
     assert found == [(first, second), (other,), (tile,), (third,), (again,)]
 

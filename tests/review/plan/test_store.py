@@ -189,7 +189,7 @@ def test_two_reviewers_share_a_plan_or_both_complete_it(path, plan):
         bo.answer(three, Verdict.ANNOTATION_RIGHT)
         bo.answer(tile, Verdict.ANNOTATION_RIGHT, count=2)
         assert ada.plan_reviewers() == ["Ada", "Bo"]
-        assert ada.answers("Bo") == bo.answers()
+        assert ada.answers("Bo") == ada.answers("  Bo ") == bo.answers()
         assert {a.item: a.verdict for a in ada.pooled_answers()} == {
             one: Verdict.BOTH_WRONG,
             two: Verdict.CANNOT_TELL,
@@ -204,6 +204,7 @@ def test_two_reviewers_share_a_plan_or_both_complete_it(path, plan):
         ada.answer(tile, Verdict.ANNOTATION_RIGHT, count=1)
         found = ada.plan_agreement("Ada", "Bo")
         assert (found.n, found.observed) == (1, 0.0)
+        assert ada.plan_agreement(" Ada", "Bo ").n == found.n
         bo.answer(two, Verdict.ANNOTATION_RIGHT)
         assert ada.plan_agreement("Ada", "Bo").observed == 1.0
         assert next(a for a in ada.pooled_answers() if a.item == two).verdict is (

@@ -37,7 +37,7 @@ def test_the_last_cohort_is_opened_again_and_the_panel_disappears(
 ) -> None:
     PREFERENCES.last_cohort = sample_folder
     desk = desk_of(window)
-    panel = desk.start.panel
+    panel = desk.start
     wait_until(panel.isVisible)
     assert panel.continue_button.text().startswith(f"Continue: {sample_folder.name}\n")
     panel.continue_button.click()
@@ -54,7 +54,7 @@ def test_the_last_cohort_is_opened_again_and_the_panel_disappears(
 def test_a_folder_that_is_no_cohort_is_explained_in_the_panel(
     empty_desk: Any, tmp_path: Path, wait_until: Any
 ) -> None:
-    panel = empty_desk.start.panel
+    panel = empty_desk.start
     assert not panel.continue_button.isVisible()
     drop(panel, tmp_path)
     wait_until(lambda: bool(panel.failure.text()))
@@ -68,7 +68,7 @@ def test_a_folder_that_is_no_cohort_is_explained_in_the_panel(
 
 @pytest.mark.long
 def test_a_cohort_that_vanished_since_is_explained(empty_desk: Any, tmp_path: Path) -> None:
-    panel = empty_desk.start.panel
+    panel = empty_desk.start
     PREFERENCES.last_cohort = tmp_path
     panel.show_last(tmp_path)
     PREFERENCES.last_cohort = tmp_path / "gone"
@@ -84,7 +84,7 @@ def test_the_other_buttons_lead_to_folder_sample_and_layers(
     wait_until: Any,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    panel, viewer = empty_desk.start.panel, empty_desk.viewer
+    panel, viewer = empty_desk.start, empty_desk.viewer
     panel.layers_button.click()
     assert any(name.startswith("Compare layers") for name in viewer.window.dock_widgets)
     chosen: list[str] = []
@@ -104,7 +104,7 @@ def test_the_other_buttons_lead_to_folder_sample_and_layers(
 
 @pytest.mark.parametrize("width", [380, 520, 900])
 def test_nothing_is_cut_off(qtbot: Any, width: int, tmp_path: Path) -> None:
-    panel = StartPanel()
+    panel = StartPanel(None, lambda _wanted, _report: None)
     qtbot.addWidget(panel)
     panel.show_last(tmp_path / ("long name " * 20) / ("another name " * 20))
     panel.resize(width, 10)
@@ -122,7 +122,7 @@ def test_an_empty_desk_keeps_its_ways_to_begin(
 ) -> None:
     PREFERENCES.last_cohort = sample_folder
     desk = desk_of(window)
-    panel = desk.start.panel
+    panel = desk.start
     wait_until(panel.isVisible)
     buttons = {button.text(): button for button in desk.strip.findChildren(QToolButton)}
     assert not buttons["Failures"].isEnabled()

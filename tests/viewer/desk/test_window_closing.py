@@ -27,7 +27,7 @@ def test_a_window_is_closed_with_teams_side_by_side_and_an_object_selected(
     desk = desk_of(viewer)
     desk.show_cohort(cohort)
     desk.show_workspace("Teams")
-    wait_until(lambda: desk.is_settled and desk.link.scene.stand_in is not None)
+    wait_until(lambda: desk.is_settled and desk.link.scene.alternative is not None)
     desk.session.select_row(Side.REFERENCE, 0)
     wait_until(lambda: desk.is_settled)
     viewer.close()

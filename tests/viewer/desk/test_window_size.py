@@ -5,7 +5,7 @@ from qtpy.QtCore import Qt
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QDockWidget, QLabel, QMainWindow
 
-from napari_panoptic.viewer.desk.window_size import WindowSize, fit_into_screen
+from napari_panoptic.viewer.desk.window import WindowSize, fit_into_screen
 from napari_panoptic.viewer.kit.layouts import ShrinkingPanel
 
 TITLE_PX, EDGE_PX = 28, 2

@@ -8,7 +8,7 @@ from qtpy.QtGui import QMouseEvent
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QApplication
 
-from napari_panoptic.viewer.editing.shapes_history import ShapesHistory
+from napari_panoptic.viewer.editing.ambiguous_shapes import ShapesHistory
 from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
 from tests.viewer.finding import on_canvas
 

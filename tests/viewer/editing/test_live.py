@@ -27,13 +27,13 @@ from napari_panoptic.viewer.kit.napari_private import exchange_colours
 from napari_panoptic.viewer.layers import scene
 from napari_panoptic.viewer.layers.watch import LayerValues
 from napari_panoptic.viewer.panels.edits import files as edits_files
-from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
-from napari_panoptic.viewer.panels.edits.texts import (
+from napari_panoptic.viewer.panels.edits.panel import (
     DRAW_AREAS,
     GOES_ON,
     NOTHING_DRAWN,
     NOTHING_EDITED,
 )
+from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
 from tests.viewer.finding import FIRST, SECOND, on_canvas, row_of_status
 
 LEFT, RIGHT = Qt.MouseButton.LeftButton, Qt.MouseButton.RightButton

@@ -114,23 +114,23 @@ def test_only_what_others_do_to_an_eye_is_by_hand(own):
     slot = own.add("objects", labels())
     own.set_visible("objects", False)
     own.set_visible("objects", True)
-    assert slot.by_hand is None
+    assert slot.user_visible is None
     slot.layer.visible = False
-    assert slot.by_hand is False
+    assert slot.user_visible is False
     slot.layer.visible = True
-    assert slot.by_hand is True
-    own.forget_hands()
-    own.notes_eyes = False
+    assert slot.user_visible is True
+    own.forget_user()
+    own.notes_user = False
     slot.layer.visible = False
-    assert slot.by_hand is None
+    assert slot.user_visible is None
 
 
 def test_a_layer_that_was_put_away_comes_back_with_contents(own):
     slot = own.add("objects", labels())
-    own.bring_out("objects", "these")
-    own.put_away("objects")
+    own.show_content("objects", "these")
+    own.hide_empty("objects")
     assert (slot.content, slot.layer.visible) == (None, False)
-    own.bring_out("objects", "others")
+    own.show_content("objects", "others")
     assert (slot.content, slot.layer.visible) == ("others", True)
 
 

@@ -282,7 +282,7 @@ def test_other_settings_and_teams(desk, viewer, wait_until, slide_cohort):
 def test_from_slide_to_region_and_back(desk, viewer, wait_until, _time):
     desk.panels.navigator.places.choose(SMALL)
     wait_until(lambda: desk.is_settled)
-    assert desk.link.scene.stand_in is None
+    assert desk.link.scene.alternative is None
     assert desk.session.evaluation is not None
     assert "reference" in names_of_visible(viewer)
     assert viewer.layers["reference"].data.shape == SHAPES[SMALL]
@@ -290,7 +290,7 @@ def test_from_slide_to_region_and_back(desk, viewer, wait_until, _time):
     assert desk.panels.title.slide.text() == ""
     desk.panels.navigator.places.choose(SLIDE)
     wait_until(lambda: desk.is_settled)
-    assert desk.link.scene.stand_in is desk.link.slides
+    assert desk.link.scene.alternative is desk.link.slides
     team = desk.session.team
     assert names_of_visible(viewer) == ["image", on_slide("reference"), on_slide(team)]
     assert viewer.layers[on_slide("reference")].data[0].shape == SHAPES[SLIDE]

@@ -8,8 +8,7 @@ import pytest
 from napari_panoptic import evaluate_pair
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.kit.inputs import Choice
-from napari_panoptic.viewer.panels.edits.panel import EditsPanel
-from napari_panoptic.viewer.panels.edits.texts import difference_rows, signed
+from napari_panoptic.viewer.panels.edits.panel import EditsPanel, difference_rows, signed
 from napari_panoptic.viewer.panels.review.panel import difference_text
 from tests.support.small_pairs import all_found, four_fates
 

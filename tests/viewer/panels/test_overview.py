@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from napari._app_model import get_app_model
 from qtpy.QtCore import QPoint, Qt
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QWidget
@@ -14,7 +15,11 @@ from qtpy.QtWidgets import QWidget
 from napari_panoptic.io.images.slides import SlideImage
 from napari_panoptic.viewer.panels import overview as module
 from napari_panoptic.viewer.panels.navigator import NavigatorPresenter
-from napari_panoptic.viewer.panels.overview import OverviewPicture, magnification_text
+from napari_panoptic.viewer.panels.overview import (
+    OverviewPicture,
+    OverviewPresenter,
+    magnification_text,
+)
 from napari_panoptic.viewer.state.preferences import PREFERENCES
 
 
@@ -64,22 +69,22 @@ def test_a_click_asks_for_the_place_under_the_mouse(qtbot: Any, shape: tuple[int
 
 
 def test_it_follows_the_camera_and_moves_it(desk: Any, monkeypatch: Any, wait_until: Any) -> None:
-    overview, viewer = desk.overview, desk._viewer
-    assert overview.picture.isHidden()  # the regions of the sample are small
+    overview, viewer = desk.presenter(OverviewPresenter).panel, desk._viewer
+    assert overview.isHidden()  # the regions of the sample are small
     monkeypatch.setattr(module, "LARGE_PX", 1000)
-    overview.toggle()
+    get_app_model().commands.execute_command("napari-panoptic.toggle_overview")
     assert not PREFERENCES.overview
-    assert overview.picture.isHidden()
-    overview.toggle()
-    assert overview.picture.isVisible()
+    assert overview.isHidden()
+    get_app_model().commands.execute_command("napari-panoptic.toggle_overview")
+    assert overview.isVisible()
     height, width = desk.session.snapshot.shape
     mpp = desk.session.snapshot.mpp
     camera = viewer.scene.camera
     camera.zoom = 2 / mpp
-    assert overview.picture.text == magnification_text(2, mpp)
-    overview.picture.centre_wanted.emit(height / 4, width / 3)
+    assert overview.text == magnification_text(2, mpp)
+    overview.centre_wanted.emit(height / 4, width / 3)
     assert camera.center[-2:] == pytest.approx((height / 4 * mpp, width / 3 * mpp))
-    y0, x0, y1, x1 = overview.picture.view
+    y0, x0, y1, x1 = overview.view
     assert ((y0 + y1) / 2, (x0 + x1) / 2) == pytest.approx((height / 4, width / 3))
     canvas = viewer.canvas.viewbox_size(viewer.layers)
     assert (y1 - y0, x1 - x0) == pytest.approx((canvas[0] / 2, canvas[1] / 2))
@@ -87,4 +92,4 @@ def test_it_follows_the_camera_and_moves_it(desk: Any, monkeypatch: Any, wait_un
     monkeypatch.setattr(module, "LARGE_PX", 10**9)
     desk.link.presenter(NavigatorPresenter).go_on()
     wait_until(lambda: desk.is_settled)
-    assert overview.picture.isHidden()
+    assert overview.isHidden()

@@ -10,6 +10,7 @@ from qtpy.QtCore import Qt
 from qtpy.QtTest import QTest
 
 from napari_panoptic.cli.main import main
+from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.review.file import REVIEW_FILE
@@ -26,7 +27,7 @@ from napari_panoptic.viewer.desk.parts import PARTS
 from napari_panoptic.viewer.kit.layouts import Curtain
 from napari_panoptic.viewer.kit.widgets import is_in_sight
 from napari_panoptic.viewer.panels.review.inputs import VERDICT_KEYS
-from napari_panoptic.viewer.panels.review.plan import words
+from napari_panoptic.viewer.panels.review.plan import words, work
 from napari_panoptic.viewer.panels.review.plan.presenter import PlanPresenter
 from napari_panoptic.viewer.panels.review.presenter import ReviewPresenter
 from tests.viewer.finding import shown_text, texts_in_sight
@@ -151,6 +152,27 @@ def test_a_name_is_asked_for_first(window):
     assert shown_text(window.panel.hint) == words.ASK_FOR_NAME
     assert is_in_sight(window.panel.enter_name)
     assert not window.panel.ask.isVisible()
+
+
+def test_after_a_failure_the_items_can_be_counted_again(window, monkeypatch):
+    ask = window.panel.ask
+    ask.team.choose("careful")
+
+    def failing(*_arguments, **_options):
+        raise PanopticError("the disk is gone")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(work, "population", failing)
+        ask.team.choose(TEAM)
+        ask.has_suspects.setChecked(True)
+        window.settle()
+    assert ask.offer.text() == "the disk is gone"
+    assert not ask.draw.isEnabled()
+    assert is_in_sight(ask.counting.start)
+    window.click(ask.counting.start)
+    assert "items" in ask.offer.text()
+    assert ask.draw.isEnabled()
+    assert ask.counting.start.isHidden()
 
 
 def test_from_the_question_to_the_estimate(window, units, shown_cohort, tmp_path):

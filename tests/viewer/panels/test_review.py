@@ -36,12 +36,13 @@ from napari_panoptic.viewer.jobs import jobs
 from napari_panoptic.viewer.kit.widgets import is_in_sight
 from napari_panoptic.viewer.panels.failures.panel import FailuresPresenter
 from napari_panoptic.viewer.panels.region_panel import Sight
-from napari_panoptic.viewer.panels.review import files, going_on, presenter
-from napari_panoptic.viewer.panels.review.dialogs import THIRD_NEEDED, TOO_FEW
-from napari_panoptic.viewer.panels.review.history import (
+from napari_panoptic.viewer.panels.review import files, presenter, review_queue
+from napari_panoptic.viewer.panels.review.compare import THIRD_NEEDED, TOO_FEW
+from napari_panoptic.viewer.panels.review.panel import (
     LAST_VERDICTS,
     NO_HISTORY,
     THIS_OBJECT,
+    ReviewExport,
 )
 from napari_panoptic.viewer.panels.review.presenter import NOTHING_TO_UNDO, ReviewPresenter
 from napari_panoptic.viewer.state.preferences import PREFERENCES
@@ -77,7 +78,7 @@ def open_desk(qapp, review_cohort, wait_until, napari_application):  # noqa: ARG
 def told(monkeypatch):
     """Collect notifications instead of showing them."""
     told = []
-    for module in (presenter, going_on, files):
+    for module in (presenter, review_queue, files):
         for name in ("show_info", "show_error", "show_warning"):
             monkeypatch.setattr(module, name, told.append, raising=False)
     monkeypatch.setattr(jobs, "show_error", told.append)
@@ -532,6 +533,7 @@ class TestReviewers:
         self, desk, part, panel, canvas, wait_until
     ):
         desk.raise_part(part)
+        wait_until(lambda: Sight.of(part.panel).is_seen)
         desk.session.select_row(Side.PREDICTION, 2)
         judged = desk.session.selection
         press(canvas, Qt.Key.Key_1, ALT)
@@ -544,6 +546,18 @@ class TestReviewers:
         wait_until(lambda: desk.session.selection is not None and desk.is_settled)
         assert desk.session.snapshot.region.name == FIRST
         assert desk.session.selection == judged
+
+    def test_a_prediction_of_an_absent_team_leads_to_no_other_object(
+        self, desk, part, panel, canvas, told
+    ):
+        desk.session.select_row(Side.PREDICTION, 2)
+        press(canvas, Qt.Key.Key_1, ALT)
+        (record,) = stored(desk)
+        desk.session.select(None)
+        panel.history.record_chosen.emit(replace(record, team="gone"))
+        assert told == ["gone is no team of this cohort."]
+        assert desk.session.selection is None
+        part.reviewing.undo()
 
 
 class TestSeveralObjects:
@@ -779,6 +793,27 @@ class TestAdjudication:
         assert dialog.decide.toolTip() == THIRD_NEEDED
         dialog.close()
 
+    def test_nobody_decides_their_own_disagreements_under_a_name_with_more_spaces(
+        self, desk, part, panel, canvas
+    ):
+        desk.raise_part(part)
+        panel.settings.fold.setChecked(True)
+        for name, key in (("Ada  Byron", "1"), ("Grace", "2"), ("Ada  Byron", None)):
+            panel.name.clear()
+            QTest.keyClicks(panel.name, name)
+            press(panel.name, Qt.Key.Key_Return)
+            desk.session.select_row(Side.PREDICTION, 0)
+            if key is not None:
+                press(canvas, getattr(Qt.Key, f"Key_{key}"), ALT)
+        panel.settings.fold.setChecked(False)
+        panel.compare.click()
+        dialog = part.panel.compare_dialog
+        assert (dialog.first.currentText(), dialog.second.currentText()) == ("Ada Byron", "Grace")
+        dialog.go.click()
+        assert len(dialog.lines()) == 1
+        assert not dialog.decide.isEnabled()
+        dialog.close()
+
     @pytest.mark.long
     def test_disagreements_are_gone_through_across_regions(
         self, desk, part, panel, canvas, disagreed, wait_until
@@ -802,7 +837,7 @@ class TestAdjudication:
         assert "0 of 2" in panel.adjudication_text()
         press(canvas, Qt.Key.Key_2, ALT)
         press(canvas, Qt.Key.Key_4, ALT)
-        assert panel.verdicts.end_text() == going_on.ALL_DECIDED
+        assert panel.verdicts.end_text() == review_queue.ALL_DECIDED
         # The table and the figures follow the consensus: what both agree on, and the decisions.
         found = {at: r.verdict for at, r in part.reviewing.judged.records.items()}
         assert len(found) == 4
@@ -811,7 +846,7 @@ class TestAdjudication:
         assert panel.adjudication_text() == ""
         assert part.reviewing.judged.records == {}  # Hedy has no own verdict
         assert UNDEFINED not in panel.region_progress.text()
-        assert going_on.ALL_DECIDED not in desk.panels.title.selected.text()
+        assert review_queue.ALL_DECIDED not in desk.panels.title.selected.text()
         assert [len(stored(desk, name)) for name in ("Ada", "Grace", "Hedy")] == [4, 4, 0]
 
     def test_the_agreement_is_written(
@@ -841,7 +876,7 @@ class TestAdjudication:
         panel.end_adjudication.click()
         path = tmp_path / "mine.csv"  # decisions are the adjudicator's own, also afterwards
         with patch.object(QFileDialog, "getSaveFileName", return_value=(str(path), "")):
-            panel.csv_wanted.emit(False)
+            panel.export_wanted.emit(ReviewExport.OWN)
         wait_until(lambda: not part.is_busy)
         with path.open(newline="") as file:
             rows = list(csv.DictReader(file))
@@ -890,18 +925,18 @@ class TestTheFile:
             assert answers.wait(20)
             return check(*arguments, **options)
 
-        wait_until(lambda: not part.watch.is_busy)
+        wait_until(lambda: not part.files.is_checking)
         monkeypatch.setattr(Watch, "check", slow)
-        part.watch.ask()
+        part.files.check()
         wait_until(lambda: threads)
-        part.watch.ask()  # no second look while the first one has not come back
+        part.files.check()  # no second look while the first one has not come back
         desk.session.select_row(Side.REFERENCE, 1)
         press(canvas, Qt.Key.Key_2, ALT)
         assert panel.state.text().startswith("✓")
-        assert part.watch.is_busy
+        assert part.files.is_checking
         assert len(threads) == 1
         answers.set()
-        wait_until(lambda: not part.watch.is_busy)
+        wait_until(lambda: not part.files.is_checking)
         assert verdict_texts(desk)[:2] == ["annotation right", "prediction right"]
         assert threads[0] != threading.get_ident()
 
@@ -985,7 +1020,7 @@ class TestWriting:
         wait_until(lambda: desk.session.snapshot.region.name == FIRST and desk.is_settled)
         path = tmp_path / "v.csv"
         with patch.object(QFileDialog, "getSaveFileName", return_value=(str(path), "")):
-            part.panel.csv_wanted.emit(False)
+            part.panel.export_wanted.emit(ReviewExport.OWN)
         wait_until(lambda: not part.is_busy)
         with path.open(newline="") as file:
             here, there = csv.DictReader(file)
@@ -1004,7 +1039,7 @@ class TestWriting:
         press(canvas, Qt.Key.Key_1, ALT)
         path = tmp_path / "r.geojson"
         with patch.object(QFileDialog, "getSaveFileName", return_value=(str(path), "")):
-            panel.geojson_wanted.emit()
+            panel.export_wanted.emit(ReviewExport.REGION)
         wait_until(lambda: not part.is_busy)
         features = json.loads(path.read_text())["features"]
         outcomes = desk.session.evaluation.outcomes
@@ -1016,7 +1051,7 @@ class TestWriting:
     def test_a_place_that_cannot_be_written(self, desk, part, told, tmp_path, wait_until):  # noqa: ARG002
         path = str(tmp_path / "missing" / "r.geojson")
         with patch.object(QFileDialog, "getSaveFileName", return_value=(path, "")):
-            part.panel.geojson_wanted.emit()
+            part.panel.export_wanted.emit(ReviewExport.REGION)
         wait_until(lambda: not part.is_busy)
         assert len(told) == 1
         assert "cannot be written" in told[0]

@@ -173,7 +173,7 @@ def test_every_key_that_widgets_take_is_listed():
     }
     # "1" with Alt: the keys of the verdicts
     assert found.pop("panels/review/inputs") <= {"1", "Escape", "Return", "Enter"}
-    assert found.pop("panels/review/plan/pages") == {"Enter"}
+    assert found.pop("panels/review/plan/panel") == {"Enter"}
     assert {"Escape", "Enter"} <= {shortcut.key for shortcut in keys.FIELD_KEYS}
     # As in every menu, so that nobody looks for them in a list.
     assert found.pop("kit/choice_menus") <= {"Space", "Return", "Enter"}

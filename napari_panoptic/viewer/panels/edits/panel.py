@@ -1,32 +1,65 @@
-"""The controls of editing."""
+"""The controls of editing, and what edits did to the figures."""
 
 from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
 
 from psygnal import Signal
 from qtpy.QtCore import Qt
 from qtpy.QtGui import QShowEvent
-from qtpy.QtWidgets import (
-    QFrame,
-    QGridLayout,
-    QVBoxLayout,
-    QWidget,
-)
+from qtpy.QtWidgets import QFrame, QGridLayout, QWidget
 
+from napari_panoptic.display import styles
+from napari_panoptic.live.autosaves import EditedPart
+from napari_panoptic.live.session import Session
 from napari_panoptic.nuclei.evaluate import Evaluation
-from napari_panoptic.values.vocabulary import Side
-from napari_panoptic.viewer.kit.figures import FigureTable
+from napari_panoptic.nuclei.metrics import METRIC_TEXTS
+from napari_panoptic.values.vocabulary import Side, Status
+from napari_panoptic.viewer.kit.figures import Cell, FigureTable
 from napari_panoptic.viewer.kit.inputs import ChoiceBox
 from napari_panoptic.viewer.kit.layouts import FlowBar, ScrollPanel
+from napari_panoptic.viewer.kit.rows import lay_out
 from napari_panoptic.viewer.kit.shown import PlainLabel, WrappedLabel, shown
 from napari_panoptic.viewer.kit.widgets import PushButton, separator
-from napari_panoptic.viewer.panels.edits.texts import HEADER, NO_REGION, difference_rows
+from napari_panoptic.viewer.panels import slide_texts
+from napari_panoptic.viewer.panels.slide_texts import on_slide
+
+NOTHING_EDITED = (
+    "Nothing is edited here. Press Edit, choose the brush (2) or the eraser (1), and paint on the "
+    "image: every figure follows. The brush draws a new object, or continues the selected one. "
+    "Files are never changed; what you draw is a working copy."
+)
+NOTHING_DRAWN = (
+    "Nothing is drawn yet. Choose the brush (2) or the eraser (1) and paint on the image: every "
+    "figure follows. The brush continues one object, also elsewhere, until you press “New "
+    "object” (or M) or select another one. Files are never changed; what you draw is a copy."
+)
+GOES_ON = "The brush continues one object, also elsewhere, until “New object” (or M)."
+DRAW_AREAS = (
+    "Ambiguous areas: draw one as a polygon (P; a double click ends it), a rectangle (R) or an "
+    "ellipse (E). Select one (S) to move it, or to delete it (Delete). Undo (Ctrl+Z) takes back "
+    "what was done last to them."
+)
+WILL_FLATTEN = (
+    "Objects of this region share pixels: as soon as one is edited, all are flattened, and so are "
+    "the figures."
+)
+NO_REGION = "Nothing can be edited: open a cohort and choose a region with an annotation."
+HEADER = [
+    Cell("", "Figures of this region and team."),
+    Cell("files", "From the files."),
+    Cell("edited", "From the working copy."),
+    Cell("difference", "Edited minus files."),
+]
+_LENGTHS = ("mean_hausdorff_px",)
+_SIDES = {Status.FP: (Side.PREDICTION,), Status.IGNORED: tuple(Side)}
+"""Where the objects of a status are counted, if not in the annotation; as in the metrics."""
 
 
 class EditsPanel(ScrollPanel):
     """The controls of editing; knows nothing of what they do."""
 
-    edit_toggled = Signal(bool)
-    shapes_toggled = Signal(bool)
     shown = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -72,7 +105,6 @@ class EditsPanel(ScrollPanel):
         self.restore = _button("Restore", "Continue with these edits, as if just drawn.")
         self.discard_left = _button("Discard", "Delete these edits for good.")
         self._lay_out()
-        self._connect()
         self.show_left("", "")
 
     def show_left(self, text: str, button: str, *, may_restore: bool = True) -> None:
@@ -94,7 +126,6 @@ class EditsPanel(ScrollPanel):
         self.shown.emit()
 
     def _lay_out(self) -> None:
-        layout = self._rows
         grid = QGridLayout()
         grid.setHorizontalSpacing(6)
         grid.addWidget(self.edit, 0, 0)
@@ -107,26 +138,27 @@ class EditsPanel(ScrollPanel):
             grid.addWidget(label, line, 0)
             grid.addWidget(field, line, 1)
         grid.setColumnStretch(1, 1)
-        left = QVBoxLayout(self.left)
-        left.setContentsMargins(6, 4, 6, 4)
-        left.addWidget(self.left_state)
-        left.addWidget(FlowBar(self.restore, self.discard_left))
-        layout.addWidget(self.left)
-        layout.addLayout(grid)
-        layout.addWidget(FlowBar(self.new_object, self.undo, self.redo, self.shapes))
-        layout.addWidget(separator())
-        layout.addWidget(self.state)
-        layout.addWidget(FlowBar(self.save, self.open, self.discard))
-        layout.addWidget(self.differences)
-        layout.addStretch(1)
+        lay_out(
+            self.left,
+            self.left_state,
+            FlowBar(self.restore, self.discard_left),
+            margins=(6, 4, 6, 4),
+        )
+        self._rows.addWidget(self.left)
+        self._rows.addLayout(grid)
+        for row in (
+            FlowBar(self.new_object, self.undo, self.redo, self.shapes),
+            separator(),
+            self.state,
+            FlowBar(self.save, self.open, self.discard),
+            self.differences,
+        ):
+            self._rows.addWidget(row)
+        self._rows.addStretch(1)
 
     def chosen_side(self) -> Side:
         """Return which side is to be edited."""
         return self.side.choice or Side.PREDICTION
-
-    def _connect(self) -> None:
-        self.edit.toggled.connect(lambda on: self.edit_toggled.emit(on))
-        self.shapes.toggled.connect(lambda on: self.shapes_toggled.emit(on))
 
 
 def _button(text: str, tooltip: str, *, checkable: bool = False) -> PushButton:
@@ -134,3 +166,104 @@ def _button(text: str, tooltip: str, *, checkable: bool = False) -> PushButton:
     button.setCheckable(checkable)
     button.setFocusPolicy(Qt.FocusPolicy.TabFocus)  # a click leaves the keys with the image
     return button
+
+
+def state_text(
+    session: Session,
+    copies: Sequence[EditedPart],
+    unsaved: Collection[EditedPart],
+    *,
+    is_on: bool,
+    draws_areas: bool,
+) -> str:
+    """Describe the working copies of a region, or how to begin.
+
+    Parameters
+    ----------
+    session
+        The live state.
+    copies
+        The working copies of the region that is shown.
+    unsaved
+        What is not saved, of all regions.
+    is_on
+        Whether editing is switched on.
+    draws_areas
+        Whether napari's tools work on ambiguous areas.
+    """
+    if session.evaluation is None:
+        return on_slide(session.snapshot, slide_texts.EDITS, NO_REGION)
+    if not copies:
+        text = DRAW_AREAS if draws_areas else NOTHING_DRAWN if is_on else NOTHING_EDITED
+        is_kept = session.snapshot is not None and session.snapshot.keeps_overlaps
+        return f"{text} {WILL_FLATTEN}" if is_kept else text
+    lines = [f"{c.words} ({'not saved' if c in unsaved else 'saved'})" for c in copies]
+    elsewhere = len({c.region for c in unsaved} - {copies[0].region})
+    more = f" Not saved in {elsewhere} other region(s) either." if elsewhere else ""
+    if session.is_flattened:
+        more += " Both are compared with overlaps flattened."
+    if draws_areas:
+        more += f" {DRAW_AREAS}"
+    elif is_on:
+        more += f" {GOES_ON}"
+    return f"✎ Working copies: {', '.join(lines)}. The files are unchanged.{more}"
+
+
+def difference_rows(before: Evaluation, now: Evaluation) -> list[list[Cell]]:
+    """Return one row per figure and count: of the files, edited, and their difference."""
+    return [
+        *(_figure_row(name, before, now) for name in METRIC_TEXTS),
+        *(_count_row(*line) for line in _counts(before, now)),
+    ]
+
+
+def _figure_row(name: str, before: Evaluation, now: Evaluation) -> list[Cell]:
+    about = METRIC_TEXTS[name]
+    old, new = float(before.metrics[name]), float(now.metrics[name])
+    texts = [_text(name, value) for value in (old, new)]
+    return [
+        Cell(about.caption + (" px" if name in _LENGTHS else ""), about.meaning),
+        *(Cell(text, _why(value)) for text, value in zip(texts, (old, new), strict=True)),
+        Cell(signed(name, old, new), f"{new - old:+.6f}", bold=texts[0] != texts[1]),
+    ]
+
+
+def _count_row(name: str, old: int, new: int) -> list[Cell]:
+    return [
+        Cell(name, f"Number of {name}."),
+        Cell(styles.count_text(old)),
+        Cell(styles.count_text(new)),
+        Cell(styles.signed_count_text(new - old), bold=old != new),
+    ]
+
+
+def signed(name: str, before: float, now: float) -> str:
+    """Write how a figure changed, with its sign; an en dash if one is undefined."""
+    change = now - before
+    if math.isnan(change):
+        return styles.UNDEFINED
+    return styles.with_sign(change, _text(name, abs(change)))
+
+
+def _text(name: str, value: float) -> str:
+    return styles.decimal_text(value) if name in _LENGTHS else styles.ratio_text(value)
+
+
+def _why(value: float) -> str:
+    return "Undefined: there is nothing to measure." if math.isnan(value) else ""
+
+
+def _counts(before: Evaluation, now: Evaluation) -> list[tuple[str, int, int]]:
+    rows = []
+    for title, side in (
+        ("annotated objects", Side.REFERENCE),
+        ("predicted objects", Side.PREDICTION),
+    ):
+        rows.append((title, len(before.outcomes.side(side)), len(now.outcomes.side(side))))
+    for status in styles.STATUS_WORDS:
+        sides = _SIDES.get(status, (Side.REFERENCE,))
+        old, new = (
+            sum(e.outcomes.side(side).count(status) for side in sides) for e in (before, now)
+        )
+        rows.append((styles.STATUS_WORDS[status], old, new))
+    return rows

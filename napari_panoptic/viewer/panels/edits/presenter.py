@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from qtpy.QtCore import QSignalBlocker
 from qtpy.QtWidgets import QMessageBox, QWidget
 
 from napari_panoptic.live.session import EditedEvaluation
@@ -19,10 +18,8 @@ from napari_panoptic.viewer.kit.keys import Shortcut
 from napari_panoptic.viewer.kit.napari_private import napari_docks
 from napari_panoptic.viewer.kit.questions import unsaved_box
 from napari_panoptic.viewer.panels.around import Surroundings
-from napari_panoptic.viewer.panels.edits.files import EditsFiles
-from napari_panoptic.viewer.panels.edits.left import LeftEdits
-from napari_panoptic.viewer.panels.edits.panel import EditsPanel
-from napari_panoptic.viewer.panels.edits.texts import state_text
+from napari_panoptic.viewer.panels.edits.files import EditsFiles, RecoveredEdits, is_confirmed
+from napari_panoptic.viewer.panels.edits.panel import EditsPanel, state_text
 from napari_panoptic.viewer.panels.part import Connections, Presenter
 
 
@@ -36,19 +33,11 @@ class EditsPresenter(Presenter[EditsPanel]):
     def __init__(self, around: Surroundings, panel: EditsPanel) -> None:
         super().__init__(around, panel)
         viewer, session, scene = around.viewer, self.session, self.link.scene
-        self.edits = LiveEdits(viewer, session, scene)
-        self.shapes = AmbiguousShapes(viewer, session, scene, self.edits)
-        self.files = EditsFiles(session, self.edits, self.shapes, panel, self.refresh)
-        self.autosaver = Autosaver(session, self.edits)
-        self._left = LeftEdits(
-            around,
-            panel,
-            self.edits,
-            self.shapes,
-            autosaver=self.autosaver,
-            files=self.files,
-            title=self.title,
-        )
+        self.edits = edits = LiveEdits(viewer, session, scene)
+        self.shapes = shapes = AmbiguousShapes(viewer, session, scene, edits)
+        self.files = EditsFiles(session, edits, shapes, panel, self.refresh)
+        self.autosaver = Autosaver(session, edits)
+        self._recovered = RecoveredEdits(self.files, self.autosaver, around)
         self._is_given_up = False
 
     @property
@@ -81,31 +70,31 @@ class EditsPresenter(Presenter[EditsPanel]):
             (self.edits.changed, self._on_changed),
             (self.shapes.changed, self.refresh),
             (self.around.viewer.layers.selection.events.active, self._on_active),
-            (panel.edit_toggled, self._on_edit),
-            (panel.shapes_toggled, self._on_shapes),
+            (panel.edit.pushed, self._on_edit),
+            (panel.shapes.pushed, self._on_shapes),
             (panel.side.chosen, self._on_side),
             (panel.new_object.pushed, self._on_new_object),
             (panel.new_class.chosen, self._on_new_class),
             (panel.object_class.chosen, self.edits.set_class),
-            (panel.undo.pushed, self._on_undo),
-            (panel.redo.pushed, self._on_redo),
+            (panel.undo.pushed, lambda: self._history().undo()),
+            (panel.redo.pushed, lambda: self._history().undo(redo=True)),
             (panel.save.pushed, files.save_as),
             (panel.open.pushed, files.open_file),
             (panel.discard.pushed, self.discard),
-            (panel.restore.pushed, self._left.restore),
-            (panel.discard_left.pushed, self._left.discard),
+            (panel.restore.pushed, self._recovered.restore),
+            (panel.discard_left.pushed, self._recovered.discard),
             (panel.shown, self.refresh),
         ]
 
     def begin(self) -> None:
         """Watch the layers, and offer what an earlier window left unsaved."""
         self.edits.watch()
-        self._left.look(is_start=True)
+        self._recovered.look(title=self.title)
 
     def close(self) -> None:
         """Let go of the layers; unsaved edits are kept for a restart."""
-        for helper in (self.files, self._left, self.shapes):
-            helper.close()
+        self.files.close()
+        self.shapes.close()
         self.autosaver.close(discard=self._is_given_up)
         self.edits.close()
 
@@ -113,7 +102,7 @@ class EditsPresenter(Presenter[EditsPanel]):
         """Ask before edits that are not saved are lost; True if they may be."""
         if not self.edits.unsaved:
             return True
-        lines = [f"{copied.region}: {copied.words}" for copied in self.edits.unsaved]
+        lines = [f"{part.region}: {part.words}" for part in self.edits.unsaved]
         box = unsaved_box(self.panel, "Unsaved edits", "These edits are not saved:", lines)
         save = box.addButton("Save…", QMessageBox.ButtonRole.AcceptRole)
         discard = box.addButton("Discard", QMessageBox.ButtonRole.DestructiveRole)
@@ -129,43 +118,36 @@ class EditsPresenter(Presenter[EditsPanel]):
     def refresh(self) -> None:
         """Show what is edited, and what it did."""
         panel, is_there = self.panel, self.session.evaluation is not None
-        with QSignalBlocker(panel.edit), QSignalBlocker(panel.shapes):
-            panel.edit.setChecked(self.edits.is_on)
-            panel.shapes.setChecked(self.shapes.is_on)
+        panel.edit.setChecked(self.edits.is_on)
+        panel.shapes.setChecked(self.shapes.is_on)
         for field in (panel.edit, panel.shapes, panel.side):
             field.setEnabled(is_there)
         panel.new_object.setEnabled(self.edits.is_on)
         panel.undo.setEnabled(self._history().may_undo())
         panel.redo.setEnabled(self._history().may_undo(redo=True))
         self._fill_menus()
-        self._left.show()
+        self._recovered.show()
         if panel.isVisible():  # otherwise when it comes to the front
             self._show_copies()
 
     def discard(self) -> None:
         """Ask, and go back to the files."""
-        copies = self.files.copies_here()
-        if not copies:
-            return
-        words = " and ".join(copied.words for copied in copies)
-        answer = QMessageBox.question(
-            self.panel,
-            "Discard edits",
-            f"Discard what was drawn in this region ({words})? This cannot be undone.",
-        )
-        if answer == QMessageBox.StandardButton.Yes:
+        words = " and ".join(part.words for part in self.edits.copies_here())
+        text = f"Discard what was drawn in this region ({words})? This cannot be undone."
+        if words and is_confirmed(self.panel, "Discard edits", text):
             self.edits.discard()
 
     def toggle(self) -> None:
         """Switch editing on or off."""
-        self._on_edit(not self.edits.is_on)
+        self.panel.edit.setChecked(not self.edits.is_on)
+        self._on_edit()
 
     # What is shown.
 
     def _show_copies(self) -> None:
         """Show the working copies, and what they did to the figures."""
         panel, session = self.panel, self.session
-        copies = self.files.copies_here()
+        copies = self.edits.copies_here()
         for button in (panel.save, panel.open):
             button.setEnabled(session.evaluation is not None)
         panel.discard.setEnabled(bool(copies))
@@ -245,13 +227,14 @@ class EditsPresenter(Presenter[EditsPanel]):
 
     # What the user does.
 
-    def _on_edit(self, on: bool) -> None:
+    def _on_edit(self) -> None:
+        on = self.panel.edit.isChecked()
         if self.edits.set_on(on, self.panel.chosen_side()) and on:
             _raise_layer_controls(self.panel.window())
         self.refresh()
 
-    def _on_shapes(self, on: bool) -> None:
-        self.shapes.set_on(on)
+    def _on_shapes(self) -> None:
+        self.shapes.set_on(self.panel.shapes.isChecked())
         if self.shapes.is_on:
             _raise_layer_controls(self.panel.window())
         elif self.edits.is_on:
@@ -268,12 +251,6 @@ class EditsPresenter(Presenter[EditsPanel]):
 
     def _on_new_class(self, name: str | None) -> None:
         self.edits.chosen_class = name
-
-    def _on_undo(self) -> None:
-        self._history().undo()
-
-    def _on_redo(self) -> None:
-        self._history().undo(redo=True)
 
 
 def _raise_layer_controls(window: QWidget | None) -> None:

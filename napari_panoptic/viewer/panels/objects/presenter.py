@@ -19,7 +19,6 @@ class ObjectsPresenter(Presenter[ObjectTable]):
 
     title = "Objects"
     follows_table = True
-    panel_type = ObjectTable
 
     def __init__(self, around: Surroundings, panel: ObjectTable) -> None:
         super().__init__(around, panel)

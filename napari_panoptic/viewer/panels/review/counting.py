@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from psygnal import Signal
-
+from napari_panoptic.review.cohort_verdicts import CohortVerdicts
 from napari_panoptic.review.judged import Judged, Subjects
 from napari_panoptic.review.progress import (
     ReviewProgress,
@@ -16,14 +15,15 @@ from napari_panoptic.review.progress import (
     progress_of,
     progress_without_verdicts,
 )
+from napari_panoptic.review.reviewing import Reviewing
 from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.review.verdicts import Share
 from napari_panoptic.values.cohort import Cohort, Source
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.viewer.jobs.jobs import FORESEEN, Job, Stream
+from napari_panoptic.viewer.panels.around import Surroundings
 from napari_panoptic.viewer.panels.region_panel import Sight
-from napari_panoptic.viewer.panels.review.chosen import UnderReview
-from napari_panoptic.viewer.panels.review.panel import BeforeAfter
+from napari_panoptic.viewer.panels.review.panel import BeforeAfter, ReviewPanel
 
 
 @dataclass(frozen=True)
@@ -36,72 +36,155 @@ class CountingTask:
     source: Source | None
 
 
-class ReviewLines:
-    """Goes through the regions with verdicts in the background, and keeps their lines.
+class ReviewCounting:
+    """Counts the verdicts of the cohort in the background, and shows them while seen.
 
     Parameters
     ----------
-    cohort
-        What is reviewed.
+    around
+        The session and the desk.
+    panel
+        Where progress and figures are shown.
+    reviewing
+        The review.
+    verdicts
+        The verdicts on the failures of the cohort.
     """
 
-    changed = Signal()
-
-    def __init__(self, cohort: Cohort) -> None:
-        self._cohort = cohort
+    def __init__(
+        self,
+        around: Surroundings,
+        panel: ReviewPanel,
+        reviewing: Reviewing,
+        verdicts: CohortVerdicts,
+    ) -> None:
+        self._session, self._link, self._panel = around.session, around.link, panel
+        self._reviewing, self._verdicts = reviewing, verdicts
+        self._sight = Sight.of(panel)
+        self._shown: dict[str, int] = {}
         self._task: CountingTask | None = None
-        self._stream: Stream[ReviewProgress | None] = Stream(self._take, ended=self.changed.emit)
         self._lines: dict[str, ReviewProgress] = {}
-        self.done, self.total = 0, 0
-
-    @property
-    def lines(self) -> Mapping[str, ReviewProgress]:
         """Region -> its line, as far as computed."""
-        return self._lines
+        self._work: Stream[ReviewProgress | None] = Stream(self._take_line, ended=self.show)
+        self._counted, self._to_count = 0, 0
+        self.is_stale = True
 
     @property
     def is_busy(self) -> bool:
-        """Whether lines are still to come."""
-        return self._stream.is_busy
+        """Whether regions are being counted."""
+        return self._work.is_busy
 
-    def put(self, task: CountingTask, line: ReviewProgress) -> None:
-        """Take the line of the region that is shown, which is known already."""
-        self._follow(task)
-        self._lines[line.region] = line
-
-    def forget(self, regions: Sequence[str]) -> None:
-        """Forget lines that are outdated."""
-        for region in regions:
-            self._lines.pop(region, None)
-
-    def start(self, task: CountingTask, store: ReviewStore, regions: Sequence[str]) -> None:
-        """Compute the lines of the regions that are not known yet."""
-        self._follow(task)
-        missing = [region for region in regions if region not in self._lines]
-        if not missing or self.is_busy:
-            return
-        self.done, self.total = 0, len(missing)
-        self._stream.start(partial(_lines, self._cohort, task, store, missing))
-        self.changed.emit()
+    def close(self) -> None:
+        """Stop counting."""
+        self._work.close()
 
     def stop(self) -> None:
-        """Stop after the region that is being computed."""
+        """Stop counting after the region that is being counted."""
         if self.is_busy:
-            self._stream.stop()
-            self.changed.emit()
+            self._work.stop()
+            self.show()
 
-    def _follow(self, task: CountingTask) -> None:
-        if task != self._task:
-            self.stop()
-            self._task = task
-            self._lines = {}
+    def forget(self, regions: Iterable[str]) -> None:
+        """Count some regions again; the one that is shown is up to date."""
+        for region in set(regions) - {self._region}:
+            self._lines.pop(region, None)
 
-    def _take(self, line: ReviewProgress | None) -> None:
-        self.done += 1
+    def forget_all(self) -> None:
+        """Count all regions again: other verdicts apply."""
+        self.stop()
+        self._lines.clear()
+
+    def take(self, judged: Judged | None) -> None:
+        """Take the verdicts on what is shown; out of sight, figures are computed later."""
+        self._verdicts.keep(judged)
+        self.show_reviewed()
+        if not self._sight.is_seen:
+            self.is_stale = True
+            self._lines.pop(self._region, None)  # outdated
+            return
+        if judged is not None and self._follow_task() is not None:
+            self._lines[self._region] = progress_of(judged, self._region)
+        self.show()
+
+    def count_others(self) -> None:
+        """Count the regions with verdicts that are not counted yet."""
+        store, session = self._reviewing.store, self._session
+        if store is None or session.snapshot is None or (task := self._follow_task()) is None:
+            return
+        known = {region.name for region in session.cohort.regions} - {self._region, *self._lines}
+        missing = [name for name in self._reviewing.reviewed_regions() if name in known]
+        if missing and not self.is_busy:
+            self._counted, self._to_count = 0, len(missing)
+            self._work.start(partial(_lines, session.cohort, task, store, missing))
+            self.show()
+
+    def show_reviewed(self) -> None:
+        """Show in the table of regions how much is reviewed, whether the panel is seen or not."""
+        numbers = self._verdicts.reviewed()
+        shown = numbers if any(numbers.values()) else {}
+        if shown != self._shown:
+            self._shown = shown
+            self._link.panels.navigator.show_reviewed(shown)
+
+    def show(self) -> None:
+        """Show progress and figures, once the panel is seen."""
+        self.is_stale = not self._sight.is_seen
+        if self.is_stale:
+            return
+        session = self._session
+        lines = list(self._all_lines())
+        here = None if session.evaluation is None else self._lines.get(self._region)
+        self._panel.show_progress(
+            None if here is None else Share(here.done, here.total),
+            Share(*self._verdicts.counts()) if lines else None,
+            busy=self._busy(),
+            can_stop=self.is_busy,
+        )
+        units = []
+        if here is not None:
+            units.append(BeforeAfter("region", *figures_of([here], session.cohort)))
+        if lines:
+            units.append(BeforeAfter("cohort", *figures_of(lines, session.cohort)))
+        self._panel.show_figures(units)
+
+    def _take_line(self, line: ReviewProgress | None) -> None:
+        self._counted += 1
         if line is not None:
             # The region shown is up to date; what the worker read may not be.
             self._lines.setdefault(line.region, line)
-        self.changed.emit()
+        self.show()
+
+    def _follow_task(self) -> CountingTask | None:
+        """Return what is counted now, None without a team; forget the lines of anything else."""
+        session = self._session
+        if session.team is None:
+            return None
+        task = CountingTask(session.team, session.settings, session.source)
+        if task != self._task:
+            self.stop()
+            self._task, self._lines = task, {}
+        return task
+
+    def _all_lines(self) -> Iterator[ReviewProgress]:
+        for (region, team), summary in self._session.summaries.items():
+            if team == self._session.team:
+                line = self._lines.get(region) or progress_without_verdicts(summary)
+                if line is not None:
+                    yield line
+
+    def _busy(self) -> tuple[int, int] | None:
+        """Return the number of regions counted, and to count; None if all are."""
+        if self.is_busy:
+            return self._counted, self._to_count
+        evaluated = sum(team == self._session.team for _, team in self._session.summaries)
+        total = len(self._session.cohort.regions)
+        is_evaluating = self._link.summary.is_busy and evaluated < total
+        return (evaluated, total) if is_evaluating else None
+
+    @property
+    def _region(self) -> str:
+        snapshot = self._session.snapshot
+        return "" if snapshot is None else snapshot.region.name
 
 
 def _lines(
@@ -127,130 +210,3 @@ def _line(
         return None
     subjects = Subjects(evaluation, region=name, team=task.team)
     return progress_of(Judged(evaluation, subjects.find(store.current(region=name))), name)
-
-
-class ReviewCounting:
-    """Counts the verdicts of the cohort in the background, and shows them while seen.
-
-    Parameters
-    ----------
-    review
-        The review.
-    sight
-        Whether the panel is visible.
-    """
-
-    def __init__(self, review: UnderReview, sight: Sight) -> None:
-        self._session, self._link = review.around.session, review.around.link
-        self._panel, self._reviewing = review.panel, review.reviewing
-        self._verdicts, self._sight = review.verdicts, sight
-        self._shown: dict[str, int] = {}
-        self._lines = ReviewLines(self._session.cohort)
-        self._lines.changed.connect(self.show)
-        self.is_stale = True
-
-    @property
-    def is_busy(self) -> bool:
-        """Whether regions are being counted."""
-        return self._lines.is_busy
-
-    def close(self) -> None:
-        """Stop counting."""
-        self._lines.changed.disconnect(self.show)
-        self._lines.stop()
-
-    def stop(self) -> None:
-        """Stop counting after the region that is being counted."""
-        self._lines.stop()
-
-    def forget(self, regions: Sequence[str]) -> None:
-        """Count some regions again."""
-        self._lines.forget([region for region in regions if region != self._region])
-
-    def forget_all(self) -> None:
-        """Count all regions again: other verdicts apply."""
-        self._lines.stop()
-        self._lines.forget([region.name for region in self._session.cohort.regions])
-
-    def take(self, judged: Judged | None) -> None:
-        """Take the verdicts on what is shown; out of sight, figures are computed later."""
-        self._verdicts.keep(judged)
-        self.show_reviewed()
-        if not self._sight.is_seen:
-            self.is_stale = True
-            self._lines.forget([self._region])  # outdated
-            return
-        task = self._task()
-        if task is not None and judged is not None:
-            self._lines.put(task, progress_of(judged, self._region))
-        self.show()
-
-    def count_others(self) -> None:
-        """Count the regions with verdicts that are not counted yet."""
-        task, store = self._task(), self._reviewing.store
-        if task is None or store is None or self._session.snapshot is None:
-            return
-        known = {region.name for region in self._session.cohort.regions} - {self._region}
-        reviewed = self._reviewing.reviewed_regions()
-        self._lines.start(task, store, [region for region in reviewed if region in known])
-
-    def show_reviewed(self) -> None:
-        """Show in the table of regions how much is reviewed, whether the panel is seen or not."""
-        numbers = self._verdicts.reviewed()
-        shown = numbers if any(numbers.values()) else {}
-        if shown != self._shown:
-            self._shown = shown
-            self._link.panels.navigator.show_reviewed(shown)
-
-    def show(self) -> None:
-        """Show progress and figures, once the panel is seen."""
-        self.is_stale = not self._sight.is_seen
-        if self.is_stale:
-            return
-        of_regions = self._all_lines()
-        lines = list(of_regions.values())
-        here = self._lines.lines.get(self._region)
-        if self._session.evaluation is None:
-            here = None
-        cohort = Share(*self._verdicts.counts())
-        self._panel.show_progress(
-            None if here is None else Share(here.done, here.total),
-            cohort if lines else None,
-            busy=self._busy(),
-            can_stop=self._lines.is_busy,
-        )
-        units = []
-        if here is not None:
-            units.append(BeforeAfter("region", *figures_of([here], self._session.cohort)))
-        if lines:
-            units.append(BeforeAfter("cohort", *figures_of(lines, self._session.cohort)))
-        self._panel.show_figures(units)
-
-    def _all_lines(self) -> dict[str, ReviewProgress]:
-        found = {}
-        for (region, team), summary in self._session.summaries.items():
-            if team == self._session.team:
-                line = self._lines.lines.get(region) or progress_without_verdicts(summary)
-                if line is not None:
-                    found[region] = line
-        return found
-
-    def _busy(self) -> tuple[int, int] | None:
-        """Return the number of regions counted, and to count; None if all are."""
-        if self._lines.is_busy:
-            return self._lines.done, self._lines.total
-        evaluated = sum(team == self._session.team for _, team in self._session.summaries)
-        total = len(self._session.cohort.regions)
-        is_evaluating = self._link.summary.is_busy and evaluated < total
-        return (evaluated, total) if is_evaluating else None
-
-    @property
-    def _region(self) -> str:
-        snapshot = self._session.snapshot
-        return "" if snapshot is None else snapshot.region.name
-
-    def _task(self) -> CountingTask | None:
-        session = self._session
-        if session.team is None:
-            return None
-        return CountingTask(session.team, session.settings, session.source)

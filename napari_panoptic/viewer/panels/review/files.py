@@ -7,11 +7,13 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
+from psygnal import Signal
 from qtpy.QtCore import QTimer
 from qtpy.QtWidgets import QFileDialog
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.io.formats.polygons.geojson_writer import geo_objects, write_geojson
+from napari_panoptic.live.session import Session
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.review.export import (
     AGREEMENT_COLUMNS,
@@ -32,30 +34,80 @@ from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.jobs.jobs import Latest, Several, show_failure
 from napari_panoptic.viewer.jobs.timers import stop_timers
 from napari_panoptic.viewer.kit.shown import show_error, show_info
-from napari_panoptic.viewer.panels.review.chosen import UnderReview
+from napari_panoptic.viewer.panels.review.panel import ReviewExport, ReviewPanel
 from napari_panoptic.viewer.state.preferences import PREFERENCES
 
+POLL_MS = 1000
+"""How often the file is looked at for what other windows did."""
 
-class ReviewPlaces:
-    """Moves a review to another file.
+
+class _Say(Protocol):
+    def __call__(self, text: str, *, saved: bool | None = None) -> None: ...
+
+
+class ReviewFiles:
+    """Moves a review to another file, looks for changes by other windows, and exports.
 
     Parameters
     ----------
-    review
-        The review; the choice is remembered for its cohort.
-    changing
-        Called before another file is used.
+    session
+        What is reviewed.
+    panel
+        The parent of the dialogs.
+    reviewing
+        The review.
+    say
+        Shows the outcome of an export.
     """
 
-    def __init__(self, review: UnderReview, changing: Callable[[], None]) -> None:
-        self._root = review.around.session.cohort.root
-        self._reviewing, self._parent = review.reviewing, review.panel
-        self._changing = changing
+    moving = Signal()  # another file is about to be used
+    changed = Signal(tuple)  # regions in which others changed verdicts, perhaps none
+
+    def __init__(
+        self, session: Session, panel: ReviewPanel, reviewing: Reviewing, say: _Say
+    ) -> None:
+        self._session, self._panel, self._reviewing = session, panel, reviewing
+        self._say = say
+        self._exports = Several()
+        self._is_closed = False
+        self._check: Latest[FileChanges] = Latest(self._on_checked)
+        self._tick = QTimer()
+        self._tick.setInterval(POLL_MS)
+        self._tick.timeout.connect(self.check)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a file is being written."""
+        return self._exports.is_busy
+
+    @property
+    def is_checking(self) -> bool:
+        """Whether the answer of a check is still to come."""
+        return self._check.is_busy
+
+    def begin(self) -> None:
+        """Check the file at each tick from now on."""
+        self._tick.start()
+
+    def close(self) -> None:
+        """Stop checking, ignore answers still to come, and report no more what is written."""
+        self._is_closed = True
+        stop_timers(self._tick)
+        self._check.drop()
+
+    def check(self) -> None:
+        """Look at the file in another thread: a network drive may take its time."""
+        check = None if self.is_checking else self._reviewing.file_check()
+        if check is not None:
+            self._check.start(check)
+
+    def _on_checked(self, changes: FileChanges) -> None:
+        self.changed.emit(self._reviewing.apply_changes(changes))
 
     def choose(self) -> None:
         """Ask for a file, new or existing."""
         chosen, _ = QFileDialog.getSaveFileName(
-            self._parent,
+            self._panel,
             "Keep verdicts in this file; one that exists is continued",
             str(self._reviewing.path),
             "Reviews (*.sqlite)",
@@ -71,86 +123,17 @@ class ReviewPlaces:
             self._use(problem.suggestion)
 
     def _use(self, path: Path) -> None:
-        PREFERENCES.choose_review_file(self._root, path)
-        self._changing()
+        """Use a file, also when this cohort is opened again."""
+        PREFERENCES.choose_review_file(self._session.cohort.root, path)
+        self.moving.emit()
         self._reviewing.use(path=path)
 
-
-POLL_MS = 1000
-"""How often the file is looked at for what other windows did."""
-
-
-class FileWatch:
-    """Asks the review file for changes at each tick, one question at a time.
-
-    Parameters
-    ----------
-    reviewing
-        The review.
-    took
-        Called with the regions in which others changed verdicts.
-    """
-
-    def __init__(self, reviewing: Reviewing, took: Callable[[tuple[str, ...]], None]) -> None:
-        self._reviewing, self._took = reviewing, took
-        self._check: Latest[FileChanges] = Latest(self._on_checked)
-        self._tick = QTimer()
-        self._tick.setInterval(POLL_MS)
-        self._tick.timeout.connect(self.ask)
-
-    @property
-    def is_busy(self) -> bool:
-        """Whether an answer is still to come."""
-        return self._check.is_busy
-
-    def start(self) -> None:
-        """Ask from now on."""
-        self._tick.start()
-
-    def ask(self) -> None:
-        """Look at the file in another thread: a network drive may take its time."""
-        check = None if self.is_busy else self._reviewing.file_check()
-        if check is not None:
-            self._check.start(check)
-
-    def close(self) -> None:
-        """Stop asking, and ignore the answer that is still to come."""
-        stop_timers(self._tick)
-        self._check.drop()
-
-    def _on_checked(self, changes: FileChanges) -> None:
-        self._took(self._reviewing.apply_changes(changes))
-
-
-class _Say(Protocol):
-    def __call__(self, text: str, *, saved: bool | None = None) -> None: ...
-
-
-class ReviewWriting:
-    """Exports of a review.
-
-    Parameters
-    ----------
-    review
-        The review that is written.
-    say
-        Shows the outcome.
-    """
-
-    def __init__(self, review: UnderReview, say: _Say) -> None:
-        self._session, self._reviewing = review.around.session, review.reviewing
-        self._panel, self._say = review.panel, say
-        self._jobs = Several()
-        self._is_closed = False
-
-    @property
-    def is_busy(self) -> bool:
-        """Whether a file is being written."""
-        return self._jobs.is_busy
-
-    def close(self) -> None:
-        """Finish what is being written, and report it no more."""
-        self._is_closed = True
+    def export(self, wanted: ReviewExport) -> None:
+        """Write verdicts, or the objects of the region."""
+        if wanted is ReviewExport.REGION:
+            self.write_region()
+        else:
+            self.write_verdicts(everybody=wanted is ReviewExport.ALL)
 
     def write_verdicts(self, *, everybody: bool) -> None:
         """Write the verdicts in the whole cohort as CSV, with status and cause."""
@@ -236,7 +219,7 @@ class ReviewWriting:
                 self._say(f"NOT written: {path.name}", saved=False)
 
         self._say(f"writing {path.name} …")
-        self._jobs.start(write, done, failed)
+        self._exports.start(write, done, failed)
 
     def _ask_where(self, name: str, kind: str) -> Path | None:
         chosen, _ = QFileDialog.getSaveFileName(self._panel, "Write to", name, kind)

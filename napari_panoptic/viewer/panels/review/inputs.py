@@ -16,7 +16,6 @@ from qtpy.QtWidgets import (
     QSizePolicy,
     QTextEdit,
     QToolButton,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -28,12 +27,14 @@ from napari_panoptic.values.cohort import Rgb
 from napari_panoptic.values.vocabulary import Status, Verdict
 from napari_panoptic.viewer.kit.choice_menus import TickMenu
 from napari_panoptic.viewer.kit.keys import key_text
-from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel, WrappedLabel, shown
+from napari_panoptic.viewer.kit.layouts import stack
+from napari_panoptic.viewer.kit.shown import RichLabel, WrappedLabel, shown
 from napari_panoptic.viewer.kit.widgets import opens_menu
 
 VERDICT_KEYS: Mapping[Verdict, str] = {
     verdict: f"Alt-{number}" for number, verdict in enumerate(VERDICTS, start=1)
 }
+UNDO_KEY = f"Alt-{len(VERDICTS) + 1}"
 VERDICT_COLOURS: Mapping[Verdict, Rgb] = {
     Verdict.ANNOTATION_RIGHT: STATUS_COLOURS[Status.TP],
     Verdict.PREDICTION_RIGHT: STATUS_COLOURS[Status.MISCLASSIFIED],
@@ -78,13 +79,11 @@ class VerdictButtons(QWidget):
         self._layout.setSpacing(SPACING_PX)
         self._columns = 0
         self._takes_verdicts = False
-        self._end, self._detail = RichLabel(), PlainLabel()
-        self._end_text = ""
-        self._end_page = self._laid_out_end()
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(self._grid)
-        layout.addWidget(self._end_page)
+        self._end, self._end_text = RichLabel(), ""
+        self._end.setWordWrap(True)
+        self._end.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self._end.setMargin(SPACING_PX)
+        stack(self, self._grid, self._end)
         self._arrange(1)
         self.show_end("")
 
@@ -121,10 +120,10 @@ class VerdictButtons(QWidget):
         """
         self._end_text = text
         # Relative to the theme's own size, which style sheets would overrule.
-        self._end.set_rich(f'<b style="font-size: x-large">{html.escape(text)}</b>')
-        self._detail.setText(detail)
+        title = f'<b style="font-size: x-large">{html.escape(text)}</b>'
+        self._end.set_rich(f"<p>{title}</p><p>{html.escape(detail)}</p>")
         self._grid.setVisible(not text)
-        self._end_page.setVisible(bool(text))
+        self._end.setVisible(bool(text))
         self._show_enabled()
 
     def end_text(self) -> str:
@@ -154,15 +153,6 @@ class VerdictButtons(QWidget):
         self._columns = columns
         for number, button in enumerate(self.buttons.values()):
             self._layout.addWidget(button, number // columns, number % columns)
-
-    def _laid_out_end(self) -> QWidget:
-        page = QWidget()
-        layout = QVBoxLayout(page)
-        for widget in (self._end, self._detail):
-            widget.setWordWrap(True)
-            widget.setAlignment(Qt.AlignmentFlag.AlignCenter)
-            layout.addWidget(widget)
-        return page
 
 
 def _button(verdict: Verdict) -> QPushButton:
@@ -194,9 +184,14 @@ def is_verdict_key(event: QKeyEvent) -> bool:
 
 
 class LineField(QLineEdit):
-    """A line of text; Esc leaves it."""
+    """A line of text; Enter takes it, Esc leaves it."""
 
+    entered = Signal()
     escaped = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.returnPressed.connect(self.entered.emit)
 
     def keyPressEvent(self, event: QKeyEvent | None) -> None:  # noqa: N802
         """Hand keys with Alt and a digit on; on some systems they would write something."""
@@ -276,8 +271,6 @@ class NoteField(QTextEdit):
 class TagField(QWidget):
     """Tags, separated by commas: typed, or ticked in a menu of known ones."""
 
-    entered = Signal()
-    escaped = Signal()
     edited = Signal()
 
     def __init__(self) -> None:
@@ -298,8 +291,6 @@ class TagField(QWidget):
         layout.addWidget(self.line, 1)
         layout.addWidget(self.choose)
         self.setFocusProxy(self.line)
-        self.line.returnPressed.connect(self.entered.emit)
-        self.line.escaped.connect(self.escaped.emit)
         self.line.textEdited.connect(lambda _text: self.edited.emit())
         self.offer(())
 

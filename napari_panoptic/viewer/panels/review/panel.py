@@ -3,43 +3,56 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 
 from psygnal import Signal
 from qtpy.QtCore import Qt
+from qtpy.QtGui import QKeyEvent
 from qtpy.QtWidgets import (
+    QAbstractItemView,
     QCheckBox,
     QGridLayout,
-    QHBoxLayout,
     QMenu,
     QProgressBar,
     QToolButton,
+    QTreeWidget,
+    QTreeWidgetItem,
     QWidget,
 )
 
+from napari_panoptic.display.glossary import VERDICT_WORDS
 from napari_panoptic.display.styles import UNDEFINED, count_text, ratio_text, with_sign
 from napari_panoptic.nuclei.metrics import METRIC_TEXTS
-from napari_panoptic.review.judged import VERDICTS
-from napari_panoptic.review.verdicts import ReviewRecord, Share
-from napari_panoptic.values.vocabulary import Verdict
+from napari_panoptic.review.file import ReviewError
+from napari_panoptic.review.verdicts import HistoryEntry, ReviewRecord, Share
+from napari_panoptic.values.vocabulary import Side, Verdict
 from napari_panoptic.viewer.kit.figures import Cell, FigureTable
 from napari_panoptic.viewer.kit.keys import key_text
 from napari_panoptic.viewer.kit.layouts import FlowBar, FoldingSection, ScrollPanel, stack
+from napari_panoptic.viewer.kit.rows import Grow, fill
 from napari_panoptic.viewer.kit.shown import PlainLabel, WrappedLabel, shown
-from napari_panoptic.viewer.kit.widgets import ElidedLabel, PushButton, opens_menu
-from napari_panoptic.viewer.panels.review.dialogs import CompareDialog
-from napari_panoptic.viewer.panels.review.history import HistoryList
+from napari_panoptic.viewer.kit.widgets import (
+    ElidedLabel,
+    PushButton,
+    is_desk_key,
+    opens_menu,
+    swatch_icon,
+)
+from napari_panoptic.viewer.panels.review.compare import CompareDialog
 from napari_panoptic.viewer.panels.review.inputs import (
+    UNDO_KEY,
+    VERDICT_COLOURS,
     LineField,
     NoteField,
     StateLine,
     TagField,
     VerdictButtons,
 )
+from napari_panoptic.viewer.state.preferences import PREFERENCES
 
-UNDO_KEY = f"Alt-{len(VERDICTS) + 1}"
 NOTHING_TO_JUDGE = (
     "Nothing to judge here: this region has no prediction of this team, or no annotation. Choose "
     "another region or team."
@@ -54,6 +67,36 @@ WHAT_IF = (
 )
 
 
+LAST_COUNT = 20
+"""How many of the last verdicts are listed."""
+THIS_OBJECT, LAST_VERDICTS = "This object", "Last verdicts"
+NO_HISTORY = "No verdict yet"
+_LOWEST_PX = 96
+
+
+class ReviewExport(StrEnum):
+    """What can be written, in the words of the menu."""
+
+    OWN = "My verdicts as CSV…"
+    ALL = "All reviewers' verdicts as CSV…"
+    REGION = "This region as GeoJSON for QuPath…"
+
+
+def object_name(record: ReviewRecord) -> str:
+    """Name the object of a verdict: side or team, id and class."""
+    name = "reference" if record.side is Side.REFERENCE else record.team
+    return f"{name} {record.object_id} · {record.class_name}"
+
+
+def verdict_text(records: Sequence[ReviewRecord]) -> str:
+    """Describe verdicts that were given together, and their objects."""
+    verdicts = {VERDICT_WORDS[record.verdict] for record in records}
+    words = verdicts.pop() if len(verdicts) == 1 else "verdicts"
+    if len(records) > 1:
+        return f"{words} on {len(records)} objects"
+    return f"{words} on {object_name(records[0])}"
+
+
 @dataclass(frozen=True)
 class BeforeAfter:
     """Figures as they are, and as they would be."""
@@ -63,16 +106,105 @@ class BeforeAfter:
     after: Mapping[str, float]
 
 
+class HistoryList(QTreeWidget):
+    """Verdicts on the selected object, and the last ones; a click goes to the object."""
+
+    record_chosen = Signal(ReviewRecord)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setHeaderHidden(True)
+        self.setRootIsDecorated(False)
+        self.setIndentation(12)
+        self.setUniformRowHeights(True)
+        self.setItemsExpandable(False)
+        self.setSelectionMode(QAbstractItemView.SelectionMode.NoSelection)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setMinimumHeight(_LOWEST_PX)
+        self.setToolTip("Click a verdict to go to its object.")
+        self._groups = {title: QTreeWidgetItem([title]) for title in (THIS_OBJECT, LAST_VERDICTS)}
+        for group in self._groups.values():
+            self.addTopLevelItem(group)
+            group.setExpanded(True)
+            group.setFlags(Qt.ItemFlag.ItemIsEnabled)
+            font = group.font(0)
+            font.setBold(True)
+            group.setFont(0, font)
+        self._records: dict[str, list[ReviewRecord]] = {}
+        self.itemClicked.connect(self._on_item)
+        self.itemActivated.connect(self._on_item)
+
+    def show_object(self, entries: Sequence[HistoryEntry]) -> None:
+        """List every verdict on the selected object, newest first."""
+        self._fill(THIS_OBJECT, [(entry.record, _entry_text(entry)) for entry in reversed(entries)])
+
+    def show_last(self, records: Sequence[ReviewRecord]) -> None:
+        """List the newest verdicts in the cohort, newest first."""
+        self._fill(LAST_VERDICTS, [(record, _last_text(record)) for record in records])
+
+    def lines(self, title: str) -> list[str]:
+        """Return the lines of a group."""
+        group = self._groups[title]
+        items = (group.child(number) for number in range(group.childCount()))
+        return [item.text(0) for item in items if item is not None]
+
+    def choose(self, title: str, number: int) -> None:
+        """Choose a line of a group, as a click does."""
+        item = self._groups[title].child(number)
+        if item is not None:
+            self._on_item(item)
+
+    def keyPressEvent(self, event: QKeyEvent | None) -> None:  # noqa: N802
+        """Leave letters to the desk instead of searching the list."""
+        if event is not None and is_desk_key(event):
+            event.ignore()
+        else:
+            super().keyPressEvent(event)
+
+    def _fill(self, title: str, lines: Sequence[tuple[ReviewRecord, str]]) -> None:
+        group = self._groups[title]
+        group.takeChildren()
+        self._records[title] = [record for record, _ in lines]
+        for record, text in lines:
+            item = QTreeWidgetItem([shown(text)])
+            item.setIcon(0, swatch_icon(VERDICT_COLOURS[record.verdict]))
+            item.setToolTip(0, shown(text))
+            group.addChild(item)
+        if not lines:
+            group.addChild(QTreeWidgetItem([NO_HISTORY]))
+
+    def _on_item(self, item: QTreeWidgetItem, _column: int = 0) -> None:
+        if (group := item.parent()) is not None:
+            row, records = group.indexOfChild(item), self._records[group.text(0)]
+            if row < len(records):
+                self.record_chosen.emit(records[row])
+
+
+def _entry_text(entry: HistoryEntry) -> str:
+    record = entry.record
+    state = "in effect" if entry.standing else "replaced"
+    if entry.withdrawn_at is not None:
+        state = f"undone at {entry.withdrawn_at.astimezone():%H:%M:%S}"
+    when = f"{record.given_at.astimezone():%Y-%m-%d %H:%M}"
+    return _joined(when, VERDICT_WORDS[record.verdict], state, record.tag, record.note)
+
+
+def _last_text(record: ReviewRecord) -> str:
+    when = f"{record.given_at.astimezone():%H:%M}"
+    words = VERDICT_WORDS[record.verdict]
+    return _joined(when, words, object_name(record), record.region, record.tag, record.note)
+
+
+def _joined(*parts: str) -> str:
+    return " · ".join(" ".join(part.split()) for part in parts if part)
+
+
 class ReviewPanel(ScrollPanel):
     """The widget of the review; it shows and reports, and decides nothing."""
 
     named = Signal(str)
-    details_changed = Signal()
-    details_typed = Signal()
     typing_ended = Signal()  # Enter or Esc in a field
-    goes_on_changed = Signal(bool)
-    csv_wanted = Signal(bool)
-    geojson_wanted = Signal()
+    export_wanted = Signal(ReviewExport)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent, margins_px=(8, 4, 8, 4), spacing_px=5)
@@ -176,26 +308,21 @@ class ReviewPanel(ScrollPanel):
             self.note.set_text(note)
         self._show_draft()
 
-    def show_end(self, text: str, detail: str = "") -> None:
-        """Show that the queue has ended, and take no verdict; the buttons if empty."""
-        self.verdicts.show_end(text, detail)
-
     def show_adjudication(self, text: str, opinions: str = "") -> None:
         """Show between whom is decided, and their verdicts on the object; empty hides it."""
         self._adjudication.setVisible(bool(text))
         self._adjudicated.setText(text)
         self._opinions.show_text(opinions)
 
-    def show_place(self, path: Path | None, *, is_there: bool) -> None:
+    def show_place(self, path: Path, *, is_there: bool) -> None:
         """Show where verdicts are kept."""
-        if path is None:
-            self.where.set_text("")
-            return
         verb = "Kept in" if is_there else "Will be kept in"
         self.where.set_text(f"{verb} {path.parent.name}/{path.name}", tooltip=str(path))
 
-    def show_problem(self, text: str, *, suggestion: Path | None = None) -> None:
+    def show_problem(self, problem: ReviewError | None) -> None:
         """Show why the review file cannot be used, and what to do; nothing if it can."""
+        text = "" if problem is None else problem.message
+        suggestion = None if problem is None else problem.suggestion
         self._problem.setVisible(bool(text))
         self._problem_text.setText(text[:1].upper() + text[1:])
         self.suggestion.setVisible(suggestion is not None)
@@ -319,78 +446,62 @@ class ReviewPanel(ScrollPanel):
                 "counts once."
             )
         menu = QMenu(self._export)
-        for text, action in self._exports():
-            entry = menu.addAction(text)
-            if entry is not None:
-                entry.triggered.connect(lambda _=False, a=action: a())
+        for wanted in ReviewExport:
+            if (entry := menu.addAction(str(wanted))) is not None:
+                entry.triggered.connect(lambda _=False, w=wanted: self.export_wanted.emit(w))
         self._export.setText("Export")
         self._export.setToolTip("Write verdicts as CSV, or this region for QuPath.")
         self._export.setMenu(menu)
         opens_menu(self._export)
 
-    def _exports(self) -> list[tuple[str, Callable[[], None]]]:
-        return [
-            ("My verdicts as CSV…", lambda: self.csv_wanted.emit(False)),
-            ("All reviewers' verdicts as CSV…", lambda: self.csv_wanted.emit(True)),
-            ("This region as GeoJSON for QuPath…", lambda: self.geojson_wanted.emit()),
-        ]
-
     def _lay_out(self) -> None:
         self.object_title.setStyleSheet("font-weight: bold")
-        self._fill_sections()
-        layout = self._rows
-        layout.addWidget(self._problem)
-        layout.addWidget(self.settings)
-        layout.addWidget(FlowBar(self.same))
-        layout.addWidget(self._adjudication)
-        layout.addWidget(self.object_title)
-        layout.addWidget(self.verdicts)
-        layout.addLayout(self._details())
-        layout.addWidget(self.state)
-        actions = (self.undo, self.withdrawal, self.following, self._export)
-        layout.addWidget(FlowBar(*actions, self.goes_on))
-        layout.addWidget(self.region_progress)
-        layout.addLayout(_row((self.cohort_progress, 1), self.stop))
-        layout.addWidget(self.history, 1)
-        layout.addWidget(self.what_if)
-
-    def _fill_sections(self) -> None:
         stack(self._problem, self._problem_text, FlowBar(self.suggestion, self.retry))
         self._problem.setVisible(False)
         stack(self._adjudication, self._adjudicated, self._opinions, FlowBar(self.end_adjudication))
         self.name.setAccessibleName("Reviewer's name")
         self.settings.add_beside_title(self.name)
-        self.settings.add(self._who)
-        self.settings.add(self.where)
-        self.settings.add(FlowBar(self.place, self.compare))
+        for widget in (self._who, self.where, FlowBar(self.place, self.compare)):
+            self.settings.add(widget)
         self.what_if.add(self._figures_hint)
         self.what_if.add(self._figures)
-
-    def _details(self) -> QGridLayout:
-        grid = QGridLayout()
-        grid.setSpacing(4)
-        top = Qt.AlignmentFlag.AlignTop
-        grid.addWidget(PlainLabel("Tags"), 0, 0)
-        grid.addWidget(self.tags, 0, 1, 1, 2)
-        grid.addWidget(PlainLabel("Note"), 1, 0, top)
-        grid.addWidget(self.note, 1, 1)
-        grid.addWidget(self._draft, 1, 2, top)
-        grid.setColumnStretch(1, 1)
-        return grid
+        details, top = QGridLayout(), Qt.AlignmentFlag.AlignTop
+        details.setSpacing(4)
+        details.setColumnStretch(1, 1)
+        details.addWidget(PlainLabel("Tags"), 0, 0)
+        details.addWidget(self.tags, 0, 1, 1, 2)
+        details.addWidget(PlainLabel("Note"), 1, 0, top)
+        details.addWidget(self.note, 1, 1)
+        details.addWidget(self._draft, 1, 2, top)
+        actions = FlowBar(self.undo, self.withdrawal, self.following, self._export, self.goes_on)
+        fill(
+            self._rows,
+            self._problem,
+            self.settings,
+            FlowBar(self.same),
+            self._adjudication,
+            self.object_title,
+            self.verdicts,
+            details,
+            self.state,
+            actions,
+            self.region_progress,
+            (Grow(self.cohort_progress), self.stop),
+            Grow(self.history),
+            self.what_if,
+        )
 
     def _wire(self) -> None:
         self.name.editingFinished.connect(self._on_name)
-        self.name.returnPressed.connect(self.typing_ended.emit)
-        self.name.escaped.connect(self.typing_ended.emit)
-        for field in (self.note, self.tags):
-            field.edited.connect(self._on_typed)
-            field.entered.connect(self._on_details)
-            # Enter and Esc leave the field: N and its like would otherwise go into the text.
+        for edited in (self.note.edited, self.tags.edited):
+            edited.connect(self._show_draft)
+        # Enter and Esc leave the field: N and its like would otherwise go into the text.
+        for field in (self.name, self.note, self.tags.line):
             field.entered.connect(self.typing_ended.emit)
             field.escaped.connect(self.typing_ended.emit)
         self.same.pushed.connect(self._on_same)
         self.settings.fold.toggled.connect(lambda _unfolded: self._show_heading())
-        self.goes_on.toggled.connect(lambda on: self.goes_on_changed.emit(on))
+        self.goes_on.toggled.connect(_on_goes_on)
 
     def _show_heading(self) -> None:
         """Show the name, or its field if the section is open or the name is missing."""
@@ -408,16 +519,12 @@ class ReviewPanel(ScrollPanel):
         self.named.emit(self._previous)
         self.typing_ended.emit()
 
-    def _on_typed(self) -> None:
-        self._show_draft()
-        self.details_typed.emit()
-
     def _show_draft(self) -> None:
         self._draft.setVisible(self.has_draft)
 
-    def _on_details(self) -> None:
-        if self.details() != self._shown:
-            self.details_changed.emit()
+
+def _on_goes_on(wanted: bool) -> None:
+    PREFERENCES.goes_on = wanted
 
 
 def difference_text(before: float, after: float) -> str:
@@ -433,12 +540,3 @@ def _undefined(value: float) -> str:
 
 def _share_text(share: Share) -> str:
     return f"{count_text(share.done)} of {count_text(share.total)} failures reviewed"
-
-
-def _row(*widgets: QWidget | tuple[QWidget, int]) -> QHBoxLayout:
-    row = QHBoxLayout()
-    row.setSpacing(4)
-    for entry in widgets:
-        widget, factor = entry if isinstance(entry, tuple) else (entry, 0)
-        row.addWidget(widget, factor)
-    return row

@@ -9,26 +9,35 @@ from typing import Protocol
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.display.glossary import VERDICT_WORDS
+from napari_panoptic.display.object_rows import GivenVerdicts
 from napari_panoptic.live.session import Selection
 from napari_panoptic.questions.engines.cohort_failures import FailureName
 from napari_panoptic.review.cohort_verdicts import CohortVerdicts, Details
+from napari_panoptic.review.file import may_be_there
+from napari_panoptic.review.identity import reviewer_name
+from napari_panoptic.review.judged import Judged
 from napari_panoptic.review.reviewing import Reviewing, usual_place
-from napari_panoptic.review.verdicts import ReviewRecord
-from napari_panoptic.values.vocabulary import Verdict
+from napari_panoptic.review.verdicts import ReviewRecord, Role
+from napari_panoptic.values.vocabulary import Side, Verdict
 from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
 from napari_panoptic.viewer.kit.keys import Shortcut
 from napari_panoptic.viewer.kit.shown import show_error, show_info, show_warning
+from napari_panoptic.viewer.panels import slide_texts
 from napari_panoptic.viewer.panels.around import Surroundings
 from napari_panoptic.viewer.panels.part import Connections, Presenter
 from napari_panoptic.viewer.panels.region_panel import Sight
-from napari_panoptic.viewer.panels.review.chosen import ChosenObjects, ReviewDetails, UnderReview
 from napari_panoptic.viewer.panels.review.counting import ReviewCounting
-from napari_panoptic.viewer.panels.review.files import FileWatch, ReviewPlaces, ReviewWriting
-from napari_panoptic.viewer.panels.review.going_on import Adjudicating, GoingOn
-from napari_panoptic.viewer.panels.review.history import LAST_COUNT, verdict_text
-from napari_panoptic.viewer.panels.review.inputs import VERDICT_KEYS
-from napari_panoptic.viewer.panels.review.panel import UNDO_KEY, ReviewPanel
-from napari_panoptic.viewer.panels.review.showing import ReviewShowing
+from napari_panoptic.viewer.panels.review.drafts import Drafts
+from napari_panoptic.viewer.panels.review.files import ReviewFiles
+from napari_panoptic.viewer.panels.review.inputs import UNDO_KEY, VERDICT_KEYS
+from napari_panoptic.viewer.panels.review.panel import (
+    LAST_COUNT,
+    NOTHING_TO_JUDGE,
+    ReviewPanel,
+    verdict_text,
+)
+from napari_panoptic.viewer.panels.review.review_queue import Adjudicating, ReviewQueue
+from napari_panoptic.viewer.panels.slide_texts import on_slide
 from napari_panoptic.viewer.state.preferences import PREFERENCES
 
 SETTLE_MS = 300
@@ -66,28 +75,27 @@ class ReviewPresenter(Presenter[ReviewPanel]):
 
     def __init__(self, around: Surroundings, panel: ReviewPanel) -> None:
         super().__init__(around, panel)
-        state = self.link.state
+        session, state = self.session, self.link.state
+        root = session.cohort.root
         self._sight = Sight.of(panel)
         self._settle = single_shot(SETTLE_MS, self._on_settled)
         self.key_taker: Callable[[], TakesVerdicts] = lambda: self
         """Return what the keys of verdicts apply to now: an item while a plan is reviewed."""
-        root = around.session.cohort.root
-        path = PREFERENCES.review_file(root) or usual_place(root)
         self.reviewing = Reviewing(
-            around.session, reviewer=state.reviewer, path=path, window=state.window
+            session,
+            reviewer=state.reviewer,
+            path=PREFERENCES.review_file(root) or usual_place(root),
+            window=state.window,
         )
-        self.verdicts = CohortVerdicts(around.session, self.reviewing)
-        self._chosen = ChosenObjects(around)
-        review = UnderReview(around, panel, self.reviewing, self.verdicts, self._chosen)
-        self.counting = ReviewCounting(review, self._sight)
-        self.writing = ReviewWriting(review, self.say)
-        self.watch = FileWatch(self.reviewing, self._on_changed_elsewhere)
-        self._places = ReviewPlaces(review, self._on_other_file)
-        self._adjudicating = Adjudicating(review, self._on_adjudication)
-        self._details = ReviewDetails(review)
-        self._going_on = GoingOn(review, self._adjudicating)
-        self._showing = ReviewShowing(review, self._adjudicating, self._details)
+        self.verdicts = CohortVerdicts(session, self.reviewing)
+        self.counting = ReviewCounting(around, panel, self.reviewing, self.verdicts)
+        self.files = ReviewFiles(session, panel, self.reviewing, self.say)
+        self._drafts = Drafts(root, panel, self.reviewing, self.verdicts)
+        self._adjudicating = Adjudicating(panel, self.reviewing)
+        self._queue = ReviewQueue(around, panel, self.reviewing, self.verdicts, self._adjudicating)
         self._saved: ReviewRecord | None = None
+        self._shown: tuple[object, ...] = ()
+        """Reviewer and objects that the panel shows."""
         panel.goes_on.setChecked(PREFERENCES.goes_on)
         self.say("")
 
@@ -107,77 +115,135 @@ class ReviewPresenter(Presenter[ReviewPanel]):
     @property
     def is_busy(self) -> bool:
         """Whether verdicts are being counted or files written."""
-        return self.counting.is_busy or self.writing.is_busy
+        return self.counting.is_busy or self.files.is_busy
 
     def connections(self) -> Connections:
         """Return the signals of session, table and panel, and what follows them."""
         session, panel, link = self.session, self.panel, self.link
-        dialog = panel.compare_dialog
-        objects, failures, go_to = link.panels.objects, link.failures, self._going_on.go_to
+        dialog, failures = panel.compare_dialog, link.failures
         return [
             (session.region_changed, self._on_region),
             (session.team_changed, self.reviewing.refresh),
             (link.edits_rested, self._on_settled),
-            (session.selection_changed, self._on_selection),
+            (session.selection_changed, self._on_chosen),
             (session.selected_again, self._on_selected_again),
             (session.summary_changed, self._on_summary),
             (self._sight.changed, self._on_sight),
-            (objects.rows_selected, self._showing.show_object),
-            (failures.chosen_changed, self._on_failures_chosen),
+            (link.panels.objects.rows_selected, self._show_object),
+            (failures.chosen_changed, self._on_chosen),
             (failures.only_changed, self.verdicts.include),
-            (failures.ended, self._going_on.report_end),
+            (failures.ended, self._queue.report_end),
             (self.reviewing.touched, self.counting.forget),
             (self.reviewing.changed, self.refresh),
             (self.reviewing.failed, self._on_failed),
             (self.reviewing.noticed, self._on_noticed),
+            (self.files.changed, self._on_changed_elsewhere),
+            (self.files.moving, self._on_other_file),
+            (self._adjudicating.changed, self._on_adjudication),
             (panel.named, self._on_named),
             (panel.verdicts.given, self.give),
-            (panel.details_changed, self._on_details),
-            (panel.details_typed, self._details.keep_typed),
+            (panel.tags.edited, self._on_typed),
+            (panel.note.edited, self._on_typed),
+            (panel.tags.line.entered, self._on_details),
+            (panel.note.entered, self._on_details),
             (panel.typing_ended, self.return_keys),
             (panel.undo.pushed, self.undo),
             (panel.withdrawal.pushed, self.withdraw),
             (panel.following.pushed, self.go_on),
-            (panel.goes_on_changed, self._on_goes_on),
-            (panel.place.pushed, self._places.choose),
-            (panel.suggestion.pushed, self._places.use_suggestion),
+            (panel.place.pushed, self.files.choose),
+            (panel.suggestion.pushed, self.files.use_suggestion),
             (panel.retry.pushed, self.reviewing.try_again),
-            (panel.history.record_chosen, go_to),
+            (panel.history.record_chosen, self._queue.go_to),
             (panel.compare.pushed, self._adjudicating.compare),
             (panel.end_adjudication.pushed, self._adjudicating.end),
-            (panel.csv_wanted, self._on_csv),
-            (panel.geojson_wanted, self.writing.write_region),
+            (panel.export_wanted, self.files.export),
             (panel.stop.pushed, self.counting.stop),
-            (dialog.record_chosen, go_to),
+            (dialog.record_chosen, self._queue.go_to),
             (dialog.adjudication_wanted, self._adjudicating.begin),
-            (dialog.export_wanted, self.writing.write_agreement),
+            (dialog.export_wanted, self.files.write_agreement),
         ]
 
     def begin(self) -> None:
         """Open the review file where there is one."""
         self.reviewing.begin()
-        self.watch.start()
+        self.files.begin()
 
     def close(self) -> None:
         """Stop all work and let go of the review file."""
         stop_timers(self._settle)
-        self.watch.close()
+        self.files.close()
         self.counting.close()
-        self.writing.close()
-        self._details.write()
+        self._drafts.write()
         self.reviewing.close()
         self.link.state.reviewer = self.reviewing.reviewer
 
+    # What is shown.
+
     def refresh(self) -> None:
         """Show verdicts as they are now; place and figures once the panel is seen."""
-        self._showing.show_table()
-        self._showing.show_object()
-        self.counting.take(self.reviewing.judged)
+        judged = self.reviewing.judged
+        self.link.panels.objects.show_verdicts({} if judged is None else _by_id(judged))
+        self._show_object()
+        self.counting.take(judged)
         if self._sight.is_seen:
-            self._showing.show_place()
-            self._showing.show_history()
+            self._show_place()
+            self._show_history()
             self.panel.history.show_last(self.reviewing.recent(LAST_COUNT))
         self._settle.start()
+
+    def say(self, text: str, *, saved: bool | None = None) -> None:
+        """Show the state of a verdict in the panel; no verdict is then shown as saved."""
+        self._saved = None
+        self.panel.state.show_state(text, saved=saved)
+
+    def _show_place(self) -> None:
+        """Show who reviews, where verdicts are kept, and what prevents it."""
+        reviewing, panel = self.reviewing, self.panel
+        panel.show_reviewer(reviewing.reviewer, previous=PREFERENCES.reviewer)
+        panel.show_place(reviewing.path, is_there=may_be_there(reviewing.path))
+        panel.show_problem(reviewing.problem)
+        panel.undo.setEnabled(reviewing.may_undo())
+        panel.compare.setEnabled(reviewing.store is not None)
+
+    def _show_history(self) -> None:
+        """List the verdicts on the selected object."""
+        chosen = self.session.selection
+        entries = [] if chosen is None else self.reviewing.history(chosen.side, chosen.row)
+        self.panel.history.show_object(entries)
+
+    def _show_object(self) -> None:
+        """Show what a verdict applies to, and its verdict, tags and note."""
+        session, names, selection = self.session, self._queue.chosen(), self.session.selection
+        is_one = len(names) == 1
+        subject = None
+        if is_one and selection is not None:
+            subject = self.reviewing.subject(selection.side, selection.row)
+        self._adjudicating.show(subject)
+        if not names:
+            hint = None
+            if session.evaluation is None:
+                hint = on_slide(session.snapshot, slide_texts.REVIEW, NOTHING_TO_JUDGE)
+            self.panel.show_object(None, None, hint=hint)
+            self._shown = ()
+            return
+        records = [self.verdicts.record(name) for name in names]
+        shown = (self.reviewing.reviewer, *names)
+        if is_fresh := shown != self._shown:
+            self._drafts.write()  # those of the objects before
+        verdicts = {None if record is None else record.verdict for record in records}
+        self.panel.show_object(
+            self._queue.title(names),
+            self._own(records[0]) if is_one else None,
+            verdict=verdicts.pop() if len(verdicts) == 1 else None,
+            fresh=is_fresh,
+            draft=self._drafts.of(names[0]) if is_one else None,
+        )
+        self._shown = shown
+
+    def _own(self, record: ReviewRecord | None) -> ReviewRecord | None:
+        """Return a verdict if it is the user's own; a decision shows others' as well."""
+        role = Role.REVIEWER if self.reviewing.adjudicates is None else Role.ADJUDICATOR
+        return record if record is not None and record.role is role else None
 
     # User actions.
 
@@ -188,23 +254,24 @@ class ReviewPresenter(Presenter[ReviewPanel]):
         to go on to, pressing the key again changes nothing.
         """
         if not self._is_ready():
-            self._showing.show_object()  # the button that was clicked is checked
+            self._show_object()  # the button that was clicked is checked
             return
-        if self._going_on.is_refused:
-            self._showing.show_object()
+        if self._queue.is_refused:
+            self._show_object()
             self.say(NOT_NEWLY_SELECTED)
             show_info(NOT_NEWLY_SELECTED)
             return
-        self._going_on.stand_here()
-        details = self._details.of(self._chosen.names())
+        # Go on from here, though the verdict removes the object from the list.
+        self.link.failures.stand_here()
+        details = self._drafts.to_save(self._queue.chosen())
         records = self._save({name: (verdict, *texts) for name, texts in details.items()})
         if not records:
             self.say(f"NOT saved: {VERDICT_WORDS[verdict]}", saved=False)
-            self._showing.show_object()
+            self._show_object()
             return
-        self._going_on.refuse()
+        self._queue.refuse()
         if PREFERENCES.goes_on:
-            self._going_on.go_on_after(records[-1])
+            self._queue.go_on_after(records[-1])
         self.return_keys()
 
     def undo(self) -> None:
@@ -217,7 +284,7 @@ class ReviewPresenter(Presenter[ReviewPanel]):
             return
         self._take_back(records)
         self.say(f"undone: {verdict_text(records)}")
-        self._going_on.go_to(records[-1])
+        self._queue.go_to(records[-1])
         self.return_keys()
 
     def withdraw(self) -> None:
@@ -233,14 +300,15 @@ class ReviewPresenter(Presenter[ReviewPanel]):
 
     def _take_back(self, records: Sequence[ReviewRecord]) -> None:
         """Follow the withdrawal of verdicts; what was typed for them is not lost."""
-        self._going_on.allow()
+        self._queue.allow()
         self._adjudicating.read_again()
-        self._details.give_back(records)
-        self._showing.show_draft()
+        self._drafts.restore(records)
+        self._shown = ()  # the object has another draft
+        self._show_object()
 
     def go_on(self) -> None:
         """Select the next failure without a verdict, or the next open disagreement."""
-        self._going_on.go_on()
+        self._queue.go_on()
         self.return_keys()
 
     def ask_for_name(self) -> None:
@@ -248,16 +316,14 @@ class ReviewPresenter(Presenter[ReviewPanel]):
         self.link.reveal(self.title)
         self.panel.ask_for_name()
 
-    def say(self, text: str, *, saved: bool | None = None) -> None:
-        """Show the state of a verdict in the panel; no verdict is then shown as saved."""
-        self._saved = None
-        self.panel.state.show_state(text, saved=saved)
+    def _on_typed(self) -> None:
+        self._drafts.keep_typed(self._queue.chosen())
 
     def _on_details(self) -> None:
         """Save tags and note with the verdicts that the objects have."""
-        if not self._is_ready():
+        if not self.panel.has_draft or not self._is_ready():
             return
-        details = self._details.of(self._chosen.names())
+        details = self._drafts.to_save(self._queue.chosen())
         records = {name: self.verdicts.record(name) for name in details}
         given = {
             name: (record.verdict, *details[name])
@@ -274,8 +340,8 @@ class ReviewPresenter(Presenter[ReviewPanel]):
         tags, _ = self.panel.details()
         records = self.verdicts.give(given)
         if records:
-            self._details.forget(given)
-            self._details.offer_again(tags)
+            self._drafts.forget(given)
+            self._drafts.offer_again(tags)
             when = f"{records[-1].given_at.astimezone():%H:%M:%S}"
             self.say(f"saved {when}: {verdict_text(records)}", saved=True)
             self._saved = records[0] if len(records) == 1 else None
@@ -289,7 +355,7 @@ class ReviewPresenter(Presenter[ReviewPanel]):
             show_info(ASK_FOR_NAME)
             self.ask_for_name()
             return False
-        if not self._chosen.names():
+        if not self._queue.chosen():
             self.say(NO_OBJECT)
             show_info(NO_OBJECT)
             return False
@@ -297,11 +363,12 @@ class ReviewPresenter(Presenter[ReviewPanel]):
 
     # Changes of reviewer and file.
 
-    def _on_named(self, name: str) -> None:
+    def _on_named(self, typed: str) -> None:
+        name = reviewer_name(typed)
         if not name or name == self.reviewing.reviewer:
             return
         PREFERENCES.reviewer = name
-        self._details.assign_to(name)
+        self._drafts.assign_to(name)
         self._on_other_file()
         self.reviewing.use(reviewer=name)
 
@@ -312,22 +379,16 @@ class ReviewPresenter(Presenter[ReviewPanel]):
     def _restart(self) -> None:
         """Forget what belonged to another reviewer or file."""
         self.counting.forget_all()
-        self._going_on.allow()
+        self._queue.allow()
         self.say("")
 
     def _on_adjudication(self) -> None:
         """Start with the first open disagreement, or return to the own review."""
         self._restart()
         if self._adjudicating.is_on:
-            self._going_on.go_to_disagreement(self._adjudicating.following(None))
+            self._queue.go_to_disagreement()
         else:
             self.refresh()
-
-    def _on_goes_on(self, wanted: bool) -> None:
-        PREFERENCES.goes_on = wanted
-
-    def _on_csv(self, everybody: bool) -> None:
-        self.writing.write_verdicts(everybody=everybody)
 
     # What happens elsewhere.
 
@@ -338,21 +399,17 @@ class ReviewPresenter(Presenter[ReviewPanel]):
 
     def _on_region(self, _snapshot: object) -> None:
         self.reviewing.refresh()
-        self._going_on.arrive()
+        self._queue.arrive()
 
-    def _on_selection(self, _selection: Selection | None) -> None:
-        self._going_on.follow_selection()
-        self._showing.show_object()
+    def _on_chosen(self, _chosen: object) -> None:
+        self._queue.follow_selection()
+        self._show_object()
         if self._sight.is_seen:
-            self._showing.show_history()
+            self._show_history()
 
     def _on_selected_again(self, _selection: Selection) -> None:
-        self._going_on.allow()
-        self._showing.show_object()
-
-    def _on_failures_chosen(self, _names: tuple[FailureName, ...]) -> None:
-        self._going_on.follow_selection()
-        self._showing.show_object()
+        self._queue.allow()
+        self._show_object()
 
     def _on_summary(self, _summary: object) -> None:
         if not self._settle.isActive():
@@ -363,14 +420,14 @@ class ReviewPresenter(Presenter[ReviewPanel]):
             self._adjudicating.read_again()
             self._settle.start()
         # Without changes, only what the window has read already is looked through.
-        if self._saved is not None and self._saved.region in (*regions, self._region):
+        if self._saved is not None and self._saved.region in (*regions, self._queue.region):
             self._follow_saved(self._saved)
 
     def _follow_saved(self, record: ReviewRecord) -> None:
         """Report if another window withdrew or replaced the verdict that is shown as saved."""
         if record in self.reviewing.records(record.region):
             return
-        is_here = (self._region, self.session.team) == (record.region, record.team)
+        is_here = (self._queue.region, self.session.team) == (record.region, record.team)
         if is_here and self.reviewing.find(record) is None:
             return  # it was edited meanwhile
         self.say(CHANGED_ELSEWHERE.format(verdict_text([record])))
@@ -397,11 +454,12 @@ class ReviewPresenter(Presenter[ReviewPanel]):
     def _on_noticed(self, finding: Finding) -> None:
         show_warning(finding.message)
 
-    @property
-    def _region(self) -> str:
-        snapshot = self.session.snapshot
-        return "" if snapshot is None else snapshot.region.name
-
 
 def _give_by_key(presenter: ReviewPresenter, *, verdict: Verdict) -> None:
     presenter.key_taker().give(verdict)
+
+
+def _by_id(judged: Judged) -> dict[Side, GivenVerdicts]:
+    """Return the verdicts as the object table wants them."""
+    outcomes = judged.evaluation.outcomes
+    return {side: GivenVerdicts(outcomes.side(side).ids, judged.codes[side]) for side in Side}

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -12,10 +11,9 @@ from qtpy.QtWidgets import QFileDialog
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.review.file import ReviewError
-from napari_panoptic.review.identity import one_spelling
 from napari_panoptic.review.plan.corrected import ALL
 from napari_panoptic.review.plan.design import Plan, extend
-from napari_panoptic.review.plan.estimates import ItemVerdict
+from napari_panoptic.review.plan.estimates import Estimates, ItemVerdict
 from napari_panoptic.review.plan.goal import Offer, PlanSetup, offer, reached
 from napari_panoptic.review.plan.items import PlanItem, item_at
 from napari_panoptic.review.plan.store import PlannedReview
@@ -23,13 +21,13 @@ from napari_panoptic.review.plan.units import Population
 from napari_panoptic.review.reviewing import Reviewing
 from napari_panoptic.review.verdicts import Share
 from napari_panoptic.values.vocabulary import Verdict
-from napari_panoptic.viewer.jobs.jobs import Latest, Several, Stream, show_failure
+from napari_panoptic.viewer.jobs.jobs import Latest, Stream, show_failure
 from napari_panoptic.viewer.kit.shown import show_error, show_info
 from napari_panoptic.viewer.panels.around import Surroundings
 from napari_panoptic.viewer.panels.part import Connections
 from napari_panoptic.viewer.panels.region_panel import SeenPresenter
 from napari_panoptic.viewer.panels.review.plan import words
-from napari_panoptic.viewer.panels.review.plan.leading import Leading
+from napari_panoptic.viewer.panels.review.plan.navigation import PlanNavigation
 from napari_panoptic.viewer.panels.review.plan.panel import PlanPanel
 from napari_panoptic.viewer.panels.review.plan.work import (
     CurrentPlan,
@@ -40,7 +38,7 @@ from napari_panoptic.viewer.panels.review.plan.work import (
     spelt,
     written,
 )
-from napari_panoptic.viewer.panels.review.presenter import ReviewPresenter, TakesVerdicts
+from napari_panoptic.viewer.panels.review.presenter import ReviewPresenter
 
 T = TypeVar("T")
 NOTHING_TO_UNDO = "Nothing to undo: this window has no verdict on an item."
@@ -63,19 +61,21 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         self._review.key_taker = self._key_taker
         self._counting: Stream[Population] = Stream(
             self._on_population,
-            ended=self._on_counted,
             failed=self._on_failed,
             progressed=panel.ask.counting.show_progress,
         )
         self._offering: Latest[Offer] = Latest(self._on_offer, failed=self._on_failed)
         self._estimating: Latest[PlanEstimates] = Latest(self._on_found, failed=self._on_failed)
-        self._others = Several()
-        self._leading = Leading(around)
+        self._extending: Latest[Plan] = Latest(self._on_extended)
+        self._exporting: Latest[list[Path]] = Latest(self._on_exported)
+        computing = (self._counting, self._offering, self._estimating)
+        self._work = (*computing, self._extending, self._exporting)
+        self._navigation = PlanNavigation(around)
         self._known: tuple[PopulationInputs, Population] | None = None
         self._asked: PopulationInputs | None = None
         self._offer: Offer | None = None
         self._reviewed_by: tuple[PlannedReview | None, str] = (None, "")
-        self._asks_anew = self._is_stopped = self._is_closed = False
+        self._asks_anew = self._is_stopped = False
         self._current: CurrentPlan | None = None
         self._found: PlanEstimates | None = None
         self.item: PlanItem | None = None
@@ -89,14 +89,13 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
     @property
     def is_busy(self) -> bool:
         """Whether something is being computed or written."""
-        work = (self._counting, self._offering, self._estimating, self._others)
-        return any(each.is_busy for each in work)
+        return any(each.is_busy for each in self._work)
 
     def connections(self) -> Connections:
         """Listen to session, review and panel."""
         session, panel, ask = self.session, self.panel, self.panel.ask
         return [
-            (session.region_changed, self._on_region),
+            (session.region_changed, self._navigation.follow_region),
             (session.settings_changed, self.refresh),
             (session.copies_changed, self._show_notes),
             (session.source_changed, self.refresh),
@@ -107,26 +106,26 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
             (ask.counting.start.pushed, self._on_count),
             (ask.counting.stop.pushed, self._on_stop),
             (ask.back.pushed, self._on_back),
-            (panel.enter_name.pushed, self._on_name),
+            (panel.enter_name.pushed, self._review.ask_for_name),
             (panel.begin.pushed, self.begin_review),
             (panel.pause.pushed, self.pause),
-            (panel.item.verdict_given, self.give),
+            (panel.item.verdicts.given, self.give),
             (panel.undo.pushed, self.undo),
             (panel.previous.pushed, self._on_previous),
             (panel.following.pushed, self._go_on),
             (panel.again.pushed, self._go_again),
             (panel.of_class.chosen, self._show_found),
             (panel.export.pushed, self._on_export),
-            (panel.extension_wanted, self.extend),
+            (panel.extension.pushed, self._on_more),
             (panel.new.pushed, self._on_new),
         ]
 
     def close(self) -> None:
         """Stop all work and remove the square."""
-        for each in (self._counting, self._offering, self._estimating):
+        for each in self._work:
             each.close()
-        self.is_on, self._is_closed = False, True
-        self._leading.close(is_window_gone=self.is_window_gone)
+        self.is_on = False
+        self._navigation.close(is_window_gone=self.is_window_gone)
 
     # View.
 
@@ -142,9 +141,9 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
             panel.show_asking(has_plan=self._current is not None)
             self._plan_for_goal()
         else:
-            self._show_plan()
+            self._show_plan(self._current)
             self._show_found()
-            self._compute_estimates()
+            self._compute_estimates(self._current)
 
     def _read_plan(self) -> CurrentPlan | None:
         """Return the plan in the review file, or None."""
@@ -158,7 +157,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         except PanopticError as error:
             show_error(str(error))
             return None
-        return CurrentPlan(replace(stored, plan=spelt(stored.plan, self.session.cohort)), setup)
+        return CurrentPlan(spelt(stored.plan, self.session.cohort), setup)
 
     def _plan_for_goal(self) -> None:
         """Compute the plan for the goal in the form."""
@@ -167,8 +166,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         if goal is None:
             return
         self._offer = None
-        has_suspects = ask.has_suspects.isEnabled() and ask.has_suspects.isChecked()
-        wanted = PopulationInputs(goal.teams, session.settings, session.source, has_suspects)
+        wanted = PopulationInputs(goal.teams, session.settings, session.source, ask.wants_suspects)
         known = self._population(wanted)
         if known is None:
             ask.show_offer(words.COUNTING if self._counting.is_busy else "", may_draw=False)
@@ -193,22 +191,16 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         )
         return None
 
-    def _show_plan(self) -> None:
+    def _show_plan(self, current: CurrentPlan) -> None:
         """Show the plan, and whether its items are being reviewed."""
-        current = self._current
-        if current is None:
-            return
         goal, is_blind = current.goal, self.link.state.is_blind
         name = words.QUANTITY_WORDS[goal.quantity] if is_blind else words.goal_words(goal)
         name += f" · {len(current.plan)} items · seed {current.plan.seed}"
         is_begun = self.is_on or bool(self._answers())
         self.panel.show_plan(name, is_on=self.is_on, is_begun=is_begun)
 
-    def _compute_estimates(self) -> None:
+    def _compute_estimates(self, current: CurrentPlan) -> None:
         """Compute the estimates from the verdicts once the population is known."""
-        current = self._current
-        if current is None:
-            return
         known = self._population(current.wanted)
         answers = self._answers()
         if known is not None and answers is not None:
@@ -216,13 +208,12 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
                 partial(estimated, current.plan, known.units, answers, current.goal)
             )
 
-    def _show_progress(self) -> None:
+    def _show_progress(self, current: CurrentPlan) -> None:
         """Show the progress and the current estimate, if known."""
-        current, found, answers = self._current, self._found, self._answers()
-        if current is None or answers is None:
+        found, estimates, answers = self._found, self._estimates, self._answers()
+        if answers is None:
             return
         share = Share(len(answers), len(current.plan))
-        estimates = None if found is None else found.estimates
         interval = None if estimates is None else reached(current.goal, estimates)
         precision = "Evaluating the cohort for the estimates …"
         if found is not None:
@@ -235,30 +226,25 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
 
     def _show_found(self, _class: object = None) -> None:
         """Show the progress and the estimates, if known."""
-        current = self._current
+        current, estimates = self._current, self._estimates
         if current is None:
             return
-        self._show_progress()
-        estimates = None if self._found is None else self._found.estimates
+        self._show_progress(current)
         if estimates is None:
             self.panel.show_results(None, (), ())
         elif self.link.state.is_blind:
             self.panel.show_results(words.AFTER_PAUSE, (), ())
         else:
-            class_name = self.panel.of_class.choice or ALL
-            rows = words.result_rows(estimates, class_name)
-            if class_name == ALL:
-                rows += words.cause_rows(estimates)
+            rows = words.result_rows(estimates, self.panel.of_class.choice or ALL)
             told = words.result_sentences(current.goal, estimates)
             self.panel.show_results(told, rows, [ALL, *current.plan.units.class_names])
         self._show_notes()
 
     def _show_notes(self) -> None:
         """Show the design, the agreement, and what is not part of the estimates."""
-        current = self._current
+        current, estimates = self._current, self._estimates
         if current is None:
             return
-        estimates = None if self._found is None else self._found.estimates
         n_units = None if self._known is None else len(self._known[1].units)
         design = "" if n_units is None else words.design_text(current.plan, n_units, estimates)
         told = "" if estimates is None else words.result_sentences(current.goal, estimates)
@@ -288,7 +274,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         own = self._reviewing.reviewer
         lines = []
         others = self._ask_store(PlannedReview.plan_reviewers) or []
-        for other in (name for name in others if name != one_spelling(own)):
+        for other in (name for name in others if name != own):
             found = self._ask_store(partial(PlannedReview.plan_agreement, first=own, second=other))
             if found is not None and found.n:
                 lines.append(
@@ -310,22 +296,25 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         try:
             return question(store)
         except ReviewError as error:
-            self._tell(error)
+            self.panel.state.show_state(str(error), saved=False)
+            show_error(str(error))
             return None
 
-    def _tell(self, error: PanopticError) -> None:
-        self.panel.state.show_state(str(error), saved=False)
-        show_error(str(error))
+    def _write(self, change: Callable[[PlannedReview], object]) -> bool:
+        """Change the review file; report an error and return False if that fails."""
+
+        def changed(store: PlannedReview) -> bool:
+            change(store)
+            return True
+
+        return bool(self._ask_store(changed))
 
     # Results of workers.
 
     def _on_population(self, found: Population) -> None:
         if self._asked is not None:
             self._known = self._asked, found
-
-    def _on_counted(self) -> None:
-        self.panel.ask.counting.show_progress(None, may_start=False)
-        if self._known is not None and self._known[0] == self._asked:
+            self.panel.ask.counting.show_progress(None, may_start=False)
             self.refresh()
 
     def _on_offer(self, found: Offer) -> None:
@@ -364,10 +353,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
             is_shared=ask.is_shared.isChecked(),
             is_blind=ask.is_blind.isChecked(),
         )
-        try:
-            store.save_plan(found.plan, setup.as_record())
-        except ReviewError as error:
-            self._tell(error)
+        if not self._write(lambda at: at.save_plan(found.plan, setup.as_record())):
             return
         self._forget()
         self._asks_anew = False
@@ -387,8 +373,9 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         """Let verdicts apply to any object again."""
         self.item = None
         self._set_on(False)
-        self._leading.leave()
-        self._show_plan()
+        self._navigation.leave()
+        if self._current is not None:
+            self._show_plan(self._current)
 
     def give(self, verdict: Verdict) -> None:
         """Save a verdict on the item that is shown, and go to the next one without a verdict."""
@@ -396,7 +383,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         if store is None or item is None:
             self.panel.state.show_state(words.WHAT_NEXT)
             return
-        if not self._leading.is_shown(item, verdict):
+        if not self._navigation.is_shown(item, verdict):
             self._go(item)
             self._say(words.SHOWN_AGAIN.format(item.number))
             return
@@ -406,10 +393,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
                 self._say(words.COUNT_NEEDED)
                 return
             count = self.panel.item.nuclei.value()
-        try:
-            store.answer(item.number, verdict, count=count)
-        except ReviewError as error:
-            self._tell(error)
+        if not self._write(lambda at: at.answer(item.number, verdict, count=count)):
             return
         self.panel.state.show_state(f"Item {item.number} saved.", saved=True)
         self._after_verdict()
@@ -425,25 +409,22 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         self._after_verdict()
         self._go_to(undone)
 
-    def extend(self, items: int) -> None:
+    def _on_more(self) -> None:
         """Draw more items for the plan."""
         current, known = self._current, self._known
         if current is None or known is None:
             self._say("The cohort is still being evaluated. Try again when it has finished.")
             return
         plan, units = current.plan, known[1].units
-        self._others.start(partial(extend, plan, units, len(plan) + items), self._on_extended)
+        wanted = len(plan) + self.panel.more.value()
+        self._extending.start(partial(extend, plan, units, wanted))
 
     def _on_extended(self, plan: Plan) -> None:
-        store, current = self._reviewing.store, self._current
-        if self._is_closed or store is None or current is None:
+        current = self._current
+        if current is None:
             return
         added = len(plan) - len(current.plan)
-        try:
-            if added:
-                store.extend_plan(plan)
-        except ReviewError as error:
-            self._tell(error)
+        if added and not self._write(lambda at: at.extend_plan(plan)):
             return
         self.refresh()
         if self.is_on and self.item is None:
@@ -459,25 +440,14 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
 
     def export(self, folder: Path) -> None:
         """Write plan, verdicts and estimates in the same files as the command line."""
-        current, known, found = self._current, self._known, self._found
-        answers = self._answers()
-        if current is None or known is None or found is None or found.estimates is None:
+        current, known, estimates = self._current, self._known, self._estimates
+        if current is None or known is None or estimates is None:
             return
-        self._others.start(
-            partial(
-                written,
-                folder,
-                current.plan,
-                known[1],
-                found.estimates,
-                answers or [],
-            ),
-            self._on_exported,
-        )
+        answers = self._answers() or []
+        self._exporting.start(partial(written, folder, current.plan, known[1], estimates, answers))
 
-    def _on_exported(self, paths: Sequence[Path]) -> None:
-        if not self._is_closed:
-            self.panel.state.show_state(f"{len(paths)} files written to {paths[0].parent}.")
+    def _on_exported(self, paths: list[Path]) -> None:
+        self.panel.state.show_state(f"{len(paths)} files written to {paths[0].parent}.")
 
     def _on_new(self) -> None:
         self.pause()
@@ -487,9 +457,6 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
     def _on_back(self) -> None:
         self._asks_anew = self._is_stopped = False
         self.refresh()
-
-    def _on_name(self) -> None:
-        self._review.ask_for_name()
 
     def _on_count(self) -> None:
         self._is_stopped, self._asked = False, None
@@ -521,8 +488,8 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
             self._go_to(number)
         else:
             self.item = None
-            self._leading.leave()
-            self._show_plan()
+            self._navigation.leave()
+            self._show_plan(current)
             self.panel.item.show_end(words.ALL_DONE, words.WHAT_NEXT)
 
     def _on_previous(self) -> None:
@@ -546,14 +513,14 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
             return
         self.item = item
         self._set_on(True)
-        self._show_plan()
+        self._show_plan(current)
         title = f"Item {item.number} of {len(current.plan)}"
         if not current.setup.is_blind:
             title += f": {item.words}"
         own = self._ask_store(PlannedReview.answers) or []
         given = next((answer for answer in own if answer.item == item.number), None)
         verdict = None if given is None else given.verdict
-        self._leading.go_to(item)
+        self._navigation.go_to(item)
         if item.tile_yx_px is None:
             self.panel.item.show_object(title, verdict)
             self.return_keys()
@@ -571,17 +538,15 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
             settings.source.chosen.emit(setup.source)
 
     def _after_verdict(self) -> None:
-        self._show_progress()
-        self._compute_estimates()
+        if self._current is not None:
+            self._show_progress(self._current)
+            self._compute_estimates(self._current)
 
     def _say(self, text: str) -> None:
         self.panel.state.show_state(text)
         show_info(text)
 
     # Reactions to other panels.
-
-    def _on_region(self, _snapshot: object) -> None:
-        self._leading.follow_region()
 
     def _on_review(self) -> None:
         """Follow another reviewer or another file; ignore verdicts without a plan."""
@@ -595,14 +560,19 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         self._estimating.drop()
         self._found, self.item = None, None
         self._set_on(False)
-        self._leading.leave()
+        self._navigation.leave()
         self.panel.show_problem("")
         self.panel.state.show_state("")
 
-    def _key_taker(self) -> TakesVerdicts:
+    def _key_taker(self) -> PlanPresenter | ReviewPresenter:
         """Return the target of the verdict keys: the item under review if in view, else None."""
         return self if self.is_on and self.is_in_sight else self._review
 
     @property
     def _reviewing(self) -> Reviewing:
         return self._review.reviewing
+
+    @property
+    def _estimates(self) -> Estimates | None:
+        """The estimates, if known."""
+        return None if self._found is None else self._found.estimates

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.display.styles import UNDEFINED, count_text
@@ -17,7 +16,7 @@ from napari_panoptic.review.plan.conclusions import (
 )
 from napari_panoptic.review.plan.corrected import ALL, QUANTITIES, Quantity
 from napari_panoptic.review.plan.design import Level, Plan
-from napari_panoptic.review.plan.estimates import Estimate, Estimates
+from napari_panoptic.review.plan.estimates import CauseEstimate, Estimate, Estimates
 from napari_panoptic.review.plan.goal import EstimateInterval, Goal, Offer
 from napari_panoptic.review.verdicts import Share
 from napari_panoptic.viewer.kit.figures import Cell
@@ -178,64 +177,44 @@ def design_text(plan: Plan, n_units: int, estimates: Estimates | None) -> str:
     )
 
 
-@dataclass(frozen=True)
-class Row:
-    """A row of the table of results."""
+HEADER = (
+    Cell("", "Figure if the annotation were right."),
+    Cell("estimate", "Estimate for the whole cohort."),
+    Cell("95 % interval", "Contains the true figure of the cohort in 95 of 100 reviews."),
+    Cell("items", "Reviewed items behind the figure."),
+)
+"""Of the table of results."""
 
-    name: str
-    found: EstimateInterval
-    items: int
-    quantity: Quantity
 
+def result_rows(estimates: Estimates, class_name: str) -> list[list[Cell]]:
+    """Return the figures of a class; among those of all classes, also annotation errors by cause.
 
-def result_rows(estimates: Estimates, class_name: str) -> list[Row]:
-    """Return the figures of a class, with the causes of FNs among those of all classes."""
+    These are the shares of annotation errors among the FNs of each cause.
+    """
     teams = list(dict.fromkeys(row.team for row in estimates.rows))
-    rows = []
-    for team in teams:
-        name = f" ({team})" if len(teams) > 1 else ""
-        for at in estimates.rows:
-            if (at.team, at.class_name) == (team, class_name):
-                found = EstimateInterval(at.estimate, at.low, at.high)
-                rows.append(Row(QUANTITY_WORDS[at.quantity] + name, found, at.items, at.quantity))
+    of = {team: f" ({team})" if len(teams) > 1 else "" for team in teams}
+    rows = [
+        _row(QUANTITY_WORDS[at.quantity] + of[team], at.quantity, at)
+        for team in teams
+        for at in estimates.rows
+        if (at.team, at.class_name) == (team, class_name)
+    ]
+    if class_name == ALL:
+        rows += [
+            _row(f"Errors, FN {at.cause}{of[at.team]}", Quantity.ERROR_RATE, at)
+            for at in estimates.by_cause
+        ]
     return rows
 
 
-def cause_rows(estimates: Estimates) -> list[Row]:
-    """Return the share of annotation errors among the FNs of each cause."""
-    teams = {row.team for row in estimates.rows}
+def _row(name: str, quantity: Quantity, found: Estimate | CauseEstimate) -> list[Cell]:
+    interval = UNDEFINED
+    if not math.isnan(found.estimate):
+        low, high = (figure_text(quantity, end) for end in (found.low, found.high))
+        interval = f"{low} – {high}"
     return [
-        Row(
-            f"Errors, FN {at.cause}" + (f" ({at.team})" if len(teams) > 1 else ""),
-            EstimateInterval(at.estimate, at.low, at.high),
-            at.items,
-            Quantity.ERROR_RATE,
-        )
-        for at in estimates.by_cause
+        Cell(name, _MEANINGS[quantity]),
+        Cell(figure_text(quantity, found.estimate), bold=True),
+        Cell(interval),
+        Cell(count_text(found.items)),
     ]
-
-
-def cells(rows: Sequence[Row]) -> tuple[list[Cell], list[list[Cell]]]:
-    """Return rows of results as header and cells."""
-    header = [
-        Cell("", "Figure if the annotation were right."),
-        Cell("estimate", "Estimate for the whole cohort."),
-        Cell("95 % interval", "Contains the true figure of the cohort in 95 of 100 reviews."),
-        Cell("items", "Reviewed items behind the figure."),
-    ]
-    return header, [
-        [
-            Cell(row.name, _MEANINGS[row.quantity]),
-            Cell(figure_text(row.quantity, row.found.estimate), bold=True),
-            Cell(_interval(row)),
-            Cell(count_text(row.items)),
-        ]
-        for row in rows
-    ]
-
-
-def _interval(row: Row) -> str:
-    if math.isnan(row.found.estimate):
-        return UNDEFINED
-    low, high = (figure_text(row.quantity, end) for end in (row.found.low, row.found.high))
-    return f"{low} – {high}"

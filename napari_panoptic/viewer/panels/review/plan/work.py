@@ -13,14 +13,15 @@ from napari_panoptic.review.plan.corrected import Quantity
 from napari_panoptic.review.plan.design import Plan
 from napari_panoptic.review.plan.estimates import Estimates, ItemVerdict, estimate, expected
 from napari_panoptic.review.plan.goal import Goal, PlanSetup, expected_half_width
-from napari_panoptic.review.plan.store import StoredPlan
 from napari_panoptic.review.plan.suspects import with_cohort_suspects
 from napari_panoptic.review.plan.units import Population, StrArray, Units, population
 from napari_panoptic.values.cohort import Cohort, Source
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import Verdict
 from napari_panoptic.viewer.jobs.jobs import Job
-from napari_panoptic.viewer.panels.review.plan.pages import MINUTES, PRECISION, SECONDS
+
+PRECISION, MINUTES, SECONDS = 0.05, 60, 20
+"""The usual goal, with which the form starts."""
 
 
 @dataclass(frozen=True)
@@ -38,14 +39,9 @@ class CurrentPlan:
     """The plan under review."""
 
     #: The plan in the review file, with team names as this cohort spells them.
-    stored: StoredPlan
+    plan: Plan
     #: How it was set up.
     setup: PlanSetup
-
-    @property
-    def plan(self) -> Plan:
-        """The plan."""
-        return self.stored.plan
 
     @property
     def wanted(self) -> PopulationInputs:

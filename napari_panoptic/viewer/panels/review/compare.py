@@ -11,8 +11,6 @@ from qtpy.QtWidgets import (
     QComboBox,
     QDialog,
     QDialogButtonBox,
-    QHBoxLayout,
-    QPushButton,
     QTreeWidget,
     QTreeWidgetItem,
     QVBoxLayout,
@@ -25,8 +23,9 @@ from napari_panoptic.review.verdicts import AgreementItem, ReviewerAgreement, Re
 from napari_panoptic.values.vocabulary import Verdict
 from napari_panoptic.viewer.kit.figures import Cell, FigureTable
 from napari_panoptic.viewer.kit.layouts import FlowBar
-from napari_panoptic.viewer.kit.shown import PlainLabel, WrappedLabel, shown
-from napari_panoptic.viewer.kit.widgets import button_box
+from napari_panoptic.viewer.kit.rows import row_of
+from napari_panoptic.viewer.kit.shown import WrappedLabel, shown
+from napari_panoptic.viewer.kit.widgets import PushButton, button_box
 
 TOO_FEW = (
     "Two reviewers are needed, and only one name has verdicts so far. Let a second person open "
@@ -36,6 +35,9 @@ BLIND = "Comparing shows you the other's verdicts. Do it when both have finished
 DECIDE = "Go through the disagreements and give the deciding verdicts."
 THIRD_NEEDED = "A third reviewer decides: enter that name in the Review panel first."
 NONE_SHARED = "There is no object yet that both have judged."
+
+
+_LIST_HEADINGS = ("Decision", "Region", "Team", "Notes")
 
 
 class CompareDialog(QDialog):
@@ -58,27 +60,31 @@ class CompareDialog(QDialog):
         self._compare: Callable[[str, str], ReviewerAgreement | None] = lambda _a, _b: None
         self._shown: ReviewerAgreement | None = None
         self.first, self.second = QComboBox(), QComboBox()
-        self.go = QPushButton("Compare")
-        self.decide, self.export = QPushButton("Decide disagreements"), QPushButton("Export…")
-        self.export.setToolTip("Write the verdicts of both, the decisions and kappa as CSV.")
+        self.go, self.decide = PushButton("Compare"), PushButton("Decide disagreements")
+        self.export = PushButton(
+            "Export…", "Write the verdicts of both, the decisions and kappa as CSV."
+        )
         self.intro, self._kappa = WrappedLabel(BLIND), WrappedLabel()
         self._kappa.setToolTip(KAPPA_MEANING)
-        self._table = FigureTable()
-        self.list = _list(("Object", "", "", "Decision", "Region", "Team", "Notes"))
+        self._table, self.list = FigureTable(), QTreeWidget()
+        self.list.setRootIsDecorated(False)
+        self.list.setUniformRowHeights(True)
         self.list.setToolTip("Objects on which the two differ. Double click or Enter goes there.")
-        self.list.itemActivated.connect(self._on_item)
-        self.go.clicked.connect(lambda _=False: self._on_compare())
-        self.decide.clicked.connect(lambda _=False: self._on_decide())
-        self.export.clicked.connect(lambda _=False: self._on_export())
-        row = QHBoxLayout()
-        for widget in (self.first, PlainLabel("and"), self.second, self.go):
-            row.addWidget(widget)
-        row.addStretch(1)
-        head = QWidget()
-        head.setLayout(row)
-        row.setContentsMargins(0, 0, 0, 0)
         self._actions = FlowBar(self.decide, self.export)
-        _lay_out(self, self.intro, head, self._kappa, self._table, self.list, self._actions)
+        self.list.itemActivated.connect(self._on_item)
+        self.go.pushed.connect(self._on_compare)
+        self.decide.pushed.connect(self._on_decide)
+        self.export.pushed.connect(self._on_export)
+        buttons = button_box(QDialogButtonBox.StandardButton.Close)
+        buttons.rejected.connect(self.close)
+        layout = QVBoxLayout(self)
+        layout.addWidget(self.intro)
+        layout.addLayout(row_of(self.first, "and", self.second, self.go, None))
+        for widget in (self._kappa, self._table, self.list, self._actions):
+            layout.addWidget(widget)
+        layout.setStretchFactor(self.list, 1)
+        layout.addStretch(0)
+        layout.addWidget(buttons)
         self.resize(680, 480)
         self._clear()
 
@@ -88,7 +94,9 @@ class CompareDialog(QDialog):
 
     def lines(self) -> list[list[str]]:
         """Return the disagreements listed."""
-        return _texts(self.list)
+        items = (self.list.topLevelItem(row) for row in range(self.list.topLevelItemCount()))
+        columns = range(self.list.columnCount())
+        return [[item.text(column) for column in columns] for item in items if item is not None]
 
     def offer(
         self,
@@ -140,25 +148,22 @@ class CompareDialog(QDialog):
         ]
         self._table.fill(header, rows)
         self._table.setVisible(bool(rows))
-        self.list.setHeaderLabels(
-            [
-                "Object",
-                shown(found.first),
-                shown(found.second),
-                "Decision",
-                "Region",
-                "Team",
-                "Notes",
-            ]
-        )
+        names = ("Object", shown(found.first), shown(found.second))
+        self.list.setHeaderLabels([*names, *_LIST_HEADINGS])
         self.list.clear()
         for number, disagreement in enumerate(found.disagreements):
             item = QTreeWidgetItem(_disagreement_texts(disagreement))
             item.setData(0, Qt.ItemDataRole.UserRole, number)
             self.list.addTopLevelItem(item)
-        self._show_actions(found)
+        for column in range(self.list.columnCount()):
+            self.list.resizeColumnToContents(column)
         self.list.setVisible(bool(found.disagreements))
-        _fit(self.list)
+        # Only a third reviewer can decide.
+        is_third = self._own not in ("", found.first, found.second)
+        self.decide.setEnabled(is_third and bool(found.disagreements))
+        self.decide.setToolTip(DECIDE if is_third else THIRD_NEEDED)
+        self.export.setEnabled(bool(found.items))
+        self._actions.show()
 
     def _clear(self) -> None:
         self._shown = None
@@ -175,14 +180,6 @@ class CompareDialog(QDialog):
         if self._shown is not None:
             pair = self._shown.disagreements[item.data(0, Qt.ItemDataRole.UserRole)]
             self.record_chosen.emit(pair.first)
-
-    def _show_actions(self, found: ReviewerAgreement) -> None:
-        """Offer to decide; only a third reviewer can."""
-        is_third = self._own not in ("", found.first, found.second)
-        self.decide.setEnabled(is_third and bool(found.disagreements))
-        self.decide.setToolTip(DECIDE if is_third else THIRD_NEEDED)
-        self.export.setEnabled(bool(found.items))
-        self._actions.show()
 
     def _on_decide(self) -> None:
         if self._shown is not None:
@@ -230,34 +227,3 @@ def signed_ratio(value: float) -> str:
 def _verdict_cell(name: str) -> Cell:
     verdict = Verdict(name)
     return Cell(VERDICT_WORDS[verdict], VERDICT_MEANINGS[verdict])
-
-
-def _list(header: Sequence[str]) -> QTreeWidget:
-    tree = QTreeWidget()
-    tree.setHeaderLabels(list(header))
-    tree.setRootIsDecorated(False)
-    tree.setUniformRowHeights(True)
-    return tree
-
-
-def _lay_out(dialog: QDialog, *widgets: QWidget) -> None:
-    layout = QVBoxLayout(dialog)
-    for widget in widgets:
-        layout.addWidget(widget, 1 if isinstance(widget, QTreeWidget) else 0)
-    buttons = button_box(QDialogButtonBox.StandardButton.Close)
-    buttons.rejected.connect(dialog.close)
-    layout.addStretch(0)
-    layout.addWidget(buttons)
-
-
-def _fit(tree: QTreeWidget) -> None:
-    for column in range(tree.columnCount()):
-        tree.resizeColumnToContents(column)
-
-
-def _texts(tree: QTreeWidget) -> list[list[str]]:
-    return [
-        [item.text(column) for column in range(tree.columnCount())]
-        for row in range(tree.topLevelItemCount())
-        if (item := tree.topLevelItem(row)) is not None
-    ]

@@ -1,0 +1,331 @@
+"""What desks do with napari's window: its size, its keyboard focus, and the way back.
+
+The state of the whole window (``QMainWindow.saveState``) is not used: restoring it undoes what
+the user did meanwhile, and crashes Qt where another dock was floated or moved to another side.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable
+from itertools import pairwise
+from typing import Any
+
+from psygnal import Signal
+from qtpy.compat import isalive
+from qtpy.QtCore import QEvent, QObject, QPoint, QSize, Qt
+from qtpy.QtWidgets import QApplication, QDockWidget, QLayout, QMainWindow, QWidget
+
+from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
+from napari_panoptic.viewer.kit.layouts import QWIDGETSIZE_MAX, ShrinkingPanel
+from napari_panoptic.viewer.kit.napari_private import focus_canvas, napari_docks, window_of
+from napari_panoptic.viewer.kit.widgets import is_in_sight
+
+_TOP, _LEFT = Qt.DockWidgetArea.TopDockWidgetArea, Qt.DockWidgetArea.LeftDockWidgetArea
+_RIGHT = Qt.DockWidgetArea.RightDockWidgetArea
+_CORNERS = {
+    Qt.Corner.TopLeftCorner: _TOP,
+    Qt.Corner.BottomLeftCorner: _LEFT,
+    Qt.Corner.TopRightCorner: _TOP,
+    Qt.Corner.BottomRightCorner: _RIGHT,
+}
+"""Whose they are on a desk: the columns reach down to the bottom, below the strip."""
+_LEAST_PX = QSize(160, 40)
+"""What a panel may still insist on where the window is too small for all of them."""
+_UNLIMITED = QSize(QWIDGETSIZE_MAX, QWIDGETSIZE_MAX)
+
+
+class WindowPart(QObject):
+    """Something that works in a window until it is released, without holding it.
+
+    A window must not be held by what lives in it.
+
+    Parameters
+    ----------
+    window
+        The window.
+    """
+
+    def __init__(self, window: QMainWindow) -> None:
+        super().__init__()
+        self._of = weakref.ref(window)
+
+    @property
+    def window(self) -> QMainWindow | None:
+        """The window; None once it is gone, or this was released."""
+        window = self._of()
+        return window if window is not None and isalive(window) else None  # type: ignore[no-untyped-call]
+
+    def release(self) -> None:
+        """Do nothing any more."""
+        if (window := self.window) is not None:
+            window.removeEventFilter(self)
+        self._of = lambda: None  # type: ignore[assignment]
+
+
+class WindowBefore:
+    """Corners, tabs and napari's own docks before a desk changes them.
+
+    Parameters
+    ----------
+    viewer
+        The viewer whose window it is, before any dock of the desk is in it.
+    """
+
+    def __init__(self, viewer: Any) -> None:
+        window = window_of(viewer)
+        self._window = None if window is None else weakref.ref(window)
+        if window is not None:
+            self._note(window)
+        self._viewer = viewer
+        self._has_scale_bar = viewer.canvas.overlays.scale_bar.visible
+        self._axis_labels = viewer.dims.axis_labels
+
+    def restore(self) -> None:
+        """Undo what desks change; docks that the user moved, floated or hid stay as they are.
+
+        The desk's own docks must have been removed.
+        """
+        window = None if self._window is None else self._window()
+        if window is None or not isalive(window):  # type: ignore[no-untyped-call]
+            return
+        for corner, area in self._corners.items():
+            window.setCorner(corner, area)
+        window.setTabPosition(_RIGHT, self._tabs)
+        self._restore_column(window)
+        self._restore_sizes(window)
+        self._viewer.canvas.overlays.scale_bar.visible = self._has_scale_bar
+        if self._viewer.dims.ndim == len(self._axis_labels):
+            self._viewer.dims.axis_labels = self._axis_labels
+
+    def _note(self, window: QMainWindow) -> None:
+        self._corners = {corner: window.corner(corner) for corner in _CORNERS}
+        self._tabs = window.tabPosition(_RIGHT)
+        layer_list, controls = napari_docks(window)
+        self._were_tabbed = layer_list is not None and controls in window.tabifiedDockWidgets(
+            layer_list
+        )
+        docks = [dock for dock in window.findChildren(QDockWidget) if _is_docked(window, dock)]
+        self._areas = {dock: window.dockWidgetArea(dock) for dock in docks}
+        self._sizes = {dock: dock.size() for dock in docks if dock.isVisible()}
+        self._column = sorted(
+            (dock for dock in docks if self._areas[dock] == _LEFT), key=lambda dock: dock.y()
+        )
+
+    def _restore_column(self, window: QMainWindow) -> None:
+        """Stack layer list and layer controls again, unless the user moved one of them."""
+        layer_list, controls = napari_docks(window)
+        if self._were_tabbed or layer_list is None or controls is None:
+            return
+        if controls not in window.tabifiedDockWidgets(layer_list):
+            return
+        # Both: Qt would keep the bar of tabs for one that stays.
+        were_hidden = [(dock, dock.isHidden()) for dock in (controls, layer_list)]
+        for dock, _ in were_hidden:
+            window.removeDockWidget(dock)
+        for dock, was_hidden in were_hidden:
+            window.addDockWidget(_LEFT, dock)
+            dock.setVisible(not was_hidden)
+        # A dock that is split off a tab would only become another tab.
+        column = [
+            dock
+            for dock in self._column
+            if self._is_in_place(window, dock) and not window.tabifiedDockWidgets(dock)
+        ]
+        for upper, lower in pairwise(column):
+            window.splitDockWidget(upper, lower, Qt.Orientation.Vertical)
+
+    def _restore_sizes(self, window: QMainWindow) -> None:
+        docks = [dock for dock in self._sizes if self._is_in_place(window, dock)]
+        sizes = [self._sizes[dock] for dock in docks]
+        for orientation, lengths in (
+            (Qt.Orientation.Horizontal, [size.width() for size in sizes]),
+            (Qt.Orientation.Vertical, [size.height() for size in sizes]),
+        ):
+            window.resizeDocks(docks, lengths, orientation)
+
+    def _is_in_place(self, window: QMainWindow, dock: QDockWidget) -> bool:
+        if not isalive(dock):  # type: ignore[no-untyped-call]
+            return False
+        return _is_docked(window, dock) and window.dockWidgetArea(dock) == self._areas[dock]
+
+
+def _is_docked(window: QMainWindow, dock: QDockWidget) -> bool:
+    nowhere = Qt.DockWidgetArea.NoDockWidgetArea
+    return not dock.isFloating() and window.dockWidgetArea(dock) != nowhere
+
+
+def give_corners_to_sides(window: QMainWindow) -> None:
+    """Let the columns at the left and the right reach down to the bottom, below the strip."""
+    for corner, area in _CORNERS.items():
+        window.setCorner(corner, area)
+
+
+class WindowSize(WindowPart):
+    """Keeps a window as large as the user made it, and within its screen.
+
+    By itself, Qt enlarges a window to the least size of its docks, also beyond the screen, and
+    never shrinks it again.
+
+    Parameters
+    ----------
+    window
+        The window.
+    """
+
+    limited = Signal()  # the panels have less room than they need
+
+    def __init__(self, window: QMainWindow) -> None:
+        super().__init__(window)
+        self._limit = _UNLIMITED
+        self._needed = QSize()  # when the limit was set
+        layout = window.layout()
+        if layout is not None:
+            layout.setSizeConstraint(QLayout.SizeConstraint.SetNoConstraint)
+        window.installEventFilter(self)
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether the window is too small for what the panels need."""
+        return bool(self._limit != _UNLIMITED)
+
+    def lift_limits(self) -> None:
+        """Let all panels have the room that they need, as far as the window has it."""
+        window = self.window
+        if window is not None:
+            self._needed = QSize()
+            self._set_limit(window, _UNLIMITED)
+
+    def release(self) -> None:
+        """Return the size of the window to Qt."""
+        window = self.window
+        if window is not None:
+            window.setMinimumSize(0, 0)
+            layout = window.layout()
+            if layout is not None:
+                layout.setSizeConstraint(QLayout.SizeConstraint.SetDefaultConstraint)
+        super().release()
+
+    def eventFilter(self, _watched: QObject | None, event: QEvent | None) -> bool:  # noqa: N802
+        """Notice when docks need more room, or the window has more; pass events on."""
+        window = self.window
+        if window is not None and event is not None:
+            if event.type() == QEvent.Type.LayoutRequest:
+                self._keep(window)
+            elif event.type() == QEvent.Type.Resize:
+                is_enough = window.size().expandedTo(self._needed) == window.size()
+                if self.is_limited and is_enough:
+                    self.lift_limits()
+        return False
+
+    def _keep(self, window: QMainWindow) -> None:
+        """Limit the panels if they need more than the window has."""
+        room = room_for(window)
+        needed, free = window.minimumSizeHint(), window.size().boundedTo(room)
+        limit = QSize(
+            _LEAST_PX.width() if needed.width() > free.width() else self._limit.width(),
+            _LEAST_PX.height() if needed.height() > free.height() else self._limit.height(),
+        )
+        if limit == self._limit:
+            window.setMinimumSize(needed.boundedTo(room))
+        else:
+            self._needed = self._needed.expandedTo(needed)
+            self._set_limit(window, limit)
+            self.limited.emit()
+
+    def _set_limit(self, window: QMainWindow, limit: QSize) -> None:
+        self._limit = limit
+        for panel in window.findChildren(ShrinkingPanel):
+            panel.limit(limit)
+
+
+def room_for(window: QWidget) -> QSize:
+    """Return how large a window can be on its screen, with its title bar."""
+    screen = window.screen()
+    if screen is None:
+        return _UNLIMITED
+    return screen.availableGeometry().size() - (window.frameGeometry().size() - window.size())
+
+
+def fit_into_screen(window: QWidget) -> None:
+    """Shrink and move a window so that it lies on its screen with its title bar."""
+    screen = window.screen()
+    if screen is None:
+        return
+    if (size := window.size().boundedTo(room_for(window))) != window.size():
+        window.resize(size)
+    free, frame = screen.availableGeometry(), window.frameGeometry()
+    beyond = QPoint(max(frame.right() - free.right(), 0), max(frame.bottom() - free.bottom(), 0))
+    if not beyond.isNull():
+        window.move(frame.topLeft() - beyond)
+
+
+class Keyboard(WindowPart):
+    """Moves the focus to the image when the widget that has it is hidden.
+
+    Qt gives it to the next widget, such as a menu, which takes letters as its own; and a widget
+    behind a tab keeps it.
+
+    Parameters
+    ----------
+    viewer
+        The viewer with the image.
+    window
+        Its window.
+    docks
+        Docks that can be hidden behind a tab.
+    """
+
+    def __init__(self, viewer: Any, window: QMainWindow, docks: Iterable[QDockWidget]) -> None:
+        super().__init__(window)
+        self._viewer = viewer
+        self._before: QWidget | None = None  # what had the focus before it was hidden
+        self._after: QWidget | None = None  # what Qt gave it to
+        self._later = single_shot(0, self._settle, self)
+        self._application = QApplication.instance()
+        if isinstance(self._application, QApplication):
+            self._application.focusChanged.connect(self._on_focus)
+        for dock in docks:
+            dock.visibilityChanged.connect(self._on_seen)
+
+    def check(self) -> None:
+        """Move the focus to the image, unless a widget in sight has it, once docks are laid out."""
+        self._later.start()
+
+    def release(self) -> None:
+        """Leave the focus to Qt."""
+        stop_timers(self._later)
+        if isinstance(self._application, QApplication):
+            self._application.focusChanged.disconnect(self._on_focus)
+        self._application = None
+        super().release()
+
+    def _on_focus(self, before: QWidget | None, after: QWidget | None) -> None:
+        window = self.window
+        if window is None or before is None or not isalive(before) or before.isVisible():  # type: ignore[no-untyped-call]
+            return
+        if window.isAncestorOf(before):
+            self._before = self._before or before  # docks that are moved are hidden for a moment
+            self._after = after
+            self.check()
+
+    def _on_seen(self, seen: bool) -> None:
+        if not seen:
+            self.check()
+
+    def _settle(self) -> None:
+        window, before, after = self.window, self._before, self._after
+        self._before = self._after = None
+        if window is None or not window.isVisible():
+            return
+        focused = window.focusWidget()
+        if before is not None and focused is after:
+            focused = before
+        if focused is not None and isalive(focused) and is_in_sight(focused):  # type: ignore[no-untyped-call]
+            focused.setFocus()
+            return
+        central = window.centralWidget()
+        if central is not None and central.isVisible() and window.isActiveWindow():
+            focus_canvas(self._viewer)
+        else:  # napari handles the keys of its window like those of the image
+            window.setFocus()
