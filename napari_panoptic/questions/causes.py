@@ -30,8 +30,7 @@ CAUSE_WORDS = tuple(dict.fromkeys(cause for causes in CAUSES_OF.values() for cau
 _ABOUT = "mean over patients of the change if these failures were mended"
 COSTS = columns.TableSpec(
     "causes.csv",
-    "class and cause that it has, the most expensive cause first; those of all classes, with an "
-    "empty class, come first",
+    "class and cause that it has, the most expensive first; an empty class stands for all, first",
     [
         columns.unshown("team"),
         columns.TableColumn(
@@ -56,9 +55,7 @@ def _shown(name: str) -> columns.CellContent:
 class Causes(TeamQuestion):
     """What each cause of failures costs a team."""
 
-    title = "Causes"
-    key = "Alt-q"
-    heading = "What each cause costs"
+    title, key, heading = "Causes", "Alt-q", "What each cause costs"
     about = (
         "Compute the change of PQ, SQ, DQ and F1 if all failures of one cause were mended, for "
         "each class and patient, and write means over patients with intervals to causes.csv. An "
