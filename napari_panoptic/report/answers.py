@@ -87,7 +87,8 @@ def asked_by_reports(
     Parameters
     ----------
     kind
-        Questions that need more than teams are not asked.
+        Questions that need more than teams are not asked, nor those that choose teams themselves if
+        not all are reported on.
     cohort, team_names
         The cohort, and its teams that are reported on.
     common
@@ -98,6 +99,8 @@ def asked_by_reports(
         asked = [kind(**common, team=team) for team in team_names]  # type: ignore[call-arg]
     elif required == {"teams"}:
         asked = [kind(**common, teams=tuple(team_names))]  # type: ignore[call-arg]
+    elif not required and {team.name for team in cohort.competing_teams} <= {*team_names}:
+        asked = [kind(**common)]
     else:
         asked = []
     return [own for own in asked if not own.why_not(cohort)]
