@@ -130,7 +130,7 @@ class QuestionView(ScrollPanel):
             for name, option in options_of(kind).items()
             if option.menu is not None
         }
-        self.work = WorkControls(kind.verb, f"{kind.about.partition('. ')[0]}.")
+        self.work = WorkControls(kind.verb, kind.in_short())
         self.making = WorkControls(
             "Show in gallery", "Show the objects of the chosen rows, or of all rows if none is."
         )
