@@ -357,6 +357,11 @@ class Found:
     gathered: Any = None
 
 
+def _sentence(message: str) -> str:
+    """Return a message with a capital and a full stop; empty for an empty one."""
+    return f"{message[0].upper()}{message[1:].removesuffix('.')}." if message else ""
+
+
 class QuestionPresenter(Presenter[QuestionView]):
     """Asks a question about the cohort, and takes the answer away when another would be given."""
 
@@ -509,7 +514,7 @@ class QuestionPresenter(Presenter[QuestionView]):
         self.panel.work.show_progress(None)
         why = self.why_not()
         self.panel.work.start.setEnabled(not why)
-        self.panel.show_nothing(why or hint.format(verb=self.kind.verb))
+        self.panel.show_nothing(_sentence(why) or hint.format(verb=self.kind.verb))
 
     # The answer.
 
