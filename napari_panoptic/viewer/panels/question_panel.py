@@ -1,7 +1,7 @@
 """The panel of any question over the cohort: inputs from its fields, results from its answer.
 
-Whether an answer is outdated is not told by events: what was asked is a value, and is compared
-with what would be asked now.
+An answer is outdated if another question would be asked now: questions are values, which are
+compared, and no signal is needed for each change.
 """
 
 from __future__ import annotations
