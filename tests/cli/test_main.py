@@ -792,7 +792,7 @@ def test_the_commands_import_nothing_that_takes_long() -> None:
         [sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True
     )
     imported = set(done.stdout.split())
-    assert {"napari_panoptic.cli.report", "napari_panoptic.questions.slices"} <= imported
+    assert {"napari_panoptic.cli.compare", "napari_panoptic.questions.slices"} <= imported
     assert not imported & {*HEAVY, "pandas", "tqdm", "filelock"}
 
 
