@@ -27,8 +27,7 @@ from napari_panoptic.viewer.jobs.detection_work import (
     read_points,
     read_with_image,
 )
-from napari_panoptic.viewer.jobs.jobs import Stream, show_failure
-from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
+from napari_panoptic.viewer.jobs.jobs import Stream, show_failure, single_shot, stop_timers
 from napari_panoptic.viewer.kit.commands import bind_commands
 from napari_panoptic.viewer.kit.events import is_plain_click
 from napari_panoptic.viewer.kit.keys import (
@@ -42,18 +41,21 @@ from napari_panoptic.viewer.kit.questions import may_write, unsaved_box
 from napari_panoptic.viewer.kit.shown import show_error, show_info
 from napari_panoptic.viewer.kit.title_strip import KeysDialog
 from napari_panoptic.viewer.kit.widgets import show_in_front
+from napari_panoptic.viewer.layers.labels import SteadyView
 from napari_panoptic.viewer.layers.point_scene import PointScene
-from napari_panoptic.viewer.layers.steady import SteadyView
 from napari_panoptic.viewer.panels.detections.controls import (
     DetectionLegend,
     DetectionSettingsPanel,
     DetectionTitle,
 )
-from napari_panoptic.viewer.panels.detections.figures import DetectionFigures
-from napari_panoptic.viewer.panels.detections.lists import DetectionNavigator, PointTable
+from napari_panoptic.viewer.panels.detections.lists import (
+    DetectionFigures,
+    DetectionNavigator,
+    PointTable,
+)
 from napari_panoptic.viewer.panels.notes import NotesDialog
 from napari_panoptic.viewer.state.desk_state import DeskState
-from napari_panoptic.viewer.state.modes import Tool, ToolInHand
+from napari_panoptic.viewer.state.preferences import Tool, ToolInHand
 
 INSPECTOR = "Detections (Panoptic)"
 FRAMES_DOCK, FIGURES_DOCK, POINTS_DOCK = "Frames", "Figures", "Points"

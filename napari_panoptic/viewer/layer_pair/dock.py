@@ -20,9 +20,8 @@ from napari_panoptic.viewer.kit.layouts import ShrinkingPanel
 from napari_panoptic.viewer.kit.napari_private import unwrapped
 from napari_panoptic.viewer.kit.shown import shown
 from napari_panoptic.viewer.kit.widgets import dock_of
-from napari_panoptic.viewer.layer_pair.features import own_columns
 from napari_panoptic.viewer.layer_pair.live import LiveComparison
-from napari_panoptic.viewer.layer_pair.sources import TWO_D, ChosenLayers
+from napari_panoptic.viewer.layer_pair.sources import TWO_D, ChosenLayers, own_columns
 from napari_panoptic.viewer.layers.owned import is_own
 
 ONE_CLASS = "one class"

@@ -33,13 +33,11 @@ from napari_panoptic.viewer.jobs.jobs import Latest
 from napari_panoptic.viewer.kit.array_table import Column
 from napari_panoptic.viewer.kit.figures import Cell, FigureTable
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox, ChoiceButtons
-from napari_panoptic.viewer.kit.layouts import FlowBar, ListPanel
-from napari_panoptic.viewer.kit.rows import Grow, fill, lay_out
+from napari_panoptic.viewer.kit.layouts import FlowBar, Grow, ListPanel, fill, lay_out
 from napari_panoptic.viewer.kit.shown import RichLabel, shown
 from napari_panoptic.viewer.kit.widgets import share_text
 from napari_panoptic.viewer.panels import slide_texts
-from napari_panoptic.viewer.panels.around import Surroundings
-from napari_panoptic.viewer.panels.part import Connections
+from napari_panoptic.viewer.panels.part import Connections, Surroundings
 from napari_panoptic.viewer.panels.region_panel import Here, RegionPresenter, ResultHere
 
 if TYPE_CHECKING:

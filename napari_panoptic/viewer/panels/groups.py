@@ -33,14 +33,12 @@ from napari_panoptic.values.cohort import Rgb
 from napari_panoptic.values.vocabulary import STATUSES, Side
 from napari_panoptic.viewer.kit.array_table import ArrayTable, Column
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
-from napari_panoptic.viewer.kit.layouts import ListPanel
-from napari_panoptic.viewer.kit.rows import Grow, fill
+from napari_panoptic.viewer.kit.layouts import Grow, ListPanel, fill
 from napari_panoptic.viewer.kit.shown import RichLabel
 from napari_panoptic.viewer.kit.widgets import share_text
 from napari_panoptic.viewer.layers import camera
 from napari_panoptic.viewer.panels import slide_texts
-from napari_panoptic.viewer.panels.around import Surroundings
-from napari_panoptic.viewer.panels.part import Connections
+from napari_panoptic.viewer.panels.part import Connections, Surroundings
 from napari_panoptic.viewer.panels.question_panel import QuestionPresenter, QuestionView
 from napari_panoptic.viewer.panels.region_panel import Here, RegionPresenter, ResultHere
 

@@ -27,7 +27,7 @@ from napari_panoptic.report.nuclei.inspection_picture import (
     REFERENCE_COLOUR,
     InspectionPicture,
 )
-from napari_panoptic.viewer.kit.rows import Grow, lay_out, row_of
+from napari_panoptic.viewer.kit.layouts import Grow, lay_out, row_of
 from napari_panoptic.viewer.kit.shown import PlainLabel, WrappedLabel, shown
 from napari_panoptic.viewer.kit.widgets import (
     PushButton,

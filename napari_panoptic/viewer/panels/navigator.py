@@ -14,11 +14,10 @@ from napari_panoptic.live.snapshots import RegionSnapshot
 from napari_panoptic.live.summary import RegionSummary
 from napari_panoptic.values.cohort import Cohort
 from napari_panoptic.values.vocabulary import Status
-from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
+from napari_panoptic.viewer.jobs.jobs import single_shot, stop_timers
 from napari_panoptic.viewer.kit.array_table import Column
 from napari_panoptic.viewer.kit.widgets import share_text
-from napari_panoptic.viewer.panels.around import Surroundings
-from napari_panoptic.viewer.panels.part import Connections, Presenter
+from napari_panoptic.viewer.panels.part import Connections, Presenter, Surroundings
 from napari_panoptic.viewer.panels.places import (
     PlaceNavigator,
     counts_column,

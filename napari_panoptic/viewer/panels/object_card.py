@@ -19,8 +19,7 @@ from napari_panoptic.display.object_rows import COLUMNS
 from napari_panoptic.live.session import Selection
 from napari_panoptic.live.snapshots import RegionSnapshot
 from napari_panoptic.values.vocabulary import Side
-from napari_panoptic.viewer.kit.layouts import ScrollPanel
-from napari_panoptic.viewer.kit.rows import NO_MARGINS, Grow, fill, lay_out
+from napari_panoptic.viewer.kit.layouts import NO_MARGINS, Grow, ScrollPanel, fill, lay_out
 from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel, WrappedLabel
 from napari_panoptic.viewer.kit.widgets import ToolButton, viewport_of
 from napari_panoptic.viewer.panels.failures.crops import crop_picture

@@ -16,8 +16,8 @@ from qtpy.QtWidgets import QCheckBox, QProgressBar, QSplitter, QVBoxLayout, QWid
 
 from napari_panoptic.display.styles import UNDEFINED, count_text, ratio_text
 from napari_panoptic.viewer.kit.array_table import Column
+from napari_panoptic.viewer.kit.layouts import Grow, lay_out, row_of
 from napari_panoptic.viewer.kit.name_table import NameTable
-from napari_panoptic.viewer.kit.rows import Grow, lay_out, row_of
 from napari_panoptic.viewer.kit.shown import WrappedLabel
 from napari_panoptic.viewer.kit.widgets import PushButton
 

@@ -36,16 +36,14 @@ from napari_panoptic.values.settings import protocol_name
 from napari_panoptic.viewer.jobs.jobs import Job, Latest, Stream, show_failure
 from napari_panoptic.viewer.kit.array_table import ArrayTable, Column
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
-from napari_panoptic.viewer.kit.layouts import FlowBar, ScrollPanel
+from napari_panoptic.viewer.kit.layouts import FlowBar, Grow, Row, ScrollPanel, lay_out
+from napari_panoptic.viewer.kit.name_table import SentenceList
 from napari_panoptic.viewer.kit.plot_view import DRAWING, PlotView
 from napari_panoptic.viewer.kit.questions import may_replace
-from napari_panoptic.viewer.kit.rows import Grow, Row, lay_out
-from napari_panoptic.viewer.kit.sentence_list import SentenceList
 from napari_panoptic.viewer.kit.shown import WrappedLabel, show_info
 from napari_panoptic.viewer.kit.widgets import PushButton, WorkControls
-from napari_panoptic.viewer.panels.around import Surroundings
 from napari_panoptic.viewer.panels.notes import notes_in_tooltip
-from napari_panoptic.viewer.panels.part import Connections, Presenter
+from napari_panoptic.viewer.panels.part import Connections, Presenter, Surroundings
 
 if TYPE_CHECKING:
     from napari_panoptic.report.plots import Plot

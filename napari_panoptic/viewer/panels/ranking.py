@@ -35,19 +35,16 @@ from napari_panoptic.values.settings import (
 )
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.jobs.cohort_work import CohortWork
-from napari_panoptic.viewer.jobs.jobs import Latest, Several, show_failure
-from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
+from napari_panoptic.viewer.jobs.jobs import Latest, Several, show_failure, single_shot, stop_timers
 from napari_panoptic.viewer.kit.array_table import ArrayTable, Column
 from napari_panoptic.viewer.kit.figures import Cell, FigureTable
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
-from napari_panoptic.viewer.kit.layouts import ScrollPanel
+from napari_panoptic.viewer.kit.layouts import NO_MARGINS, PANEL_MARGINS, Grow, ScrollPanel, lay_out
 from napari_panoptic.viewer.kit.name_table import NameTable
 from napari_panoptic.viewer.kit.plot_view import DRAWING, PlotView
-from napari_panoptic.viewer.kit.rows import NO_MARGINS, PANEL_MARGINS, Grow, lay_out
 from napari_panoptic.viewer.kit.shown import WrappedLabel, show_error, show_info
 from napari_panoptic.viewer.kit.widgets import PushButton, WorkControls, heading
-from napari_panoptic.viewer.panels.around import Surroundings
-from napari_panoptic.viewer.panels.part import Connections
+from napari_panoptic.viewer.panels.part import Connections, Surroundings
 from napari_panoptic.viewer.panels.places import figure_column, patient_column
 from napari_panoptic.viewer.panels.region_panel import SeenPresenter
 

@@ -25,14 +25,12 @@ from napari_panoptic.values.settings import (
     Overlaps,
     Restoration,
 )
-from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
+from napari_panoptic.viewer.jobs.jobs import single_shot, stop_timers
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox, NumberSlider
-from napari_panoptic.viewer.kit.layouts import FoldButton
-from napari_panoptic.viewer.kit.rows import Grow, lay_out
+from napari_panoptic.viewer.kit.layouts import FoldButton, Grow, lay_out
 from napari_panoptic.viewer.kit.shown import PlainLabel
 from napari_panoptic.viewer.kit.widgets import FormPanel, PushButton
-from napari_panoptic.viewer.panels.around import Surroundings
-from napari_panoptic.viewer.panels.part import Connections, Presenter
+from napari_panoptic.viewer.panels.part import Connections, Presenter, Surroundings
 from napari_panoptic.viewer.state.preferences import PREFERENCES
 
 SLIDER_REST_MS = 250

@@ -28,7 +28,7 @@ from napari_panoptic.viewer.layers.camera import canvas_size
 from napari_panoptic.viewer.layers.owned import is_own
 from napari_panoptic.viewer.opening import TITLE_END, open_in
 from napari_panoptic.viewer.panels.detections.lists import PointTable
-from napari_panoptic.viewer.state.modes import Tool, ToolInHand
+from napari_panoptic.viewer.state.preferences import Tool, ToolInHand
 from tests.support.small_cohort import write_cohort
 from tests.viewer.finding import click, on_canvas, shown_text
 

@@ -36,8 +36,8 @@ from napari_panoptic.viewer.editing.live_edits import LiveEdits
 from napari_panoptic.viewer.jobs.jobs import Several
 from napari_panoptic.viewer.kit.questions import may_replace, may_write
 from napari_panoptic.viewer.kit.shown import show_error, show_info, show_warning, shown
-from napari_panoptic.viewer.panels.around import Surroundings
 from napari_panoptic.viewer.panels.edits.panel import EditsPanel
+from napari_panoptic.viewer.panels.part import Surroundings
 
 STILL_UNSAVED = (
     "What you drew counts as not saved until it is saved in a format that holds all of it, such as "

@@ -32,16 +32,13 @@ from napari_panoptic.questions.engines.cohort_failures import (
     FailureSet,
 )
 from napari_panoptic.values.vocabulary import CAUSES
-from napari_panoptic.viewer.jobs.jobs import Stream
-from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
+from napari_panoptic.viewer.jobs.jobs import Stream, single_shot, stop_timers
 from napari_panoptic.viewer.kit.choice_menus import ChoiceMenu, FilterMenu
-from napari_panoptic.viewer.kit.layouts import FlowBar
+from napari_panoptic.viewer.kit.layouts import PANEL_MARGINS, FlowBar, Grow, lay_out
 from napari_panoptic.viewer.kit.questions import may_replace
-from napari_panoptic.viewer.kit.rows import PANEL_MARGINS, Grow, lay_out
 from napari_panoptic.viewer.kit.shown import WrappedLabel, show_info
 from napari_panoptic.viewer.kit.widgets import ElidedLabel, ToolButton
 from napari_panoptic.viewer.panels import slide_texts
-from napari_panoptic.viewer.panels.around import Surroundings
 from napari_panoptic.viewer.panels.failures.crops import Crops, LiveSources
 from napari_panoptic.viewer.panels.failures.export import Export, existing_files, save_failures
 from napari_panoptic.viewer.panels.failures.scope import InScope, Scope, listed
@@ -52,7 +49,7 @@ from napari_panoptic.viewer.panels.failures.view import (
     FailureView,
 )
 from napari_panoptic.viewer.panels.objects.panel import ObjectTable
-from napari_panoptic.viewer.panels.part import Connections
+from napari_panoptic.viewer.panels.part import Connections, Surroundings
 from napari_panoptic.viewer.panels.region_panel import SeenPresenter
 from napari_panoptic.viewer.panels.slide_texts import on_slide
 from napari_panoptic.viewer.state.preferences import Queue

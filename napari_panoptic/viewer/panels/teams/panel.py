@@ -24,14 +24,13 @@ from napari_panoptic.viewer.kit.array_table import ArrayTable
 from napari_panoptic.viewer.kit.choice_menus import TickMenu
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox, ChoiceButtons
 from napari_panoptic.viewer.kit.keys import Shortcut
-from napari_panoptic.viewer.kit.rows import PANEL_MARGINS, Grow, lay_out
+from napari_panoptic.viewer.kit.layouts import PANEL_MARGINS, Grow, lay_out
 from napari_panoptic.viewer.kit.shown import RichLabel, WrappedLabel, shown
 from napari_panoptic.viewer.kit.widgets import ThinBar, opens_menu
 from napari_panoptic.viewer.layers.consensus_view import ConsensusView
 from napari_panoptic.viewer.layers.team_grid import MAX_TEAMS, TeamGrid
 from napari_panoptic.viewer.panels import slide_texts
-from napari_panoptic.viewer.panels.around import Surroundings
-from napari_panoptic.viewer.panels.part import Connections
+from napari_panoptic.viewer.panels.part import Connections, Surroundings
 from napari_panoptic.viewer.panels.region_panel import WAITING, SeenPresenter, material
 from napari_panoptic.viewer.panels.slide_texts import on_slide
 from napari_panoptic.viewer.panels.teams.comparison import (
@@ -42,7 +41,7 @@ from napari_panoptic.viewer.panels.teams.comparison import (
     place_columns,
     place_sentence,
 )
-from napari_panoptic.viewer.state.modes import ViewMode
+from napari_panoptic.viewer.state.preferences import ViewMode
 
 EMPTY = (
     "Nothing to compare. Without a cohort: open one. Otherwise this region has no annotation, or "

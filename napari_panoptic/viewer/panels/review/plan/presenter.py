@@ -23,8 +23,7 @@ from napari_panoptic.review.verdicts import Share
 from napari_panoptic.values.vocabulary import Verdict
 from napari_panoptic.viewer.jobs.jobs import Latest, Stream, show_failure
 from napari_panoptic.viewer.kit.shown import show_error, show_info
-from napari_panoptic.viewer.panels.around import Surroundings
-from napari_panoptic.viewer.panels.part import Connections
+from napari_panoptic.viewer.panels.part import Connections, Surroundings
 from napari_panoptic.viewer.panels.region_panel import SeenPresenter
 from napari_panoptic.viewer.panels.review.plan import words
 from napari_panoptic.viewer.panels.review.plan.navigation import PlanNavigation
