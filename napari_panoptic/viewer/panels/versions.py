@@ -155,7 +155,8 @@ def columns_of(view: VersionsList, comparison: VersionComparison) -> list[Column
     """Return the rows that a view lists of a comparison."""
     if view is VersionsList.OBJECTS:
         return _object_columns(comparison)
-    return table_columns(comparison_table(comparison, str(view)))
+    columns = table_columns(comparison_table(comparison, str(view)))
+    return [replace(column, is_whole=column.is_text) for column in columns]
 
 
 def _object_columns(comparison: VersionComparison) -> list[Column]:
