@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from psygnal import SignalInstance
-from qtpy.QtWidgets import QFileDialog, QWidget
+from qtpy.QtWidgets import QWidget
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.detections.pairing import DetectionSettings
@@ -37,7 +37,7 @@ from napari_panoptic.viewer.kit.keys import (
     sections_of,
 )
 from napari_panoptic.viewer.kit.napari_private import focus_canvas
-from napari_panoptic.viewer.kit.questions import may_write, unsaved_box
+from napari_panoptic.viewer.kit.questions import file_to_save, may_write, unsaved_box
 from napari_panoptic.viewer.kit.shown import show_error, show_info
 from napari_panoptic.viewer.kit.title_strip import KeysDialog
 from napari_panoptic.viewer.kit.widgets import show_in_front
@@ -529,16 +529,15 @@ class DetectionLink:
             return
         parent = self._panels.title
         owner = "annotation" if side is Side.REFERENCE else session.team
-        path, _ = QFileDialog.getSaveFileName(
+        chosen = file_to_save(
             parent,
             f"Save the points of {owner} as",
             f"{session.shown.frame.name}_{owner}_edited.csv",
             "Points, x,y,confidence (*.csv)",
         )
-        if path:
-            target = Path(path)
-            target = target if target.suffix else target.with_suffix(".csv")
-            if may_write(parent, target, asked=path):
+        if chosen is not None:
+            target = chosen if chosen.suffix else chosen.with_suffix(".csv")
+            if may_write(parent, target, asked=chosen):
                 self.save_to(target, side)
 
     def save_to(self, path: Path, side: Side) -> None:

@@ -435,7 +435,7 @@ def _object_columns(
             "Contribution to the difference in PQ, leave-one-out; partners that change together "
             "have one contribution between them.",
             part["pq_contribution"].to_numpy(float),
-            text=lambda value: signed_text(float(value)),
+            text=signed_text,
             tooltip=why,
             width=58,
         ),

@@ -315,7 +315,7 @@ def _group_columns(groups: tuple[FailureGroup, ...]) -> list[Column]:
             "Change of the region's PQ if the group were one: its parts joined, a merger cut "
             "along the annotation. With a minus sign the joined object would be the worse one.",
             np.array([group.pq_lost for group in groups]),
-            text=lambda value: signed_text(float(value)),
+            text=signed_text,
             width=78,
         ),
     ]

@@ -100,10 +100,6 @@ class SettingsPanel(FormPanel):
         sources = [Choice(form, str(form)) for form in map(Source, known_forms()) if form in found]
         self.source.offer([Choice(None, _AUTOMATIC), *sources])
 
-    def show_team(self, name: str | None) -> None:
-        """Show which team is looked at."""
-        self.team.show_choice(name)
-
     def show_settings(
         self,
         settings: EvaluationSettings,
@@ -180,7 +176,7 @@ class SettingsPresenter(Presenter[SettingsPanel]):
         """Listen to session and panel."""
         session, panel = self.session, self.panel
         return [
-            (session.team_changed, panel.show_team),
+            (session.team_changed, panel.team.show_choice),
             (session.settings_changed, self._show_settings),
             (session.source_changed, self._show_settings),
             (panel.team.chosen, session.set_team),
@@ -191,7 +187,7 @@ class SettingsPresenter(Presenter[SettingsPanel]):
     def refresh(self) -> None:
         """Offer what the cohort has, and show what is chosen."""
         self.panel.show_cohort(self.session.cohort)
-        self.panel.show_team(self.session.team)
+        self.panel.team.show_choice(self.session.team)
         self._show_settings()
 
     def close(self) -> None:

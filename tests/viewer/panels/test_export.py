@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from qtpy.QtWidgets import QFileDialog
 
 from napari_panoptic.display.object_rows import ObjectFilter
 from napari_panoptic.nuclei.outcomes import OBJECT_COLUMNS
@@ -24,7 +25,7 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def choose(monkeypatch: pytest.MonkeyPatch, path: Path | None) -> None:
     answer = ("" if path is None else str(path), "")
-    monkeypatch.setattr(panel.QFileDialog, "getSaveFileName", lambda *_args: answer)
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_args: answer)
 
 
 def test_the_listed_objects_are_saved_in_the_order_of_the_table(

@@ -42,7 +42,7 @@ from napari_panoptic.viewer.kit.layouts import Grow, lay_out
 from napari_panoptic.viewer.kit.plot_view import ZERO_TO_ONE, PaintedPlot
 from napari_panoptic.viewer.kit.shown import WrappedLabel
 from napari_panoptic.viewer.kit.widgets import ElidedLabel, heading, qcolor
-from napari_panoptic.viewer.panels.places import (
+from napari_panoptic.viewer.panels.navigator import (
     PlaceNavigator,
     counts_column,
     figure_column,

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import time
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 from psygnal import Signal
 from qtpy.QtCore import Qt
-from qtpy.QtWidgets import QFileDialog, QSlider, QWidget
+from qtpy.QtWidgets import QSlider, QWidget
 
 from napari_panoptic.common.text import THIN_SPACE
 from napari_panoptic.display import styles
@@ -33,9 +32,9 @@ from napari_panoptic.questions.engines.cohort_failures import (
 )
 from napari_panoptic.values.vocabulary import CAUSES
 from napari_panoptic.viewer.jobs.jobs import Stream, single_shot, stop_timers
-from napari_panoptic.viewer.kit.choice_menus import ChoiceMenu, FilterMenu
+from napari_panoptic.viewer.kit.inputs import ChoiceMenu, FilterMenu
 from napari_panoptic.viewer.kit.layouts import PANEL_MARGINS, FlowBar, Grow, lay_out
-from napari_panoptic.viewer.kit.questions import may_replace
+from napari_panoptic.viewer.kit.questions import folder_from, may_replace
 from napari_panoptic.viewer.kit.shown import WrappedLabel, show_info
 from napari_panoptic.viewer.kit.widgets import ElidedLabel, ToolButton
 from napari_panoptic.viewer.panels import slide_texts
@@ -520,10 +519,10 @@ class FailuresPresenter(SeenPresenter[FailuresPanel]):
             self._export.stop()
             self._on_export_end()
             return
-        chosen = QFileDialog.getExistingDirectory(self.panel, "Save failures in a folder")
-        if not chosen:
+        folder = folder_from(self.panel, "Save failures in a folder")
+        if folder is None:
             return
-        folder, items = Path(chosen), self.panel.view.items
+        items = self.panel.view.items
         failures, rows = items.failures, items.all_rows
         if not may_replace(self.panel, existing_files(folder, failures, rows)):
             return

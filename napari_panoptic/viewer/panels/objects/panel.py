@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from psygnal import Signal
 from qtpy.QtCore import QEvent, QModelIndex, QSignalBlocker, Qt
 from qtpy.QtGui import QGuiApplication, QKeyEvent, QKeySequence, QMouseEvent, QResizeEvent
-from qtpy.QtWidgets import QAbstractItemView, QFileDialog, QWidget
+from qtpy.QtWidgets import QAbstractItemView, QWidget
 from superqt.utils import create_worker
 
 from napari_panoptic.display import styles
@@ -31,8 +31,9 @@ from napari_panoptic.nuclei.outcomes import Outcomes
 from napari_panoptic.nuclei.regions.results import write_listed
 from napari_panoptic.values.vocabulary import CAUSES, STATUSES, Side
 from napari_panoptic.viewer.kit.array_table import ArrayTable
-from napari_panoptic.viewer.kit.choice_menus import ChoiceMenu, FilterMenu, TickMenu
+from napari_panoptic.viewer.kit.inputs import ChoiceMenu, FilterMenu, TickMenu
 from napari_panoptic.viewer.kit.layouts import PANEL_MARGINS, FlowBar, Grow, lay_out
+from napari_panoptic.viewer.kit.questions import file_to_save
 from napari_panoptic.viewer.kit.shown import PlainLabel, WrappedLabel, show_error, show_info, shown
 from napari_panoptic.viewer.kit.widgets import PushButton, ToolButton, opens_menu, viewport_of
 from napari_panoptic.viewer.panels.objects.model import ObjectTableModel
@@ -529,11 +530,11 @@ def export_listed(table: ObjectTable, session: Session) -> None:
         return
     region = snapshot.region
     usual = session.cohort.root / f"{region.name} {team} objects.csv"
-    chosen, _ = QFileDialog.getSaveFileName(table, "Save the objects", str(usual), "CSV (*.csv)")
-    if not chosen:
+    chosen = file_to_save(table, "Save the objects", usual, "CSV (*.csv)")
+    if chosen is None:
         return
     place = (team, region.patient, region.name)
-    worker = create_worker(_written, Path(chosen), outcomes, rows, place, _start_thread=False)
+    worker = create_worker(_written, chosen, outcomes, rows, place, _start_thread=False)
     worker.returned.connect(_report)
     worker.start()
 

@@ -40,7 +40,7 @@ from napari_panoptic.viewer.kit.layouts import Grow, ScrollPanel, lay_out, row_o
 from napari_panoptic.viewer.kit.shown import RichLabel, WrappedLabel
 from napari_panoptic.viewer.kit.title_strip import KeysButton, NotesButton
 from napari_panoptic.viewer.kit.widgets import ElidedLabel, PushButton, heading
-from napari_panoptic.viewer.panels.places import PlaceNavigator, figure_column, name_column
+from napari_panoptic.viewer.panels.navigator import PlaceNavigator, figure_column, name_column
 from napari_panoptic.viewer.panels.raters.strips import ONE_RATER, SliceStrip, SpreadStrip
 
 STANDING_WORDS = {

@@ -35,6 +35,7 @@ from napari_panoptic.values.cohort import ClassScheme
 from napari_panoptic.values.labels import LabelImage
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.jobs.jobs import Latest, Several, show_failure, stop_timers
+from napari_panoptic.viewer.kit.questions import file_to_save
 from napari_panoptic.viewer.kit.shown import show_error, show_info
 from napari_panoptic.viewer.panels.review.panel import ReviewExport, ReviewPanel
 from napari_panoptic.viewer.state.preferences import PREFERENCES
@@ -331,8 +332,7 @@ class ReviewFiles:
         self._exports.start(write, done, failed)
 
     def _ask_where(self, name: str, kind: str) -> Path | None:
-        chosen, _ = QFileDialog.getSaveFileName(self._panel, "Write to", name, kind)
-        return Path(chosen) if chosen else None
+        return file_to_save(self._panel, "Write to", name, kind)
 
 
 def _write_verdicts(

@@ -25,7 +25,7 @@ from napari_panoptic.review.judged import VERDICTS
 from napari_panoptic.review.tags import STARTING_TAGS, joined_tags, split_tags, toggled
 from napari_panoptic.values.cohort import Rgb
 from napari_panoptic.values.vocabulary import Status, Verdict
-from napari_panoptic.viewer.kit.choice_menus import TickMenu
+from napari_panoptic.viewer.kit.inputs import TickMenu
 from napari_panoptic.viewer.kit.keys import key_text
 from napari_panoptic.viewer.kit.layouts import stack
 from napari_panoptic.viewer.kit.shown import RichLabel, WrappedLabel, shown

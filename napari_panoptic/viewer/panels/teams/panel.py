@@ -21,8 +21,7 @@ from napari_panoptic.values.cohort import Rgb
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.jobs.jobs import Latest
 from napari_panoptic.viewer.kit.array_table import ArrayTable
-from napari_panoptic.viewer.kit.choice_menus import TickMenu
-from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox, ChoiceButtons
+from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox, ChoiceButtons, TickMenu
 from napari_panoptic.viewer.kit.keys import Shortcut
 from napari_panoptic.viewer.kit.layouts import PANEL_MARGINS, Grow, lay_out
 from napari_panoptic.viewer.kit.shown import RichLabel, WrappedLabel, shown
