@@ -305,7 +305,7 @@ class DetectionLink:
             (navigator.teams.chosen, session.set_team),
             (navigator.following.pushed, lambda: self.step_frame(1)),
             (navigator.previous.pushed, lambda: self.step_frame(-1)),
-            (navigator.places.filter_left, lambda: focus_canvas(self._viewer)),
+            (navigator.places.filter.left, lambda: focus_canvas(self._viewer)),
             (navigator.stop.pushed, self._on_stop),
             (panels.points.point_chosen, self._on_point),
             (panels.figures.curve.threshold_chosen, self._on_threshold),

@@ -18,7 +18,7 @@ from psygnal import Signal
 from qtpy.compat import isalive
 from qtpy.QtCore import QEvent, Qt
 from qtpy.QtGui import QDragEnterEvent, QDropEvent
-from qtpy.QtWidgets import QDockWidget, QMainWindow, QSizePolicy, QVBoxLayout, QWidget
+from qtpy.QtWidgets import QDockWidget, QMainWindow, QSizePolicy, QWidget
 
 from napari_panoptic.values.cohort import Task
 from napari_panoptic.viewer.desk.message_board import MessageBoard
@@ -38,7 +38,7 @@ from napari_panoptic.viewer.desk.workspaces import (
 from napari_panoptic.viewer.jobs.jobs import single_shot
 from napari_panoptic.viewer.kit.commands import bind_commands
 from napari_panoptic.viewer.kit.keys import workspace_shortcut
-from napari_panoptic.viewer.kit.layouts import ShrinkingPanel
+from napari_panoptic.viewer.kit.layouts import Grow, ShrinkingPanel, lay_out
 from napari_panoptic.viewer.kit.napari_private import (
     free_textures_in_own_context,
     on_cross,
@@ -177,11 +177,7 @@ class DeskStrip(QWidget):
         super().__init__()
         self.desk, self._was_docked = desk, False
         self.setAcceptDrops(True)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(0)
-        layout.addWidget(bar)
-        layout.addWidget(top)
+        lay_out(self, bar, Grow(top)).setSpacing(0)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
     def event(self, event: QEvent | None) -> bool:

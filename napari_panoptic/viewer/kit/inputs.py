@@ -1,4 +1,4 @@
-"""Inputs: lists of choices, and sliders with a number."""
+"""Inputs: lists of choices, buttons with menus of words, and sliders with a number."""
 
 from __future__ import annotations
 

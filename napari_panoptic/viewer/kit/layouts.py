@@ -25,7 +25,8 @@ from napari_panoptic.viewer.kit.shown import PlainLabel, WrappedLabel, shown
 Margins = tuple[int, int, int, int]
 NO_MARGINS: Margins = (0, 0, 0, 0)
 PANEL_MARGINS: Margins = (4, 4, 4, 2)
-_SPACING_PX = 3
+DIALOG_MARGINS: Margins = (9, 9, 9, 9)
+SPACING_PX = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +45,7 @@ def lay_out(box: QWidget, *rows: Row, margins: Margins = NO_MARGINS) -> QVBoxLay
     """Lay out rows below each other in a widget; without a row that grows, they stay at the top."""
     column = QVBoxLayout(box)
     column.setContentsMargins(*margins)
-    column.setSpacing(_SPACING_PX)
+    column.setSpacing(SPACING_PX)
     fill(column, *rows)
     if not any(row is None or isinstance(row, Grow) for row in rows):
         column.addStretch(1)
@@ -54,7 +55,7 @@ def lay_out(box: QWidget, *rows: Row, margins: Margins = NO_MARGINS) -> QVBoxLay
 def row_of(*cells: Row) -> QHBoxLayout:
     """Return a row of widgets beside each other."""
     line = QHBoxLayout()
-    line.setSpacing(_SPACING_PX)
+    line.setSpacing(SPACING_PX)
     line.setContentsMargins(*NO_MARGINS)
     fill(line, *cells)
     return line
@@ -76,7 +77,6 @@ def fill(layout: QBoxLayout, *rows: Row) -> None:
             layout.addWidget(widget, stretch)
 
 
-SPACING_PX = 3
 QWIDGETSIZE_MAX = (1 << 24) - 1
 """Qt's own limit of sizes."""
 

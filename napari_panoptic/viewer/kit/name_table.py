@@ -15,12 +15,12 @@ from qtpy.QtWidgets import (
     QLineEdit,
     QListWidget,
     QListWidgetItem,
-    QVBoxLayout,
     QWidget,
 )
 
 from napari_panoptic.viewer.kit.array_table import ArrayTable, Column
 from napari_panoptic.viewer.kit.keys import FILTER_KEYS
+from napari_panoptic.viewer.kit.layouts import Grow, lay_out
 from napari_panoptic.viewer.kit.shown import WrappedLabel, shown
 from napari_panoptic.viewer.kit.widgets import is_desk_key
 
@@ -43,7 +43,6 @@ class NameTable(QWidget):
 
     chosen = Signal(str)
     clicked = Signal(str)  # also a row that was current before
-    filter_left = Signal()  # by Enter or Esc
 
     def __init__(self, title: str, hint: str = "") -> None:
         super().__init__()
@@ -62,18 +61,12 @@ class NameTable(QWidget):
         self._marked: str | None = None
         self.filter.setVisible(bool(hint))
         self.filter.textChanged.connect(lambda _: self._show())
-        self.filter.left.connect(self.filter_left.emit)
         self.filter.down_pressed.connect(self._enter_table)
         self.filter.entered.connect(self._choose_first)
         self.table.row_chosen.connect(lambda row, _column: self._on_row(row))
         self.table.centre_wanted.connect(self._on_row)
         self.table.clicked.connect(lambda _index: self._on_clicked())
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(SPACING_PX)
-        layout.addLayout(self.filter_row)
-        layout.addWidget(self._nothing)
-        layout.addWidget(self.table, 1)
+        lay_out(self, self.filter_row, self._nothing, Grow(self.table))
 
     def show_rows(
         self, names: Sequence[str], columns: Sequence[Column], groups: Sequence[str] | None = None
@@ -161,7 +154,7 @@ class NameTable(QWidget):
         if rows := self.table.rows():
             self.table.select(rows[0])
             self._on_row(rows[0])
-            self.filter_left.emit()
+            self.filter.left.emit()
 
     def _on_clicked(self) -> None:
         row = self.table.selected()
@@ -176,7 +169,8 @@ class NameTable(QWidget):
 class _FilterField(QLineEdit):
     """A field that gives the keys back with Esc, and leads into the table below it."""
 
-    left, entered, down_pressed = Signal(), Signal(), Signal()
+    left = Signal()  # by Esc, or by Enter where a row was chosen with it
+    entered, down_pressed = Signal(), Signal()
 
     def __init__(self, hint: str) -> None:
         super().__init__()

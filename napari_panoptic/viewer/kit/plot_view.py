@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from psygnal import Signal
 from qtpy.QtCore import QPointF, QRectF, Qt
 from qtpy.QtGui import QColor, QFont, QFontMetrics, QPainter, QPaintEvent
-from qtpy.QtWidgets import QScrollArea, QSizePolicy, QVBoxLayout, QWidget
+from qtpy.QtWidgets import QScrollArea, QSizePolicy, QWidget
+
+from napari_panoptic.viewer.kit.layouts import Grow, lay_out
 
 if TYPE_CHECKING:
     from napari_panoptic.report.plots import Plot
@@ -39,9 +41,7 @@ class PlotView(QWidget):
         self._scroll = QScrollArea()
         self._scroll.setWidgetResizable(True)
         self._scroll.setFrameShape(QScrollArea.Shape.NoFrame)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(self._scroll)
+        lay_out(self, Grow(self._scroll))
         self._plot: Plot | None = None
         self._canvas: Any | None = None
 

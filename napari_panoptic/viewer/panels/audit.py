@@ -139,9 +139,7 @@ class AuditPanel(ListPanel):
         self.marked.toggled.connect(lambda _on: self.marks_changed.emit())
         self.lists = ChoiceButtons(_LISTS, self.marked)
         self.lists.chosen.connect(lambda _list: self._on_list())
-        self.headline, self.sentence = RichLabel(), RichLabel()
-        for label in (self.headline, self.sentence):
-            label.setWordWrap(True)
+        self.headline, self.sentence = RichLabel(wraps=True), RichLabel(wraps=True)
         self._audited: Audited | None = None
         self._listed: list[tuple[Side, int]] = []
         menus = FlowBar(_beside("Compare", self.first), _beside("with", self.second))

@@ -92,9 +92,7 @@ class GroupsPanel(ListPanel):
         self.members = ArrayTable()
         self.kind = ChoiceBox(meaning="Which groups are listed.")
         self.cohort = QuestionView(Groups)
-        self.headline, self.what_if = RichLabel(), RichLabel()
-        for label in (self.headline, self.what_if):
-            label.setWordWrap(True)
+        self.headline, self.what_if = RichLabel(wraps=True), RichLabel(wraps=True)
         self._grouped: Grouped | None = None
         fill(self._rows, (self.kind, Grow(self.headline)), self.hint, Grow(self.table))
         fill(self._rows, self.what_if, self.members, self.cohort)

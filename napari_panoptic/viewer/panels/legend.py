@@ -127,8 +127,7 @@ class LegendStrip(QWidget):
         self.chips: dict[tuple[Side, str], QToolButton] = {}
         self._shown: dict[Side, Sequence[Chip]] = {}
         self._of_objects: list[QWidget] = []
-        self.instead = RichLabel()
-        self.instead.setWordWrap(True)
+        self.instead = RichLabel(wraps=True)
         self.instead.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         self.instead.setFixedHeight(len(Side) * (self.instead.fontMetrics().lineSpacing() + 4))
         self.instead.hide()

@@ -1,4 +1,7 @@
-"""The cohort: its regions, or patients, and its teams, and how well each went."""
+"""The cohort: its regions, or patients, and its teams, and how well each went.
+
+The lists of frames and of cases on the other desks have the same two tables, and the way on.
+"""
 
 from __future__ import annotations
 
@@ -433,7 +436,7 @@ class NavigatorPresenter(Presenter[Navigator]):
             (panel.following.pushed, self.go_on),
             (panel.previous.pushed, self.go_back),
             (panel.stop.pushed, link.summary.stop),
-            (panel.places.filter_left, self.return_keys),
+            (panel.places.filter.left, self.return_keys),
         ]
 
     def refresh(self) -> None:

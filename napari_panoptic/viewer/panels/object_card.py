@@ -92,10 +92,9 @@ class ObjectCard(ScrollPanel):
         self._picture.setScaledContents(True)
         self.copy_button = ToolButton("Copy", "Copy everything on this card as text.")
         self.copy_button.pushed.connect(self.copy)
-        self._head, self._sentence, self._figures = RichLabel(), RichLabel(), RichLabel()
-        self._texts = self._head, self._sentence, self._figures
+        self._texts = tuple(RichLabel(wraps=True) for _ in range(3))
+        self._head, self._sentence, self._figures = self._texts
         for label in self._texts:
-            label.setWordWrap(True)
             label.setTextInteractionFlags(Qt.TextInteractionFlag.TextBrowserInteraction)
             label.linkActivated.connect(self.follow)
         self._content = QWidget()

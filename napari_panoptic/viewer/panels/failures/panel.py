@@ -10,7 +10,7 @@ from psygnal import Signal
 from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QSlider, QWidget
 
-from napari_panoptic.common.text import THIN_SPACE
+from napari_panoptic.common.text import THIN_SPACE, counted
 from napari_panoptic.display import styles
 from napari_panoptic.display.crop_reader import CropReader, CropSize
 from napari_panoptic.display.crops import (
@@ -345,7 +345,7 @@ class FailuresPresenter(SeenPresenter[FailuresPanel]):
             return
         count = self.panel.view.items.n_failures
         noun = "object" if scope.only is not None and scope.only.given else "failure"
-        words = f"{styles.count_text(count)} {noun}{'' if count == 1 else 's'}"
+        words = counted(count, noun, write=styles.count_text)
         text = f"{words} · each crop {self._width_text()} wide" if count else ""
         tooltip = scope.scope.meaning
         if (selected := len(self.selected_failures())) > 1:
@@ -354,7 +354,7 @@ class FailuresPresenter(SeenPresenter[FailuresPanel]):
         left_out = () if scope.n_missing else scope.left_out
         if left_out:
             n = len({of.region for of in left_out})
-            text = f"{text} · {n} region{'' if n == 1 else 's'} left out" if text else ""
+            text = f"{text} · {counted(n, 'region')} left out" if text else ""
             reasons = [
                 f"{of.region}: {of.findings[0].message if of.findings else 'a whole slide'}"
                 for of in left_out[:MOST_REASONS]

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from psygnal import Signal
 from qtpy.QtWidgets import QToolButton, QWidget
 
+from napari_panoptic.common.text import counted
 from napari_panoptic.display import styles
 from napari_panoptic.display.palette import class_colours
 from napari_panoptic.display.team_pictures import FP_COLOUR, SEVERAL, Count, level_colours
@@ -110,12 +111,11 @@ class TeamsPanel(QWidget):
             [Choice(count, words) for count, words in _COUNT_WORDS.items()],
             "What the colours of the consensus count.",
         )
-        self._legend = RichLabel()
+        self._legend = RichLabel(wraps=True)
         self._legend.setToolTip(
             "Colours go from light (no team) to dark (all teams). Outlines get thicker the fewer "
             "teams found the object; hatching gets denser the more teams have an FP there."
         )
-        self._legend.setWordWrap(True)
         self.lists = ChoiceButtons(
             [Choice(listed, str(listed), why) for listed, why in _LISTED_MEANINGS.items()]
         )
@@ -292,7 +292,7 @@ class TeamsPanel(QWidget):
 
     def _show_team_count(self) -> None:
         n = len(self.chosen_teams())
-        self._teams.setText(f"{n} team{'' if n == 1 else 's'}")
+        self._teams.setText(counted(n, "team"))
 
 
 class TeamsPresenter(SeenPresenter[TeamsPanel]):
