@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields, replace
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from napari_panoptic.cli.console import (
@@ -83,8 +85,6 @@ class QuestionCommand:
 
     def run(self, options: argparse.Namespace) -> int:
         """Answer the question: write its files, and print what was found."""
-        from napari_panoptic.report.answers import page_writer  # takes long to import
-
         cohort = nuclei_from(options)
         question = self.question(options, cohort)
         try:
@@ -98,7 +98,7 @@ class QuestionCommand:
                     record.content,
                     record.findings,
                     inputs,
-                    add=page_writer(question, answer, inputs),
+                    add=partial(_write_page, question, answer, inputs),
                 )
         except UnansweredError as error:
             report_findings(error.findings, None)
@@ -169,6 +169,15 @@ def _reader(read: Callable[[str], Any]) -> Callable[[str], Any]:
             raise argparse.ArgumentTypeError(str(error)) from None
 
     return call
+
+
+def _write_page(
+    question: Question, answer: Answer, inputs: Mapping[str, str], folder: Path
+) -> None:
+    if question.page:
+        from napari_panoptic.report.answers import page_writer  # takes long to import
+
+        page_writer(question, answer, inputs)(folder)
 
 
 def print_answer(answer: Answer) -> None:
