@@ -9,7 +9,7 @@ from qtpy.QtWidgets import QFileDialog, QMessageBox
 
 from napari_panoptic.questions.causes import Causes
 from napari_panoptic.values.vocabulary import Side
-from napari_panoptic.viewer.desk.parts import PARTS
+from napari_panoptic.viewer.desk.nuclei import PARTS
 from napari_panoptic.viewer.kit.widgets import is_in_sight
 from napari_panoptic.viewer.panels.failures.panel import FailuresPresenter
 from napari_panoptic.viewer.panels.question_panel import NOT_EDITED, STALE, STOPPED
