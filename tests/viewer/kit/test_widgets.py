@@ -4,8 +4,7 @@ import pytest
 from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QDialogButtonBox, QLabel, QWidget
 
-from napari_panoptic.viewer.kit.layouts import FoldButton, stack
-from napari_panoptic.viewer.kit.rows import Grow, lay_out
+from napari_panoptic.viewer.kit.layouts import FoldButton, Grow, lay_out, stack
 from napari_panoptic.viewer.kit.widgets import ElidedLabel, PushButton, ToolButton, button_box
 
 
