@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from napari_panoptic.cli.console import (
-    print_frame,
+    print_table,
     report_findings,
     share_bar,
     tables_in,
@@ -40,6 +40,7 @@ from napari_panoptic.common.errors import SettingsError, checked_name
 from napari_panoptic.questions.answer import Answer, AnswerTable, UnansweredError
 from napari_panoptic.questions.question import Option, Question, options_of, question_kind
 from napari_panoptic.report.nuclei.tables import input_fingerprints
+from napari_panoptic.tables.columns import texts
 from napari_panoptic.values.cohort import Cohort
 from napari_panoptic.values.settings import AmbiguousPolicy
 
@@ -197,7 +198,8 @@ def _print(table: AnswerTable) -> None:
         for place, sentence in enumerate(table.sentences(table.printed), start=1):
             say(f"{place}. {sentence}")
     elif table.is_shown:
-        print_frame(table.spec.shown(), table.frame.head(table.printed))
+        rows = table.frame.head(table.printed).to_dict("records")
+        print_table(*texts(table.spec.shown(), rows))
 
 
 def question_command(name: str) -> QuestionCommand:

@@ -38,9 +38,12 @@ COSTS = columns.TableSpec(
         ),
         columns.words("cause", about="of FN and FP; misclassified nuclei count as one"),
         columns.whole("failures"),
-        columns.number("d_pq", "PQ", signed, _ABOUT),
+        columns.number("d_pq", "ΔPQ", signed, _ABOUT),
         columns.bounds("low", "high", "95 % interval", "of d_pq, by bootstrap over patients"),
-        *(columns.number(f"d_{key}", key.upper(), signed, _ABOUT) for key in ("sq", "dq", "f1")),
+        *(
+            columns.number(f"d_{key}", f"Δ{key.upper()}", signed, _ABOUT)
+            for key in ("sq", "dq", "f1")
+        ),
     ],
     "Changes if all failures of a cause were mended: an FN becomes a TP with an IoU of 1, an FP is "
     "removed, a misclassified object gets its right class. The changes do not add up.",

@@ -42,13 +42,13 @@ Row = Content | Grow | None
 
 
 def lay_out(box: QWidget, *rows: Row, margins: Margins = NO_MARGINS) -> QVBoxLayout:
-    """Lay out rows below each other in a widget; without a row that grows, they stay at the top."""
+    """Lay out rows below each other in a widget; without a visible row that grows, at the top."""
     column = QVBoxLayout(box)
     column.setContentsMargins(*margins)
     column.setSpacing(SPACING_PX)
     fill(column, *rows)
-    if not any(row is None or isinstance(row, Grow) for row in rows):
-        column.addStretch(1)
+    grows = any(row is None or isinstance(row, Grow) for row in rows)
+    column.addStretch(0 if grows else 1)  # 0 takes room only while what grows is hidden
     return column
 
 

@@ -1,7 +1,7 @@
 """The panel of any question over the cohort: inputs from its fields, results from its answer.
 
-Whether an answer is outdated is not told by events: what was asked is a value, and is compared
-with what would be asked now.
+An answer is outdated if another question would be asked now: questions are values, which are
+compared, and no signal is needed for each change.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class QuestionView(ScrollPanel):
             for name, option in options_of(kind).items()
             if option.menu is not None
         }
-        self.work = WorkControls(kind.verb, f"{kind.about.partition('. ')[0]}.")
+        self.work = WorkControls(kind.verb, kind.in_short())
         self.making = WorkControls(
             "Show in gallery", "Show the objects of the chosen rows, or of all rows if none is."
         )
@@ -362,6 +362,11 @@ class Found:
     gathered: Any = None
 
 
+def _sentence(message: str) -> str:
+    """Return a message with a capital and a full stop; empty for an empty one."""
+    return f"{message[0].upper()}{message[1:].removesuffix('.')}." if message else ""
+
+
 class QuestionPresenter(Presenter[QuestionView]):
     """Asks a question about the cohort, and takes the answer away when another would be given."""
 
@@ -514,7 +519,7 @@ class QuestionPresenter(Presenter[QuestionView]):
         self.panel.work.show_progress(None)
         why = self.why_not()
         self.panel.work.start.setEnabled(not why)
-        self.panel.show_nothing(why or hint.format(verb=self.kind.verb))
+        self.panel.show_nothing(_sentence(why) or hint.format(verb=self.kind.verb))
 
     # The answer.
 

@@ -132,7 +132,7 @@ class ScoresPresenter(QuestionPresenter):
         self._set(None)
 
     def _on_point(self, point: Any) -> None:
-        """Set the threshold that a point of the plot stands for."""
+        """Set the threshold of a point of the plot."""
         plot = self.panel.plots.menu.choice
         if plot.title == THRESHOLDS_PLOT and _why_no_threshold(self.session) is None:
             self._set(float(point.x))

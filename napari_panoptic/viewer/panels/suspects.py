@@ -34,6 +34,9 @@ class SuspectsView(QuestionView):
         super().__init__(Suspects, filters, listed)
         self.of_kind, self.class_name, self.least = of_kind, class_name, least
         self.filters, self.listed = filters, listed
+        self.making.start.setToolTip(
+            "Show the selected suspects if several are selected, else all that are listed."
+        )
         self.table.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
         for menu in (of_kind, class_name):
             menu.changed.connect(self._show_table)

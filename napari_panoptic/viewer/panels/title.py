@@ -200,7 +200,7 @@ class TitlePresenter(Presenter[TitleStrip]):
             self.panel.show_message(why)
 
     def _facts(self) -> ObjectFacts | None:
-        """Return what may be told about the selected object."""
+        """Return what may be shown about the selected object."""
         chosen = self.session.selection
         if chosen is None or self.link.state.is_blind:
             return None

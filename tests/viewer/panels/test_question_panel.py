@@ -51,6 +51,7 @@ def stale(part):
 
 def test_it_shows_the_answer_of_the_command(part, open_desk, wait_until):
     assert part.panel.headline.text() == Causes.hint
+    assert part.panel.work.start.toolTip().startswith("Find what each cause of failures costs")
     assert not is_in_sight(part.panel.table)
     ask(part, wait_until)
     session = open_desk.session
