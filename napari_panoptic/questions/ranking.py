@@ -74,7 +74,7 @@ class Ranking(Question):
         return self.settings.replaced(distances=True)
 
     def why_not(self, cohort: Cohort) -> str:
-        """Return that one team has no rank."""
+        """Return why there is no ranking; empty if there is one."""
         if len(self.teams) > 1:
             return ""
         found = counted(len(self.teams), "team")
