@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -252,8 +251,8 @@ def name_column(
 
 
 def patient_column(meaning: str, patients: Sequence[str]) -> Column:
-    """Make a column of patients, whose names often end alike."""
-    return replace(name_column("Patient", meaning, patients), is_cut_at_end=True)
+    """Make a column of patients."""
+    return name_column("Patient", meaning, patients)
 
 
 def figure_column(
