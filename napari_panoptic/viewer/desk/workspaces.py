@@ -1,8 +1,8 @@
 """Workspaces: which docks stand where for a task, and how the user arranged them.
 
-Only docks of the desk are arranged, and napari's own two, as long as they are in the left column
-where napari puts them. Docks of other plugins and floating docks stay where they are. A row of
-buttons above the image chooses one.
+Only docks of the desk are arranged; in a window that the program opened itself also napari's own
+two, as long as they are in the left column where napari puts them. Docks of other plugins and
+floating docks stay where they are. A row of buttons above the image chooses one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from napari_panoptic.viewer.desk.window import WindowPart, WindowSize
+from napari_panoptic.viewer.desk.window import WindowPart, WindowSize, is_own
 from napari_panoptic.viewer.jobs.jobs import single_shot, stop_timers
 from napari_panoptic.viewer.kit.layouts import row_of
 from napari_panoptic.viewer.kit.napari_private import napari_docks
@@ -153,7 +153,7 @@ class Arranger(WindowPart):
     docks
         Title -> dock.
     legend
-        The dock below the canvas, shown with it.
+        What is shown with the canvas only; a dock of its own stands below it.
     size
         Keeps the window from growing.
     """
@@ -162,7 +162,7 @@ class Arranger(WindowPart):
         self,
         window: QMainWindow,
         docks: Mapping[str, QDockWidget],
-        legend: QDockWidget,
+        legend: QWidget,
         size: WindowSize,
     ) -> None:
         super().__init__(window)
@@ -199,6 +199,8 @@ class Arranger(WindowPart):
             self._set_canvas_visible(window, wanted.has_image)
             self._legend.setVisible(wanted.has_image)
             places = self._places()
+            if not is_own(window):
+                del places[LAYERS]  # they stay as the user has them
             for dock in [dock for group in places.values() for dock in group]:
                 if not dock.isFloating():
                     window.removeDockWidget(dock)  # hides it
@@ -221,6 +223,9 @@ class Arranger(WindowPart):
         if not wanted:
             for dock in self._places().get(title, ()):
                 dock.hide()
+        elif title == LAYERS and not is_own(self.window):
+            for dock in self._places()[LAYERS]:
+                dock.show()
         elif title not in now.docks:
             side = _HOMES.get(title, "right")
             area = now.areas.get(side) or DockArea(_EXTRA_SHARE, ())
@@ -314,7 +319,7 @@ class Arranger(WindowPart):
             if number:
                 across = _HORIZONTAL if side == "bottom" else _VERTICAL
                 window.splitDockWidget(groups[number - 1][0][0], docks[0], across)
-            elif side == "bottom":
+            elif side == "bottom" and isinstance(self._legend, QDockWidget):
                 window.splitDockWidget(self._legend, docks[0], _VERTICAL)
             else:
                 window.addDockWidget(_AREAS[side], docks[0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from psygnal import Signal
@@ -23,12 +24,13 @@ from superqt import QLabeledDoubleSlider
 from napari_panoptic.common.choices import MenuChoice
 from napari_panoptic.display import styles
 from napari_panoptic.display.glossary import VERDICT_MEANINGS, VERDICT_WORDS
+from napari_panoptic.display.names import distinct_names
 from napari_panoptic.display.object_rows import SIDE_WORDS
 from napari_panoptic.display.styles import count_text
 from napari_panoptic.values.vocabulary import SIDES, Cause, Status
-from napari_panoptic.viewer.kit.layouts import FlowBar
+from napari_panoptic.viewer.kit.layouts import FlowBar, row_of
 from napari_panoptic.viewer.kit.shown import shown
-from napari_panoptic.viewer.kit.widgets import opens_menu
+from napari_panoptic.viewer.kit.widgets import ToolButton, opens_menu
 
 _COMPACT_COMBO = "QComboBox { padding: 1px 0px 1px 4px } QComboBox::drop-down { width: 16px }"
 """Style of menus that have to fit into narrow strips."""
@@ -136,6 +138,51 @@ class ChoiceBox(QComboBox):
     def _on_index(self, index: int) -> None:
         if index >= 0:
             self.chosen.emit(self._choices[index].value)
+
+
+class StepBox(QWidget):
+    """A list with a button to the previous and to the next entry.
+
+    Parameters
+    ----------
+    meaning
+        What is chosen, for the tooltip.
+    backwards, forwards
+        What the buttons do, for their tooltips.
+    most_px
+        Largest width of the list.
+    """
+
+    chosen = Signal(object)  # the value, when the user chooses it from the list
+    stepped = Signal(int)  # 1 or -1
+
+    def __init__(self, meaning: str, backwards: str, forwards: str, *, most_px: int) -> None:
+        super().__init__()
+        self.meaning = meaning
+        self.box = ChoiceBox(meaning=meaning).shrinkable()
+        self.box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
+        self.box.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
+        self.box.setMinimumWidth(60)
+        self.box.setMaximumWidth(most_px)
+        self.box.chosen.connect(self.chosen.emit)
+        self.backwards, self.forwards = ToolButton("◀", backwards), ToolButton("▶", forwards)
+        for button, step in ((self.backwards, -1), (self.forwards, 1)):
+            button.setAutoRaise(True)
+            button.pushed.connect(partial(self.stepped.emit, step))
+        line = row_of(self.backwards, self.box, self.forwards)
+        line.setSpacing(0)
+        self.setLayout(line)
+        self.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
+
+    def show_names(self, names: Sequence[str], name: str | None) -> None:
+        """Offer names, as short as they can be told apart, and show one; none where None."""
+        short = distinct_names(names)
+        choices = [Choice(full, text, full) for full, text in zip(names, short, strict=True)]
+        self.box.show_among(choices, name)
+        self.box.setToolTip(f"{shown(name)}\n{self.meaning}" if name else self.meaning)
+        self.box.setEnabled(bool(names))
+        for button in (self.backwards, self.forwards):
+            button.setEnabled(len(names) > 1)
 
 
 class ChoiceButtons(FlowBar):
