@@ -124,9 +124,9 @@ WORKSPACES = (
         "Browse regions, objects and metrics",
         Arrangement(
             right=DockArea(
-                0.31,
+                0.3,
                 (
-                    Stack(("Object",), 0.4),
+                    Stack(("Object",), 0.42),
                     Stack((OBJECTS, "Edits"), 0.44),
                     Stack((METRICS,), 0.16),
                 ),
@@ -172,7 +172,7 @@ WORKSPACES = (
         "Review",
         "Judge failures one by one",
         Arrangement(
-            right=DockArea(0.31, (Stack(("Review", "Plan"), 0.7), Stack(("Object", OBJECTS), 0.3)))
+            right=DockArea(0.3, (Stack(("Review", "Plan"), 0.7), Stack(("Object", OBJECTS), 0.3)))
         ),
         "Review",
     ),

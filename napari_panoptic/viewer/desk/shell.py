@@ -28,6 +28,7 @@ from napari_panoptic.viewer.desk.window import (
     WindowBefore,
     WindowSize,
     give_corners_to_sides,
+    is_own,
 )
 from napari_panoptic.viewer.desk.workspaces import (
     LAYERS,
@@ -338,6 +339,7 @@ class DeskShell(ABC):
         size = WindowSize(window)
         self._docks = found = add_docks(self._viewer, around, strips)
         give_corners_to_sides(window)
+        self._bar.leave.setHidden(is_own(window))  # there is nothing behind the desk
         movable = {title: dock for title, dock in found.items() if title != name}
         for title, dock in movable.items():
             action = dock.toggleViewAction()

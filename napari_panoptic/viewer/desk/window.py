@@ -298,7 +298,7 @@ class TitleButtons(QObject):
     def release(self) -> None:
         """Show all of them again."""
         for dock in self._docks:
-            if isalive(dock):  # type: ignore[no-untyped-call]
+            if isalive(self) and isalive(dock):  # type: ignore[no-untyped-call]
                 dock.removeEventFilter(self)
                 _show_title_buttons(dock, True)
         self._docks = []

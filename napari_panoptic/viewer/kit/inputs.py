@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 from psygnal import Signal
-from qtpy.QtCore import QLocale, QSignalBlocker, Qt
-from qtpy.QtGui import QAction, QKeyEvent, QMouseEvent  # type: ignore[attr-defined]
+from qtpy.QtCore import QEvent, QLocale, QRect, QSignalBlocker, Qt
+from qtpy.QtGui import (  # type: ignore[attr-defined]
+    QAction,
+    QHelpEvent,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+)
 from qtpy.QtWidgets import (
+    QAbstractButton,
     QButtonGroup,
     QComboBox,
     QLineEdit,
@@ -17,6 +24,7 @@ from qtpy.QtWidgets import (
     QPushButton,
     QSizePolicy,
     QToolButton,
+    QToolTip,
     QWidget,
 )
 from superqt import QLabeledDoubleSlider
@@ -28,7 +36,7 @@ from napari_panoptic.display.names import distinct_names
 from napari_panoptic.display.object_rows import SIDE_WORDS
 from napari_panoptic.display.styles import count_text
 from napari_panoptic.values.vocabulary import SIDES, Cause, Status
-from napari_panoptic.viewer.kit.layouts import FlowBar, row_of
+from napari_panoptic.viewer.kit.layouts import FlowBar
 from napari_panoptic.viewer.kit.shown import shown
 from napari_panoptic.viewer.kit.widgets import ToolButton, opens_menu
 
@@ -140,49 +148,93 @@ class ChoiceBox(QComboBox):
             self.chosen.emit(self._choices[index].value)
 
 
-class StepBox(QWidget):
-    """A list with a button to the previous and to the next entry.
+EDGE_PX = 18
+"""Width of the ends of a widget on which a click goes one step back or forward."""
+_STEP_COMBO = (
+    f"QComboBox {{ padding: 1px {EDGE_PX}px 1px {EDGE_PX}px }} "
+    "QComboBox::drop-down { width: 0px; border: none } QComboBox::down-arrow { image: none }"
+)
+
+
+class _Steps:
+    """Arrows at both ends of a widget, which step back and forward.
+
+    Subclasses derive from it and from a widget, and have a signal ``stepped`` (-1 or 1) and
+    ``step_tips`` with the tooltips of the arrows.
+    """
+
+    step_tips = ("", "")
+
+    def step_at(self: Any, event: QMouseEvent | QHelpEvent | None) -> int:
+        """Return where a click would step: -1, 1, or 0 between the arrows."""
+        if event is None or not self.isEnabled():
+            return 0
+        x = event.pos().x()
+        return -1 if x < EDGE_PX else int(x >= self.width() - EDGE_PX)
+
+    def event(self: Any, event: QEvent | None) -> bool:
+        """Explain the arrow under the mouse."""
+        if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
+            step = self.step_at(event)
+            if step:
+                QToolTip.showText(event.globalPos(), self.step_tips[step > 0], self)
+                return True
+        return bool(super().event(event))  # type: ignore[misc]
+
+    def mousePressEvent(self: Any, event: QMouseEvent | None) -> None:  # noqa: N802
+        """Step where an arrow is pressed."""
+        step = self.step_at(event)
+        if step:
+            self.stepped.emit(step)
+        else:
+            super().mousePressEvent(event)  # type: ignore[misc]
+
+    def mouseDoubleClickEvent(self: Any, event: QMouseEvent | None) -> None:  # noqa: N802
+        """Take two quick clicks for two."""
+        self.mousePressEvent(event)
+
+    def paintEvent(self: Any, event: QPaintEvent | None) -> None:  # noqa: N802
+        """Draw the arrows at the ends."""
+        super().paintEvent(event)  # type: ignore[misc]
+        painter = QPainter(self)
+        painter.setPen(self.palette().color(self.foregroundRole()))
+        for arrow, x in (("◀", 0), ("▶", self.width() - EDGE_PX)):
+            place = QRect(x, 0, EDGE_PX, self.height())
+            painter.drawText(place, int(Qt.AlignmentFlag.AlignCenter), arrow)
+        painter.end()
+
+
+class StepBox(_Steps, ChoiceBox):
+    """A list of names with arrows to the previous and to the next one.
 
     Parameters
     ----------
     meaning
         What is chosen, for the tooltip.
     backwards, forwards
-        What the buttons do, for their tooltips.
+        What the arrows do, for their tooltips.
     most_px
-        Largest width of the list.
+        Largest width.
     """
 
-    chosen = Signal(object)  # the value, when the user chooses it from the list
-    stepped = Signal(int)  # 1 or -1
+    stepped = Signal(int)  # -1 or 1
 
     def __init__(self, meaning: str, backwards: str, forwards: str, *, most_px: int) -> None:
-        super().__init__()
-        self.meaning = meaning
-        self.box = ChoiceBox(meaning=meaning).shrinkable()
-        self.box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
-        self.box.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
-        self.box.setMinimumWidth(60)
-        self.box.setMaximumWidth(most_px)
-        self.box.chosen.connect(self.chosen.emit)
-        self.backwards, self.forwards = ToolButton("◀", backwards), ToolButton("▶", forwards)
-        for button, step in ((self.backwards, -1), (self.forwards, 1)):
-            button.setAutoRaise(True)
-            button.pushed.connect(partial(self.stepped.emit, step))
-        line = row_of(self.backwards, self.box, self.forwards)
-        line.setSpacing(0)
-        self.setLayout(line)
+        super().__init__(meaning=meaning)
+        self._meaning, self.step_tips = meaning, (backwards, forwards)
+        self.setStyleSheet(_STEP_COMBO)
+        self.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
         self.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
+        self.setMinimumWidth(80)
+        self.setMaximumWidth(most_px)
 
     def show_names(self, names: Sequence[str], name: str | None) -> None:
         """Offer names, as short as they can be told apart, and show one; none where None."""
         short = distinct_names(names)
         choices = [Choice(full, text, full) for full, text in zip(names, short, strict=True)]
-        self.box.show_among(choices, name)
-        self.box.setToolTip(f"{shown(name)}\n{self.meaning}" if name else self.meaning)
-        self.box.setEnabled(bool(names))
-        for button in (self.backwards, self.forwards):
-            button.setEnabled(len(names) > 1)
+        self.show_among(choices, name)
+        self.setToolTip(f"{shown(name)}\n{self._meaning}" if name else self._meaning)
+        self.setEnabled(bool(names))
 
 
 class ChoiceButtons(FlowBar):
@@ -437,6 +489,52 @@ class ChoiceMenu(QToolButton):
     def _on_choice(self, choice: MenuChoice) -> None:
         self.show_choice(choice)
         self.chosen.emit(choice)
+
+
+class MenuButton(ToolButton):
+    """A button with a menu that gathers other buttons: their menus, or what they do.
+
+    Parameters
+    ----------
+    text, tooltip
+        Of the button.
+    entries
+        The buttons, which are no longer seen themselves; None for a line between them.
+    """
+
+    def __init__(self, text: str, tooltip: str, *entries: QAbstractButton | None) -> None:
+        super().__init__(text, tooltip)
+        self._gathered: list[tuple[QAbstractButton, QAction]] = []
+        menu = QMenu(self)
+        menu.setToolTipsVisible(True)
+        for entry in entries:
+            if entry is None:
+                menu.addSeparator()
+            else:
+                self._gather(menu, entry)
+        menu.aboutToShow.connect(self._show_entries)
+        self.setMenu(menu)
+        opens_menu(self)
+
+    def _gather(self, menu: QMenu, entry: QAbstractButton) -> None:
+        entry.setParent(self)
+        entry.hide()
+        own = entry.menu() if isinstance(entry, QToolButton) else None
+        action = QAction(menu) if own is None else menu.addMenu(own)
+        if action is None:
+            return
+        if own is None:
+            menu.addAction(action)
+            action.triggered.connect(lambda _=False: entry.click())
+        self._gathered.append((entry, action))
+        self._show_entries()
+
+    def _show_entries(self) -> None:
+        """Show the entries as their buttons are now."""
+        for entry, action in self._gathered:
+            action.setText(entry.text())
+            action.setToolTip(entry.toolTip())
+            action.setEnabled(entry.isEnabled())
 
 
 def _meaning(word: str) -> str:

@@ -128,8 +128,8 @@ class TitleStrip(QWidget):
         super().__init__()
         self.region = StepBox(
             "The region.",
-            "Previous region, in the order of the table of regions (K)",
-            "Next region, in the order of the table of regions (J)",
+            "Previous region, in the order of the Regions panel (K)",
+            "Next region, in the order of the Regions panel (J)",
             most_px=REGION_PX,
         )
         self.team = StepBox("The team.", "Previous team", "Next team", most_px=TEAM_PX)
