@@ -332,7 +332,7 @@ class ChoiceMenu(QToolButton):
     Parameters
     ----------
     title
-        What is chosen.
+        What is chosen; empty if the entries say it.
     meaning
         One sentence for the tooltip.
     choices
@@ -385,7 +385,7 @@ class ChoiceMenu(QToolButton):
         """Show the choice without emitting a signal."""
         for other, action in self._actions.items():
             action.setChecked(other is choice)
-        self.setText(f"{self._title}: {choice.short}")
+        self.setText(f"{self._title}: {choice.short}" if self._title else choice.short)
 
     def _on_choice(self, choice: MenuChoice) -> None:
         self.show_choice(choice)

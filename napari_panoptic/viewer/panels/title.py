@@ -126,6 +126,10 @@ class TitleStrip(FigureTitle):
         self.slide = SlideBar()
         self._lines.addWidget(self.slide)
 
+    def add(self, widget: QWidget) -> None:
+        """Put a widget into the first line, before the figure."""
+        self._first.insertWidget(self._first.indexOf(self._busy), widget)
+
     def show_title(
         self, parts: Sequence[str], pq: float | None, note: str = "", *, hint: str = ""
     ) -> None:
