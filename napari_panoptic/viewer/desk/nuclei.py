@@ -40,6 +40,7 @@ from napari_panoptic.viewer.panels.objects.panel import ObjectsPresenter, Object
 from napari_panoptic.viewer.panels.overview import OverviewPicture, OverviewPresenter
 from napari_panoptic.viewer.panels.part import PanelPart, Panels, Presenter, presenter_of
 from napari_panoptic.viewer.panels.question_panel import question_presenter
+from napari_panoptic.viewer.panels.queue import QueueBar, QueuePresenter
 from napari_panoptic.viewer.panels.ranking import RankingPresenter
 from napari_panoptic.viewer.panels.review.plan.presenter import PlanPresenter
 from napari_panoptic.viewer.panels.review.presenter import ReviewPresenter
@@ -108,6 +109,7 @@ def base_parts(panels: Panels) -> list[PanelPart[Any]]:
         PanelPart(ObjectsPresenter, panels.objects),
         PanelPart(MetricsPresenter, panels.metrics),
         PanelPart(TitlePresenter, panels.title),
+        PanelPart(QueuePresenter, panels.queue),
         PanelPart(LegendPresenter, panels.legend),
     ]
 
@@ -210,8 +212,8 @@ class Desk(DeskShell):
         super().__init__(viewer)
         self.link: Link | None = None
         self.session: Session | None = None
-        legend, objects = LegendStrip(), ObjectTable()
-        title = TitleStrip(legend)
+        legend, queue, objects = LegendStrip(), QueueBar(), ObjectTable()
+        title = TitleStrip(legend, queue)
         title.show_message(NOTHING_OPEN)
         self.start = StartPanel(self.viewer, self.open)
         self.make_strip(title)
@@ -221,6 +223,7 @@ class Desk(DeskShell):
             metrics=MetricsPanel(),
             objects=objects,
             title=title,
+            queue=queue,
             legend=legend,
             notes=NotesDialog(objects),
             keys=KeysDialog(objects),

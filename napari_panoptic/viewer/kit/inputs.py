@@ -156,7 +156,7 @@ _STEP_COMBO = (
 )
 
 
-class _Steps:
+class Steps:
     """Arrows at both ends of a widget, which step back and forward.
 
     Subclasses derive from it and from a widget, and have a signal ``stepped`` (-1 or 1) and
@@ -204,7 +204,7 @@ class _Steps:
         painter.end()
 
 
-class StepBox(_Steps, ChoiceBox):
+class StepBox(Steps, ChoiceBox):
     """A list of names with arrows to the previous and to the next one.
 
     Parameters
@@ -431,7 +431,7 @@ class ChoiceMenu(QToolButton):
     Parameters
     ----------
     title
-        What is chosen.
+        What is chosen; empty if the entries say it.
     meaning
         One sentence for the tooltip.
     choices
@@ -463,6 +463,11 @@ class ChoiceMenu(QToolButton):
         """The entry that is chosen."""
         return next(choice for choice, action in self._actions.items() if action.isChecked())
 
+    @property
+    def entries(self) -> list[QAction]:
+        """All entries of the menu."""
+        return list(self._menu.actions())
+
     def choose(self, choice: MenuChoice) -> None:
         """Choose an entry, as a click in the menu does."""
         self._actions[choice].trigger()
@@ -484,7 +489,7 @@ class ChoiceMenu(QToolButton):
         """Show the choice without emitting a signal."""
         for other, action in self._actions.items():
             action.setChecked(other is choice)
-        self.setText(f"{self._title}: {choice.short}")
+        self.setText(f"{self._title}: {choice.short}" if self._title else choice.short)
 
     def _on_choice(self, choice: MenuChoice) -> None:
         self.show_choice(choice)

@@ -22,7 +22,7 @@ from napari_panoptic.display.crops import (
     bounded_field_px,
 )
 from napari_panoptic.display.failure_sections import GroupBy, passing, sections
-from napari_panoptic.display.object_rows import ObjectFilter, WorstFirst, worst_first
+from napari_panoptic.display.object_rows import ObjectFilter
 from napari_panoptic.live.session import Selection
 from napari_panoptic.live.summary import RegionSummary
 from napari_panoptic.questions.engines.cohort_failures import (
@@ -51,7 +51,6 @@ from napari_panoptic.viewer.panels.objects.panel import ObjectTable
 from napari_panoptic.viewer.panels.part import Connections, Surroundings
 from napari_panoptic.viewer.panels.region_panel import SeenPresenter
 from napari_panoptic.viewer.panels.slide_texts import on_slide
-from napari_panoptic.viewer.state.preferences import Queue
 
 NO_COHORT = "No failures to show. Open a cohort, or choose a region and team with a prediction."
 NO_FAILURES = "No failures here: nothing is FN, FP or misclassified. J goes to the next region."
@@ -80,10 +79,6 @@ class FailuresPanel(QWidget):
         self.view = FailureView(self.crops)
         self.scope = ChoiceMenu("Show", "Which failures to show.", list(Scope))
         self.group_by = ChoiceMenu("Group by", "What the sections are.", list(GroupBy))
-        self.sort = ChoiceMenu(
-            "Sort", "The order within each section, of the table and of N.", list(WorstFirst)
-        )
-        self.queue = ChoiceMenu("N", "Where N and Shift+N lead.", list(Queue))
         self.status = FilterMenu("status", [str(status) for status in styles.FAILURES])
         self.cause = FilterMenu("cause", [str(cause) for cause in CAUSES])
         self.chosen = WrappedLabel()
@@ -108,7 +103,7 @@ class FailuresPanel(QWidget):
         of_crops = (self.everything, self.wider, self.closer, self.crop_size, self.export)
         lay_out(
             self,
-            FlowBar(self.scope, self.group_by, self.sort, self.status, self.cause, self.queue),
+            FlowBar(self.scope, self.group_by, self.status, self.cause),
             (Grow(self.chosen), self.show_all),
             (Grow(self.progress), self.halt),
             (Grow(self.line), *of_crops),
@@ -174,8 +169,6 @@ class FailuresPresenter(SeenPresenter[FailuresPanel]):
         self._rest = single_shot(REST_MS, self.refresh)
         self._export: Stream[Export] = Stream(self._on_exported, ended=self._on_export_end)
         self._saved: Export | None = None
-        panel.sort.show_choice(self.link.state.order)
-        panel.queue.show_choice(self.link.state.queue)
         panel.show_chosen("")
 
     @property
@@ -207,16 +200,13 @@ class FailuresPresenter(SeenPresenter[FailuresPanel]):
             (link.failures.only_changed, self._on_only),
             (link.summary.progressed, self._on_cohort),
             (link.panels.objects.listed_changed, self._on_listed),
-            (link.state.events.order, self._on_order),
-            (link.state.events.queue, panel.queue.show_choice),
+            (link.state.events.order, self.refresh),
             (self._sight.changed, self._on_sight),
             (panel.scope.chosen, self._on_scope),
             (panel.group_by.chosen, self.refresh),
             (panel.status.changed, self.refresh),
             (panel.cause.changed, self.refresh),
             (panel.show_all.pushed, self._on_all),
-            (panel.sort.chosen, self._on_sort),
-            (panel.queue.chosen, self._on_queue),
             (panel.view.chosen, self._on_chosen),
             (panel.view.wanted, self._on_wanted),
             (panel.view.zoomed, self._on_zoomed),
@@ -247,9 +237,10 @@ class FailuresPresenter(SeenPresenter[FailuresPanel]):
             failures, order = listed(self.session, self._table)
         else:
             failures = CohortFailures(list(scope.blocks()))
-            order = worst_first(failures.columns, self.link.state.order)
+            order = self.link.failures.order(failures, alone=scope.scope is Scope.REGION)
         by = GroupBy(self.panel.group_by.choice)
-        found = sections(failures, order[passing(failures, self._filter)[order]], by)
+        shown = order[passing(failures, self._filter)[order]]
+        found = sections(failures, shown, by, self.link.failures.small_px)
         view = self.panel.view
         view.refill(lambda: view.items.show(failures, found, by))
         if len(failures) and not self._is_field_known:
@@ -427,10 +418,6 @@ class FailuresPresenter(SeenPresenter[FailuresPanel]):
         if self._in_scope.scope is Scope.LISTED:
             self.refresh()
 
-    def _on_order(self, order: WorstFirst) -> None:
-        self.panel.sort.show_choice(order)
-        self.refresh()
-
     def _show_selection(self, selection: Selection | None) -> None:
         """Mark the crop of the selected object, or of its partner: a pair has one crop only."""
         snapshot = self.session.snapshot
@@ -466,12 +453,6 @@ class FailuresPresenter(SeenPresenter[FailuresPanel]):
 
     def _on_all(self) -> None:
         self.link.failures.show_only(None)
-
-    def _on_sort(self, order: WorstFirst) -> None:
-        self.link.state.order = order
-
-    def _on_queue(self, queue: Queue) -> None:
-        self.link.state.queue = queue
 
     def _on_selection_moved(self) -> None:
         """Choose what is selected here for a verdict."""

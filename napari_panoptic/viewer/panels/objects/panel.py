@@ -39,7 +39,6 @@ from napari_panoptic.viewer.kit.shown import PlainLabel, WrappedLabel, show_erro
 from napari_panoptic.viewer.kit.widgets import ToolButton, opens_menu, viewport_of
 from napari_panoptic.viewer.panels.objects.model import ObjectTableModel
 from napari_panoptic.viewer.panels.part import Connections, Presenter, Surroundings
-from napari_panoptic.viewer.state.preferences import Queue
 
 EMPTY = (
     "No objects to list. Without a cohort: open one. Otherwise nothing is annotated or predicted "
@@ -109,23 +108,12 @@ class ObjectTable(QWidget):
     filter_changed = Signal(ObjectFilter)
     verdicts_changed = Signal()
     listed_changed = Signal()  # other objects, or the same in another order
-    follow_chosen = Signal(bool)  # whether N and Shift+N bring an object into view
     columns_chosen = Signal(frozenset)  # the names of the columns that are hidden
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.model = ObjectTableModel()
         self.view = _View(self.model)
-        self.worst = ChoiceMenu(
-            "Sort",
-            "The measure of “worst” for the table, N and Shift+N.",
-            list(WorstFirst),
-        )
-        self.follow = self.worst.add_switch(
-            "N zooms to the object",
-            "Whether N and Shift+N bring the object into view, large enough to judge.",
-        )
-        self.queue = ChoiceMenu("N", "Where N and Shift+N lead.", list(Queue))
         self.others = ChoiceMenu(
             "Others", "What the image shows besides the listed objects.", list(Others)
         )
@@ -234,7 +222,6 @@ class ObjectTable(QWidget):
     def put_worst_first(self, by: WorstFirst) -> None:
         """Put failures first, the worst of them at the top."""
         self._clear_sort_indicator()
-        self.worst.show_choice(by)
         self.model.put_worst_first(by)
 
     def selected_rows(self) -> list[int]:
@@ -306,8 +293,6 @@ class ObjectTable(QWidget):
         columns = ToolButton("Columns", "Which columns to show.")
         columns.setMenu(self._columns)
         opens_menu(columns)
-        self.worst.chosen.connect(self.put_worst_first)
-        self.follow.triggered.connect(lambda on: self.follow_chosen.emit(on))
         self.behind.pushed.connect(lambda: self.set_filter(ObjectFilter()))
         self.behind.hide()
         of_columns = self._menus.values()
@@ -317,7 +302,7 @@ class ObjectTable(QWidget):
             *(everything, failures, unreviewed, None),
             *of_columns,
         )
-        more = MenuButton("More", "", self.queue, self.worst, self.others, columns, self.export)
+        more = MenuButton("More", "", self.others, columns, self.export)
         lay_out(
             self,
             FlowBar(self.filters, self.behind, self._count, more),
@@ -467,8 +452,6 @@ class ObjectsPresenter(Presenter[ObjectTable]):
         panel.others.show_choice(state.others)
         panel.put_worst_first(state.order)
         panel.set_filter(state.object_filter)
-        panel.follow.setChecked(state.follow)
-        panel.queue.show_choice(state.queue)
 
     def connections(self) -> Connections:
         """Listen to session, state and table."""
@@ -482,8 +465,6 @@ class ObjectsPresenter(Presenter[ObjectTable]):
             (state.events.object_filter, panel.set_filter),
             (state.events.order, panel.put_worst_first),
             (state.events.others, self._show_others),
-            (state.events.follow, self._show_follow),
-            (state.events.queue, panel.queue.show_choice),
             (state.events.hidden_columns, panel.hide_columns),
             (panel.object_selected, session.select_row),
             (panel.centre_wanted, self._centre),
@@ -491,10 +472,7 @@ class ObjectsPresenter(Presenter[ObjectTable]):
             (panel.export.pushed, self.export),
             (panel.filter_changed, partial(setattr, state, "object_filter")),
             (panel.others.chosen, partial(setattr, state, "others")),
-            (panel.follow_chosen, partial(setattr, state, "follow")),
             (panel.columns_chosen, partial(setattr, state, "hidden_columns")),
-            (panel.worst.chosen, partial(setattr, state, "order")),
-            (panel.queue.chosen, partial(setattr, state, "queue")),
         ]
 
     def refresh(self, _changed: object = None) -> None:
@@ -518,9 +496,6 @@ class ObjectsPresenter(Presenter[ObjectTable]):
     def _centre(self, side: Side, row: int) -> None:
         self.session.select_row(side, row)
         self.link.centre_selected()
-
-    def _show_follow(self, follow: bool) -> None:
-        self.panel.follow.setChecked(follow)
 
     def _show_others(self, others: Others) -> None:
         self.panel.others.show_choice(others)
