@@ -233,7 +233,7 @@ class DeskShell(ABC):
     empty: ClassVar[Arrangement | None] = None
     """Where docks stand before a cohort is open; None for a desk that is never empty."""
     extras: ClassVar[Mapping[str, str]] = {}
-    """Docks with a button of their own in every workspace, and what they are for."""
+    """Docks that a menu shows in every workspace, and what they are for."""
 
     def __init__(self, viewer: Any) -> None:
         self._viewer = unwrapped(viewer)

@@ -26,12 +26,15 @@ from qtpy.QtWidgets import (
 
 from napari_panoptic.viewer.desk.window import WindowPart, WindowSize, is_own
 from napari_panoptic.viewer.jobs.jobs import single_shot, stop_timers
+from napari_panoptic.viewer.kit.inputs import MenuButton
 from napari_panoptic.viewer.kit.layouts import row_of
 from napari_panoptic.viewer.kit.napari_private import napari_docks
 from napari_panoptic.viewer.kit.widgets import ToolButton, is_in_sight
 
 LAYERS = "Layers"
 """The name under which napari's layer list and layer controls are arranged."""
+_WORDS = {LAYERS: "Layer list"}
+"""Titles in words that nothing else in the window has."""
 REST_MS = 300
 """How long after a change of the window its docks are still being laid out by Qt."""
 _SAME_SHARE = 0.02
@@ -444,14 +447,14 @@ CHOSEN_STYLE = (
 
 
 class WorkspaceBar(QWidget):
-    """A button for each workspace, and one for each dock that any workspace may show.
+    """A button for each workspace, and a menu of the docks that any workspace may show.
 
     Parameters
     ----------
     workspaces
         What to choose from; a single one needs no button.
     extras
-        Titles of the docks with a button of their own, and what they are for.
+        Titles of the docks in the menu, and what they are for.
     """
 
     chosen = Signal(str)
@@ -466,13 +469,15 @@ class WorkspaceBar(QWidget):
         for number, workspace in enumerate(workspaces if len(workspaces) > 1 else (), start=1):
             self._add_workspace(workspace, number)
         for name, meaning in extras:
-            button = self._extras[name] = _button(name, meaning)
+            button = self._extras[name] = _button(_WORDS.get(name, name), meaning)
             button.clicked.connect(
                 lambda on=False, name=name: self.extra_toggled.emit(name, bool(on))
             )
         self.leave = _button("✕", "Close the desk")
         self.leave.setCheckable(False)
-        row = row_of(*self._buttons.values(), None, *self._extras.values(), self.leave)
+        panels = MenuButton("Panels", "More panels, in every workspace.", *self._extras.values())
+        panels.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        row = row_of(*self._buttons.values(), None, panels, self.leave)
         row.setContentsMargins(2, 0, 2, 0)
         row.setSpacing(1)
         self.setLayout(row)
@@ -489,12 +494,12 @@ class WorkspaceBar(QWidget):
             self._buttons[name].setChecked(True)
 
     def show_extra(self, name: str, visible: bool) -> None:
-        """Mark whether a dock with a button of its own is shown."""
+        """Mark whether a dock of the menu is shown."""
         if name in self._extras:
             self._extras[name].setChecked(visible)
 
     def button(self, name: str) -> QToolButton:
-        """Return the button of a workspace or dock."""
+        """Return the button of a workspace, or what stands for a dock in the menu."""
         return self._buttons[name] if name in self._buttons else self._extras[name]
 
     def _add_workspace(self, workspace: Workspace, number: int) -> None:

@@ -540,6 +540,8 @@ class MenuButton(ToolButton):
             action.setText(entry.text())
             action.setToolTip(entry.toolTip())
             action.setEnabled(entry.isEnabled())
+            action.setCheckable(entry.isCheckable())
+            action.setChecked(entry.isChecked())
 
 
 def _meaning(word: str) -> str:

@@ -272,6 +272,21 @@ class ElidedLabel(PlainLabel):
         self.setToolTip("\n".join(line for line in lines if line))
 
 
+class LinkLabel(ElidedLabel):
+    """A line of text that does something when it is clicked."""
+
+    clicked = Signal()
+
+    def __init__(self, text: str = "") -> None:
+        super().__init__(text)
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+
+    def mouseReleaseEvent(self, event: QMouseEvent | None) -> None:  # noqa: N802
+        """Report a click."""
+        if event is not None and self.rect().contains(event.position().toPoint()):
+            self.clicked.emit()
+
+
 def share_text(share: float) -> str:
     """Write a share in percent."""
     return f"{100 * share:.0f} %"

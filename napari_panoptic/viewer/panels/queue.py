@@ -51,7 +51,10 @@ class QueueBar(Steps, QToolButton):
             self._menu.addActions(choices.entries)
         self.setMenu(self._menu)
         opens_menu(self)
-        self.setStyleSheet(f"QToolButton {{ padding: 2px {EDGE_PX + 2}px }}")
+        self.setStyleSheet(
+            f"QToolButton {{ padding: 2px {EDGE_PX + 2}px }} "
+            "QToolButton::menu-indicator { image: none }"
+        )
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
         self.follow.triggered.connect(lambda on: self.follow_chosen.emit(on))
         self._place = ""
@@ -71,8 +74,8 @@ class QueueBar(Steps, QToolButton):
 
     def show_choices(self) -> None:
         """Show place, scope and order on the button."""
-        words = (self._place, self.scope.choice.short, f"by {self.order.choice.short}")
-        self.setText(" · ".join(word for word in words if word))
+        words = f"{self.scope.choice.short} by {self.order.choice.short}".lower()
+        self.setText(" · ".join(word for word in (self._place, words) if word))
 
     def place_text(self) -> str:
         """Return the text about where the user is."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from psygnal import Signal, SignalInstance
+from qtpy.QtGui import QResizeEvent
 from qtpy.QtWidgets import QProgressBar, QPushButton, QSizePolicy, QWidget
 
 from napari_panoptic.display import styles
@@ -22,12 +23,14 @@ from napari_panoptic.viewer.kit.keys import DESK_KEYS, KEY_LIST
 from napari_panoptic.viewer.kit.layouts import Grow, lay_out, row_of
 from napari_panoptic.viewer.kit.shown import RichLabel
 from napari_panoptic.viewer.kit.title_strip import KeysButton, NotesButton
-from napari_panoptic.viewer.kit.widgets import ElidedLabel, show_in_front
+from napari_panoptic.viewer.kit.widgets import ElidedLabel, LinkLabel, show_in_front
 from napari_panoptic.viewer.panels import slide_texts
+from napari_panoptic.viewer.panels.legend import LegendStrip
 from napari_panoptic.viewer.panels.metrics import EMPTY as NO_FIGURES
 from napari_panoptic.viewer.panels.navigator import NavigatorPresenter
 from napari_panoptic.viewer.panels.objects.panel import EMPTY as NO_OBJECTS
 from napari_panoptic.viewer.panels.part import BLIND, Connections, Presenter
+from napari_panoptic.viewer.panels.settings import SettingsPresenter
 
 STOP, EVALUATE = "Stop", "Evaluate"
 READING = "Loading the region. Its metrics and objects follow in a moment."
@@ -99,6 +102,8 @@ class SlideBar(QWidget):
         self.button.show()
 
 
+SELECTED_PX = 280
+"""Width that the legend leaves for the selected object."""
 REGION_PX, TEAM_PX = 210, 150
 """Largest widths of the lists of regions and teams."""
 PATIENCE_MS = 150
@@ -124,7 +129,7 @@ class TitleStrip(QWidget):
     notes_clicked = Signal()
     keys_clicked = Signal()
 
-    def __init__(self, legend: QWidget | None = None, queue: QWidget | None = None) -> None:
+    def __init__(self, legend: LegendStrip | None = None, queue: QWidget | None = None) -> None:
         super().__init__()
         self.region = StepBox(
             "The region.",
@@ -133,7 +138,7 @@ class TitleStrip(QWidget):
             most_px=REGION_PX,
         )
         self.team = StepBox("The team.", "Previous team", "Next team", most_px=TEAM_PX)
-        self._rules = ElidedLabel("No cohort is open")
+        self.rules = LinkLabel("No cohort is open")
         self._what: tuple[str, ...] = ()
         self.figure, self.selected = RichLabel(), ElidedLabel(NOTHING_SELECTED)
         self.figure.setToolTip(f"{FIGURE_MEANINGS['pq']} Of this region and team.")
@@ -149,10 +154,11 @@ class TitleStrip(QWidget):
         self._patience = single_shot(PATIENCE_MS, self._busy.show, self)
         self.slide = SlideBar()
         keys = KeysButton(self, self.keys_clicked.emit)
+        self._legend = legend
         places: tuple[QWidget, ...] = (self.region, self.team)
         if queue is not None:
             places += (queue,)
-        first = row_of(*places, Grow(self._rules), self._busy, self.figure, self.notes, keys)
+        first = row_of(*places, Grow(self.rules), self._busy, self.figure, self.notes, keys)
         first.setSpacing(8)
         second = row_of(Grow(self.selected)) if legend is None else row_of(legend)
         if legend is not None:
@@ -161,6 +167,12 @@ class TitleStrip(QWidget):
         lay_out(self, first, second, self.slide, margins=(6, 1, 6, 1)).setSpacing(1)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.show_places((), None, (), None)
+
+    def resizeEvent(self, event: QResizeEvent | None) -> None:  # noqa: N802
+        """Write the legend shorter where the selected object would not fit beside it."""
+        super().resizeEvent(event)
+        if self._legend is not None:
+            self._legend.fit(self.width() - SELECTED_PX)
 
     def show_places(
         self, regions: Sequence[str], region: str | None, teams: Sequence[str], team: str | None
@@ -175,14 +187,14 @@ class TitleStrip(QWidget):
         self, rules: Sequence[str], pq: float | None, note: str = "", *, hint: str = ""
     ) -> None:
         """Show how it is evaluated, most important first, the PQ, a note on that, and a tooltip."""
-        tooltip = f"{hint}\n{KEYS}" if hint else KEYS
-        self._rules.set_text(" · ".join(part for part in (*rules, note) if part), tooltip=tooltip)
+        tooltip = "\n".join(line for line in (hint, "Click for the settings.") if line)
+        self.rules.set_text(" · ".join(part for part in (*rules, note) if part), tooltip=tooltip)
         figure = "" if pq is None else f"PQ {styles.ratio_text(pq)}"
         self.figure.set_rich(f"<b style='font-size: large'>{figure}</b>")
 
     def title(self) -> str:
         """Return what is shown in words: region, team and rules."""
-        return " · ".join((*self._what, self._rules.text()))
+        return " · ".join((*self._what, self.rules.text()))
 
     def show_selected(self, facts: ObjectFacts | None) -> None:
         """Name one object and its outcome; its card has the figures."""
@@ -233,6 +245,7 @@ class TitlePresenter(Presenter[TitleStrip]):
             (link.loader.busy_changed, self._show_busy),
             (link.loader.failed, self._show_headline),
             (self.panel.notes_clicked, self._show_notes),
+            (self.panel.rules.clicked, self._show_settings),
             (self.panel.region.chosen, self._on_region),
             (self.panel.region.stepped, self._step_region),
             (self.panel.team.chosen, session.set_team),
@@ -248,6 +261,9 @@ class TitlePresenter(Presenter[TitleStrip]):
         teams, team = self.session.cohort.team_names, self.session.team
         if team in teams and not self.link.state.is_blind:
             self.session.set_team(teams[(teams.index(team) + step) % len(teams)])
+
+    def _show_settings(self) -> None:
+        self.link.reveal(SettingsPresenter.title)
 
     def _on_region(self, name: str) -> None:
         self.link.request(region=name)
