@@ -6,7 +6,7 @@ import html
 
 from psygnal import Signal
 from qtpy.QtCore import QEvent, QPoint, QRectF, QSize, Qt
-from qtpy.QtGui import QColor, QIcon, QKeyEvent, QPainter, QPaintEvent, QPen, QPixmap
+from qtpy.QtGui import QColor, QIcon, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QPixmap
 from qtpy.QtWidgets import (
     QAbstractScrollArea,
     QDialog,
