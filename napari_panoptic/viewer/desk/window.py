@@ -14,6 +14,7 @@ from typing import Any
 from psygnal import Signal
 from qtpy.compat import isalive
 from qtpy.QtCore import QEvent, QObject, QPoint, QSize, Qt
+from qtpy.QtGui import QCursor
 from qtpy.QtWidgets import QAbstractButton, QApplication, QDockWidget, QLayout, QMainWindow, QWidget
 
 from napari_panoptic.viewer.jobs.jobs import single_shot, stop_timers
@@ -276,6 +277,9 @@ def fit_into_screen(window: QWidget) -> None:
         window.move(frame.topLeft() - beyond)
 
 
+_MOUSE = (QEvent.Type.Enter, QEvent.Type.Leave, QEvent.Type.Move, QEvent.Type.Resize)
+
+
 class TitleButtons(QObject):
     """Shows the buttons in the titles of docks only while the mouse is over the dock.
 
@@ -304,16 +308,20 @@ class TitleButtons(QObject):
         self._docks = []
 
     def eventFilter(self, watched: QObject | None, event: QEvent | None) -> bool:  # noqa: N802
-        """Notice the mouse; pass events on."""
-        kind = None if event is None else event.type()
-        if kind in (QEvent.Type.Enter, QEvent.Type.Leave) and isinstance(watched, QDockWidget):
-            _show_title_buttons(watched, kind == QEvent.Type.Enter or watched.isFloating())
+        """Notice the mouse, also where a dock moves away below it; pass events on."""
+        if event is not None and event.type() in _MOUSE and isinstance(watched, QDockWidget):
+            self._follow(watched, event.type() != QEvent.Type.Leave)
         return False
 
     def _on_moved(self, _where: object) -> None:
         dock = self.sender()
         if isinstance(dock, QDockWidget) and dock in self._docks:
-            _show_title_buttons(dock, dock.isFloating() or dock.underMouse())
+            self._follow(dock)
+
+    @staticmethod
+    def _follow(dock: QDockWidget, may_be_over: bool = True) -> None:
+        is_over = may_be_over and dock.rect().contains(dock.mapFromGlobal(QCursor.pos()))
+        _show_title_buttons(dock, is_over or dock.isFloating())
 
 
 def _show_title_buttons(dock: QDockWidget, shown: bool) -> None:
