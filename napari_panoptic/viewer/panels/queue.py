@@ -98,7 +98,7 @@ class QueuePresenter(Presenter[QueueBar]):
             (panel.order.chosen, partial(setattr, state, "order")),
             (panel.scope.chosen, partial(setattr, state, "queue")),
             (panel.follow_chosen, partial(setattr, state, "follow")),
-            (panel.on.pushed, failures.step),
+            (panel.on.pushed, self._go_on),
             (panel.back.pushed, self._go_back),
         ]
 
@@ -132,6 +132,9 @@ class QueuePresenter(Presenter[QueueBar]):
         is_known = self.session.snapshot is not None and not self.link.state.is_blind
         self.panel.show_place(self.link.failures.place() if is_known else None)
         self.link.failures.keep_stop()
+
+    def _go_on(self) -> None:
+        self.link.failures.step()
 
     def _go_back(self) -> None:
         self.link.failures.step(-1)
