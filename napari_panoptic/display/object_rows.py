@@ -275,7 +275,7 @@ class ObjectRows:
         """Mark the rows that a filter lets through."""
         return let_through(self.values, self.words, wanted)
 
-    def worst_first(self, by: WorstFirst = WorstFirst.IMPACT) -> NDArray[np.intp]:
+    def worst_first(self, by: WorstFirst = WorstFirst.IOU) -> NDArray[np.intp]:
         """Order failures first, then what is in order, then what is ignored.
 
         Each of these as `worst_first` does; the order is kept.

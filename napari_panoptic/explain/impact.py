@@ -40,14 +40,16 @@ class PatientMean:
         """Sum the counts of regions, given with their patients."""
         known = list(regions)
         patients = {name: row for row, name in enumerate(dict.fromkeys(name for name, _ in known))}
-        n_classes = len(known[0][1].class_names) if known else 0
-        shape = len(patients), n_classes
-        sums = [np.zeros(shape, kind) for kind in (np.int64, np.int64, np.int64, np.float64)]
+        shape = len(patients), len(known[0][1].class_names) if known else 0
+        tp, fp, fn = np.zeros((3, *shape), np.int64)
+        iou_sum = np.zeros(shape)
         for name, counts in known:
-            of_region = counts.tp, counts.fp, counts.fn, counts.iou_sum
-            for total, own in zip(sums, of_region, strict=True):
-                total[patients[name]] += own
-        return cls(patients, *sums)
+            row = patients[name]
+            tp[row] += counts.tp
+            fp[row] += counts.fp
+            fn[row] += counts.fn
+            iou_sum[row] += counts.iou_sum
+        return cls(patients, tp, fp, fn, iou_sum)
 
     def gains(self, patient: str, columns: ObjectColumns) -> FloatArray:
         """Return what mending each object alone would add to the mean PQ, as float64 (n,).

@@ -505,10 +505,14 @@ class FailureSteps:
         return self._ordered(failures, alone=True)
 
     def _listed(self, region: int) -> Stops:
-        """Return the failures that the table lists, in its order; small ones come last."""
+        """Return the failures that the table lists, in its order.
+
+        Small ones come last unless the user has sorted the table by a column.
+        """
         model = self._objects.model
         rows, values = model.failures(), model.rows.values
-        rows = small_last(rows, values["area_px"], self.small_px)
+        if self._objects.view.sorted_by < 0:
+            rows = small_last(rows, values["area_px"], self.small_px)
         side = (rows >= model.rows.n_reference).astype(np.int8)
         return Stops.of_region(region, side, values["id"][rows])
 
