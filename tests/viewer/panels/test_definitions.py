@@ -79,8 +79,8 @@ def test_the_title_says_that_absent_classes_count(qtbot, desk):
     assert ("absent" in figures) == (absent > 0)
     title = TitleStrip()
     qtbot.addWidget(title)
-    title.show_title(["region"], 0.178, "3 absent classes count as 0")
-    assert re.search("3 absent classes count as 0.*PQ 0.178", title.figure.text())
+    title.show_title(["region"], 0.178, "includes 3 classes without annotation")
+    assert re.search("includes 3 classes without annotation.*PQ 0.178", title.figure.text())
 
 
 def test_the_list_of_teams_names_its_average(qtbot):

@@ -12,10 +12,12 @@ from qtpy.QtTest import QTest
 
 from napari_panoptic.display import styles
 from napari_panoptic.display.team_pictures import level_colours
-from napari_panoptic.explain.failure_groups import lost_over
+from napari_panoptic.explain.failure_groups import failure_groups, lost_over
 from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.nuclei.evaluate import evaluate
 from napari_panoptic.questions.groups import ALL, Groups
 from napari_panoptic.tables.figures import signed
+from napari_panoptic.values.labels import LabelImage, LabelPair
 from napari_panoptic.values.vocabulary import STATUS_CODE, Side, Status
 from napari_panoptic.viewer.kit.widgets import dock_of
 from napari_panoptic.viewer.layers.consensus_view import CONSENSUS_LAYER, FP_LAYER
@@ -675,8 +677,8 @@ class TestAudit:
 
     def test_flips_are_listed_with_the_reason(self, desk, ambiguous, wait_until):
         panel = ambiguous.panel
-        panel.first.setCurrentText("Cut both")
-        panel.second.setCurrentText("Count as usual")
+        panel.first.setCurrentText("Removed from both")
+        panel.second.setCurrentText("Counted as usual")
         wait_until(lambda: desk.is_settled)
         frame = ambiguous.value.objects
         assert len(panel.listed_objects()) == int(frame["flips"].sum())
@@ -684,12 +686,12 @@ class TestAudit:
         press_row(panel.table, 0, 0)
         side, row = panel.listed_objects()[0]
         assert (desk.session.selection.side, desk.session.selection.row) == (side, row)
-        assert "Count as usual: " in panel.sentence.text()
+        assert "Counted as usual: " in panel.sentence.text()
         assert "judged whole" in panel.sentence.text()
         assert "Code name: clip." in panel.first.itemData(0, Qt.ItemDataRole.ToolTipRole)
-        assert panel.headline.text().endswith("from “Cut both” to “Count as usual”")
-        assert "ambiguous: cut both" in desk.panels.title.title()
-        assert "Count as usual: " in panel.table.model().index(0, 0).data(
+        assert panel.headline.text().endswith("from “Removed from both” to “Counted as usual”")
+        assert "ambiguous areas removed from both" in desk.panels.title.title()
+        assert "Counted as usual: " in panel.table.model().index(0, 0).data(
             Qt.ItemDataRole.ToolTipRole
         )
 
@@ -741,11 +743,34 @@ class TestGroups:
         assert x < group.bbox[1]
         assert len(panel.members.texts()) == len(group.pair_reference)
 
+    @pytest.mark.parametrize(
+        ("classes", "words"),
+        [
+            (("A", "A"), ""),
+            (("B", "B"), "keeps the predicted class, which is the wrong one for 2 of the 2 nuclei"),
+        ],
+    )
+    def test_without_a_gain_it_says_why(self, classes, words):
+        reference, prediction = np.zeros((2, 8, 24), np.int32)
+        reference[1:7, 1:10], reference[1:7, 11:20] = 1, 2
+        prediction[1:7, 1:16] = 1
+        names = ("A", "B")
+        evaluation = evaluate(
+            LabelPair(
+                LabelImage.from_array(reference, dict(enumerate(classes, 1)), names),
+                LabelImage.from_array(prediction, {1: "A"}, names),
+            )
+        )
+        (group,) = failure_groups(evaluation)
+        sentence = groups_panel.why_no_gain(evaluation, group)
+        assert words in sentence
+        assert bool(words) == bool(sentence)
+
     def test_an_object_selects_its_group_and_a_member_its_object(self, desk, filled):
         group = filled.value.groups[-1]
         desk.session.select_row(Side.REFERENCE, int(group.reference_rows[0]))
         assert filled.value.groups[filled.panel.table.selected()] is group
-        assert filled.panel.table.titles()[-1] == "ΔPQ if one"
+        assert filled.panel.table.titles()[-1] == "PQ gain"
         for table in (filled.panel.table, filled.panel.members):
             assert not table.horizontalScrollBar().isVisible()
         press_row(filled.panel.members, 0, 1)
@@ -769,6 +794,16 @@ class TestGroups:
         assert int(shown[-1][1]) >= here[-1].groups
         panel.which.choose(panel.which.values[1])
         assert len(panel.table.texts()) == int(shown[-1][1])
+        # A row goes to its group, in whatever region.
+        groups = wanted.tables[1].frame
+        other = groups["region"] != session.snapshot.region.name
+        row = int(np.flatnonzero(other.to_numpy())[-1])
+        press_row(panel.table, panel.table.rows().index(row), 0)
+        wait_until(lambda: desk.is_settled)
+        assert session.snapshot.region.name == groups["region"][row]
+        ids = set(map(int, groups["reference_ids"][row].split()))
+        group = filled.value.groups[filled.panel.table.selected()]
+        assert {int(session.shown.outcomes.reference.ids[k]) for k in group.reference_rows} == ids
 
     @pytest.mark.long
     def test_it_can_be_stopped_and_is_dropped_with_other_settings(self, desk, filled, wait_until):
