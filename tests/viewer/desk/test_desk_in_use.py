@@ -69,7 +69,7 @@ class TestOpening:
     def test_image_reference_and_every_team_are_layers(self, desk, viewer):
         teams = [team.name for team in desk.session.cohort.teams]
         names = [layer.name for layer in viewer.layers]
-        assert names == ["image", "reference", *sorted(teams)]
+        assert names == ["image", "reference", *sorted(teams), "selected object"]
         assert names_of_visible(viewer) == ["image", "reference", desk.session.team]
 
     def test_layers_are_in_micrometres(self, viewer):

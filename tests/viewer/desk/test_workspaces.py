@@ -133,7 +133,7 @@ def test_a_whole_region_fills_the_canvas_of_the_next_workspace(desk, wait_until)
     scene, viewer = desk.link.scene, desk.viewer
     scene.fit()
     before = viewer.scene.camera.zoom
-    desk.show_workspace("Review")
+    desk.show_workspace("Failures")
     rest(desk, wait_until)
     assert scene.is_whole_in_sight(canvas_size(viewer))
     assert viewer.scene.camera.zoom != before
