@@ -53,7 +53,7 @@ def title_parts(session: Session, edited: Edited, listed: ListedObjects | None) 
     if session.threshold is not None:
         parts.append(threshold_text(session.n_below_threshold, session.threshold))
     policy = SETTING_WORDS[settings.ambiguous].lower()
-    parts += [_rule(settings), f"ambiguous: {policy}"]
+    parts += [_rule(settings), f"ambiguous areas {policy}"]
     if session.is_flattened:
         parts.append("overlaps flattened while edited")
     elif settings.overlaps is Overlaps.KEEP and session.evaluation is not None:

@@ -336,6 +336,8 @@ class NumberSlider(QLabeledDoubleSlider):  # type: ignore[misc]
 
 
 _SIDE_TEXTS = dict(zip(SIDE_WORDS, (str(side) for side in SIDES), strict=True))
+_TEXTS: Mapping[str, str] = {**_SIDE_TEXTS, **styles.CAUSE_WORDS}
+"""Words of menus that are written otherwise."""
 _VERDICT_TEXTS = {VERDICT_WORDS[verdict]: text for verdict, text in VERDICT_MEANINGS.items()}
 _NO_CAUSE, _NO_VERDICT = "no cause", "none yet"
 
@@ -389,7 +391,7 @@ class FilterMenu(QToolButton):
         self._menu.clear()
         for word in words:
             nothing = _NO_VERDICT if self._title == "verdict" else _NO_CAUSE
-            action = self._menu.addAction(_SIDE_TEXTS.get(word, word) or nothing)
+            action = self._menu.addAction(_TEXTS.get(word, word) or nothing)
             if action is not None:
                 action.setCheckable(True)
                 action.setChecked(True)
@@ -548,5 +550,7 @@ def _meaning(word: str) -> str:
     if word in set(Status):
         return styles.STATUS_MEANINGS[Status(word)]
     if word in set(Cause):
-        return styles.CAUSE_MEANINGS[Cause(word)]
+        cause = Cause(word)
+        meaning = styles.CAUSE_MEANINGS[cause]
+        return meaning if styles.CAUSE_WORDS[cause] == word else f"{cause}: {meaning}"
     return _VERDICT_TEXTS.get(word, "")

@@ -76,8 +76,8 @@ def test_the_title_says_that_absent_classes_count(qtbot, desk):
     assert ("absent" in figures) == (absent > 0)
     title = TitleStrip()
     qtbot.addWidget(title)
-    title.show_title(["region"], 0.178, "3 absent classes count as 0")
-    assert "3 absent classes count as 0" in title.title()
+    title.show_title(["region"], 0.178, "includes 3 classes without annotation")
+    assert "includes 3 classes without annotation" in title.title()
     assert "PQ 0.178" in title.figure.text()
 
 
