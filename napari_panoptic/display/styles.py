@@ -42,6 +42,10 @@ heavier: where they lie on each other, both can be read."""
 MAX_THIN_PX, MAX_EXTRA_PX = 3, 2
 """The same in image pixels, where the region is seen from far away."""
 
+REFERENCE_LINE_PX, PREDICTION_LINE_PX = 2.5, 1.5
+"""Width on the screen of outlines that are drawn as lines, unless the user chose another."""
+LEAST_LINE_PX, MOST_LINE_PX = 0.5, 6.0
+
 FILL_OPACITY = 0.6
 """Opacity of filled objects unless the user chose another."""
 LEAST_FILL_OPACITY = 0.1

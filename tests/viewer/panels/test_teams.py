@@ -610,11 +610,11 @@ class TestConsensus:
         assert ">&nbsp;4&nbsp;<" in teams.panel.legend_text()
 
     @pytest.mark.long
-    def test_the_strip_below_the_image_says_what_they_mean(self, desk, teams, view, wait_until):
+    def test_the_legend_says_what_they_mean(self, desk, teams, view, wait_until):
         legend = desk.link.panels.legend
         wait_until(lambda: shown_text(legend.instead) == teams.panel.legend_text())
         assert view.is_on
-        chips = [chip for (_, _), chip in legend.chips.items()]
+        chips = list(legend.chips.values())
         assert not any(chip.isVisible() for chip in chips)
         press(teams.panel.modes.button(ViewMode.ONE))
         assert shown_text(legend.instead) == ""
