@@ -128,9 +128,9 @@ WORKSPACES = (
             right=DockArea(
                 0.3,
                 (
-                    Stack(("Object",), 0.42),
-                    Stack((OBJECTS, "Edits"), 0.44),
-                    Stack((METRICS,), 0.16),
+                    Stack(("Object",), 0.38),
+                    Stack((OBJECTS, "Edits"), 0.48),
+                    Stack((METRICS,), 0.14),
                 ),
             ),
         ),
