@@ -342,7 +342,8 @@ class DeskShell(ABC):
             if action is not None:  # in napari's Window menu
                 action.triggered.connect(partial(self._on_menu, title))
         self._arranger = Arranger(window, movable, found[legend], size)
-        self._keyboard = Keyboard(self._viewer, window, movable.values())
+        strips = self.strip, self.legend_strip()
+        self._keyboard = Keyboard(self._viewer, window, movable.values(), strips)
         for title in self.extras:
             movable[title].visibilityChanged.connect(self._show_extras)
         self._bind_keys()
