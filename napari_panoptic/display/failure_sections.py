@@ -120,4 +120,4 @@ def _cause_heading(code: int) -> tuple[str, str]:
         status = STATUSES[code - _BY_STATUS]
         return str(status), styles.STATUS_MEANINGS[status]
     cause = CAUSES[code]
-    return str(cause), styles.CAUSE_MEANINGS[cause]
+    return styles.CAUSE_WORDS[cause], styles.CAUSE_MEANINGS[cause]

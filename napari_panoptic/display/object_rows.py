@@ -257,7 +257,8 @@ class ObjectRows:
     def text_of(self, value: float, column: ObjectColumn) -> str:
         """Return a value of a column as the table shows it."""
         if column.kind is Kind.WORD:
-            return self.words[column.name][int(value)]
+            word = self.words[column.name][int(value)]
+            return styles.CAUSE_WORDS[Cause(word)] if column.name == "cause" else word
         if column.kind is Kind.ID:
             return styles.UNDEFINED if value == NO_ID else str(int(value))
         if column.kind is Kind.RATIO:

@@ -5,16 +5,14 @@ from __future__ import annotations
 from functools import partial
 
 from psygnal import Signal
-from qtpy.QtWidgets import QSizePolicy, QWidget
+from qtpy.QtWidgets import QMenu, QSizePolicy, QToolButton
 
 from napari_panoptic.display.failure_queue import QueuePlace
 from napari_panoptic.display.object_rows import WorstFirst
 from napari_panoptic.display.styles import count_text
 from napari_panoptic.viewer.jobs.jobs import single_shot, stop_timers
-from napari_panoptic.viewer.kit.inputs import ChoiceMenu
-from napari_panoptic.viewer.kit.layouts import row_of
-from napari_panoptic.viewer.kit.shown import PlainLabel
-from napari_panoptic.viewer.kit.widgets import ToolButton
+from napari_panoptic.viewer.kit.inputs import EDGE_PX, ChoiceMenu, Steps
+from napari_panoptic.viewer.kit.widgets import opens_menu
 from napari_panoptic.viewer.panels.part import Connections, Presenter, Surroundings
 from napari_panoptic.viewer.state.preferences import Queue
 
@@ -27,13 +25,15 @@ _PLACE = (
 _SMALL = "It is small: such failures come last. napari's Preferences have the size."
 
 
-class QueueBar(QWidget):
-    """Where N and Shift+N lead, in which order, and how far the user is; in one short line."""
+class QueueBar(Steps, QToolButton):
+    """Where N and Shift+N lead, in which order, and how far the user is: arrows and a menu."""
 
+    stepped = Signal(int)  # 1 or -1
     follow_chosen = Signal(bool)  # whether N and Shift+N bring an object into view
+    step_tips = ("The previous failure (Shift+N).", "The next failure (N).")
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.scope = ChoiceMenu("", "Where N and Shift+N lead.", list(Queue))
         self.order = ChoiceMenu(
             "", "Which failures come first, also in the object table.", list(WorstFirst)
@@ -42,31 +42,44 @@ class QueueBar(QWidget):
             "N zooms to the object",
             "Whether N and Shift+N bring the object into view, large enough to judge.",
         )
-        self.back = ToolButton("‹", "The previous failure (Shift+N).")
-        self.on = ToolButton("›", "The next failure (N).")
-        self._place = PlainLabel()
-        self._place.setSizePolicy(QSizePolicy.Policy.Minimum, QSizePolicy.Policy.Fixed)
-        self.setLayout(row_of(self.scope, self.order, self.back, self._place, self.on))
+        self._menu = QMenu(self)
+        self._menu.setToolTipsVisible(True)
+        for choices in (self.scope, self.order):
+            choices.setParent(self)
+            choices.hide()
+            self._menu.addSeparator()
+            self._menu.addActions(choices.entries)
+        self.setMenu(self._menu)
+        opens_menu(self)
+        self.setStyleSheet(
+            f"QToolButton {{ padding: 2px {EDGE_PX + 2}px }} "
+            "QToolButton::menu-indicator { image: none }"
+        )
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
         self.follow.triggered.connect(lambda on: self.follow_chosen.emit(on))
+        self._place = ""
         self.show_place(None)
 
     def show_place(self, place: QueuePlace | None) -> None:
         """Show where the user is; None if that is unknown."""
-        words, tooltip = "", _PLACE
+        self._place, tooltip = "", _PLACE
         if place is not None:
             total = count_text(place.total)
-            words = total if place.number is None else f"{count_text(place.number)} of {total}"
+            number = None if place.number is None else count_text(place.number)
+            self._place = f"{total} failures" if number is None else f"{number} of {total}"
             if place.is_small:
-                words, tooltip = f"{words} · small", f"{_PLACE} {_SMALL}"
-        self._place.setText(words)
-        self._place.setToolTip(tooltip)
-        for button in (self.back, self.on):
-            button.setEnabled(place is not None)
+                self._place, tooltip = f"{self._place} · small", f"{_PLACE} {_SMALL}"
+        self.setToolTip(f"{tooltip} Click to choose which, and in which order.")
+        self.show_choices()
+
+    def show_choices(self) -> None:
+        """Show place, scope and order on the button."""
+        words = f"{self.scope.choice.short} by {self.order.choice.short}".lower()
+        self.setText(" · ".join(word for word in (self._place, words) if word))
 
     def place_text(self) -> str:
         """Return the text about where the user is."""
-        return self._place.text()
+        return self._place
 
 
 class QueuePresenter(Presenter[QueueBar]):
@@ -92,22 +105,19 @@ class QueuePresenter(Presenter[QueueBar]):
         )
         return [
             *((change, self._on_change) for change in changes),
-            (events.order, panel.order.show_choice),
-            (events.queue, panel.scope.show_choice),
+            (events.order, self._show_choices),
+            (events.queue, self._show_choices),
             (events.follow, self._show_follow),
             (panel.order.chosen, partial(setattr, state, "order")),
             (panel.scope.chosen, partial(setattr, state, "queue")),
             (panel.follow_chosen, partial(setattr, state, "follow")),
-            (panel.on.pushed, self._go_on),
-            (panel.back.pushed, self._go_back),
+            (panel.stepped, self._step),
         ]
 
     def refresh(self) -> None:
         """Show the choices and the place."""
-        state = self.link.state
-        self.panel.order.show_choice(state.order)
-        self.panel.scope.show_choice(state.queue)
-        self._show_follow(state.follow)
+        self._show_choices()
+        self._show_follow(self.link.state.follow)
         self._show_place()
 
     @property
@@ -124,6 +134,11 @@ class QueuePresenter(Presenter[QueueBar]):
         if not self._rest.isActive():
             self._rest.start()
 
+    def _show_choices(self, _changed: object = None) -> None:
+        self.panel.order.show_choice(self.link.state.order)
+        self.panel.scope.show_choice(self.link.state.queue)
+        self.panel.show_choices()
+
     def _show_follow(self, follow: bool) -> None:
         self.panel.follow.setChecked(follow)
 
@@ -133,8 +148,5 @@ class QueuePresenter(Presenter[QueueBar]):
         self.panel.show_place(self.link.failures.place() if is_known else None)
         self.link.failures.keep_stop()
 
-    def _go_on(self) -> None:
-        self.link.failures.step()
-
-    def _go_back(self) -> None:
-        self.link.failures.step(-1)
+    def _step(self, step: int) -> None:
+        self.link.failures.step(step)

@@ -32,7 +32,7 @@ from napari_panoptic.questions.engines.cohort_failures import (
 )
 from napari_panoptic.values.vocabulary import CAUSES
 from napari_panoptic.viewer.jobs.jobs import Stream, single_shot, stop_timers
-from napari_panoptic.viewer.kit.inputs import ChoiceMenu, FilterMenu
+from napari_panoptic.viewer.kit.inputs import ChoiceMenu, FilterMenu, MenuButton
 from napari_panoptic.viewer.kit.layouts import PANEL_MARGINS, FlowBar, Grow, lay_out
 from napari_panoptic.viewer.kit.questions import folder_from, may_replace
 from napari_panoptic.viewer.kit.shown import WrappedLabel, show_info
@@ -47,7 +47,7 @@ from napari_panoptic.viewer.panels.failures.view import (
     USUAL_CROP,
     FailureView,
 )
-from napari_panoptic.viewer.panels.objects.panel import ObjectTable
+from napari_panoptic.viewer.panels.objects.panel import FILTER, ObjectTable
 from napari_panoptic.viewer.panels.part import Connections, Surroundings
 from napari_panoptic.viewer.panels.region_panel import SeenPresenter
 from napari_panoptic.viewer.panels.slide_texts import on_slide
@@ -81,6 +81,7 @@ class FailuresPanel(QWidget):
         self.group_by = ChoiceMenu("Group by", "What the sections are.", list(GroupBy))
         self.status = FilterMenu("status", [str(status) for status in styles.FAILURES])
         self.cause = FilterMenu("cause", [str(cause) for cause in CAUSES])
+        self.filters = MenuButton(FILTER, "Which failures to show.", self.status, self.cause)
         self.chosen = WrappedLabel()
         self.show_all = ToolButton("Show all", "Show the failures of all regions again.")
         self.export = ToolButton("Export…", "Save the failures shown as a table and as pictures.")
@@ -103,7 +104,7 @@ class FailuresPanel(QWidget):
         of_crops = (self.everything, self.wider, self.closer, self.crop_size, self.export)
         lay_out(
             self,
-            FlowBar(self.scope, self.group_by, self.status, self.cause),
+            FlowBar(self.scope, self.group_by, self.filters),
             (Grow(self.chosen), self.show_all),
             (Grow(self.progress), self.halt),
             (Grow(self.line), *of_crops),
@@ -140,6 +141,11 @@ class FailuresPanel(QWidget):
         self.halt.setToolTip(
             "Stop evaluating the cohort." if is_running else "Evaluate the other regions."
         )
+
+    def show_filters(self) -> None:
+        """Show on their button how many filters let not everything through."""
+        count = sum(menu.checked() is not None for menu in (self.status, self.cause))
+        self.filters.setText(f"{FILTER} ({count})" if count else FILTER)
 
     def clear_filters(self) -> None:
         """Let every status and cause through."""
@@ -312,6 +318,7 @@ class FailuresPresenter(SeenPresenter[FailuresPanel]):
         """Show how many failures there are, or why none, and which regions are missing."""
         panel, scope, summary = self.panel, self._in_scope, self.link.summary
         count = panel.view.items.n_failures
+        panel.show_filters()
         panel.show_hint("" if count else self._why_none(scope))
         panel.show_chosen(self._chosen_text(scope.only))
         is_open = self._table.model.filter.is_open or scope.scope is not Scope.LISTED

@@ -18,6 +18,7 @@ from superqt.utils import create_worker
 from napari_panoptic.display import styles
 from napari_panoptic.display.glossary import VERDICT_WORDS
 from napari_panoptic.display.listed import ListedObjects, Others
+from napari_panoptic.display.names import cut_off
 from napari_panoptic.display.object_rows import (
     COLUMNS,
     SIDE_WORDS,
@@ -31,11 +32,11 @@ from napari_panoptic.nuclei.outcomes import Outcomes
 from napari_panoptic.nuclei.regions.results import write_listed
 from napari_panoptic.values.vocabulary import CAUSES, STATUSES, Side
 from napari_panoptic.viewer.kit.array_table import ArrayTable
-from napari_panoptic.viewer.kit.inputs import ChoiceMenu, FilterMenu, TickMenu
+from napari_panoptic.viewer.kit.inputs import ChoiceMenu, FilterMenu, MenuButton, TickMenu
 from napari_panoptic.viewer.kit.layouts import PANEL_MARGINS, FlowBar, Grow, lay_out
 from napari_panoptic.viewer.kit.questions import file_to_save
 from napari_panoptic.viewer.kit.shown import PlainLabel, WrappedLabel, show_error, show_info, shown
-from napari_panoptic.viewer.kit.widgets import PushButton, ToolButton, opens_menu, viewport_of
+from napari_panoptic.viewer.kit.widgets import ToolButton, opens_menu, viewport_of
 from napari_panoptic.viewer.panels.objects.model import ObjectTableModel
 from napari_panoptic.viewer.panels.part import Connections, Presenter, Surroundings
 
@@ -43,8 +44,11 @@ EMPTY = (
     "No objects to list. Without a cohort: open one. Otherwise nothing is annotated or predicted "
     "here, or a file is missing, as the notes above the image say: choose another region or team."
 )
+FILTER = "Filter"
 _LEAST_ROWS = 2
 """How many rows can be seen however low the panel is."""
+LONGEST_FILTER = 40
+"""Most characters of the filter on its button."""
 LONGEST_TITLE_PX = 300
 """Longest description of what is listed; names of classes may be long."""
 ALL_HIDDEN = "No object passes the filters. Press “All” to see every object again."
@@ -278,24 +282,32 @@ class ObjectTable(QWidget):
             menu = FilterMenu(name, choices)
             menu.changed.connect(self._on_filter)
             self._menus[name] = menu
-        failures = PushButton("Failures", "List only the failures: FN, FP and misclassified.")
+        failures = ToolButton("Failures", "List only the failures: FN, FP and misclassified.")
         failures.pushed.connect(lambda: self.set_filter(_FAILURES_ONLY))
-        unreviewed = PushButton("Unreviewed", "List only the failures without a verdict of yours.")
+        unreviewed = ToolButton(
+            "Unreviewed failures", "List only the failures without a verdict of yours."
+        )
         unreviewed.pushed.connect(lambda: self.set_filter(_UNREVIEWED_ONLY))
-        everything = PushButton("All", "Remove the filters and put the worst first.")
+        everything = ToolButton("All objects", "Remove the filters and put the worst first.")
         everything.pushed.connect(self._show_all)
         columns = ToolButton("Columns", "Which columns to show.")
         columns.setMenu(self._columns)
         opens_menu(columns)
         self.behind.pushed.connect(lambda: self.set_filter(ObjectFilter()))
         self.behind.hide()
-        buttons = (failures, unreviewed, everything, self.others, columns)
+        of_columns = self._menus.values()
+        self.filters = MenuButton(
+            FILTER,
+            "Which objects to list, in the table and for N.",
+            *(everything, failures, unreviewed, None),
+            *of_columns,
+        )
+        more = MenuButton("More", "", self.others, columns, self.export)
         lay_out(
             self,
-            FlowBar(*self._menus.values(), *buttons),
+            FlowBar(self.filters, self.behind, self._count, more),
             self.hint,
             Grow(self.view),
-            FlowBar(self._count, self.behind, self.export),
             margins=PANEL_MARGINS,
         )
 
@@ -357,6 +369,7 @@ class ObjectTable(QWidget):
         self.columns_chosen.emit(self._hidden)
 
     def _on_listed(self) -> None:
+        self.filters.setText(_filter_text(self.model.filter))
         title = self.model.filter.title
         words = self.behind.fontMetrics().elidedText(
             f"✕ {title}", Qt.TextElideMode.ElideMiddle, LONGEST_TITLE_PX
@@ -412,6 +425,14 @@ class ObjectTable(QWidget):
     def _filter_by(self, wanted: ObjectFilter) -> None:
         self._reset(lambda: self.model.set_filter(wanted))
         self.filter_changed.emit(wanted)
+
+
+def _filter_text(wanted: ObjectFilter) -> str:
+    """Return the words of a filter as far as they fit a button."""
+    chosen = [words for words in wanted.words.values() if words is not None]
+    texts = [", ".join(sorted(word or "none" for word in words)) for words in chosen]
+    text = f"{FILTER}: {'; '.join(texts)}" if chosen else FILTER
+    return cut_off(text, LONGEST_FILTER)
 
 
 _FAILURES_ONLY = ObjectFilter(statuses=frozenset(str(status) for status in styles.FAILURES))
