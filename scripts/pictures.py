@@ -33,7 +33,7 @@ from napari_panoptic.viewer.desk.raters import show_rated
 from napari_panoptic.viewer.opening import AnyDesk, open_in
 from napari_panoptic.viewer.panels.ranking import RankingPresenter
 from napari_panoptic.viewer.panels.versions import VersionsPresenter
-from napari_panoptic.viewer.state.modes import VersionChoice, VersionScope
+from napari_panoptic.viewer.state.preferences import VersionChoice, VersionScope
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 

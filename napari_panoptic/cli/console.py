@@ -295,16 +295,7 @@ def report_stopped() -> int:
 
 def report_nothing(cohort: Cohort, names: Sequence[str], done: str = "evaluated") -> int:
     """Print why nothing of a cohort could be done, and return the exit status."""
+    from napari_panoptic.questions.question import why_nothing
+
     warn(f"nothing could be {done} in {cohort.root}: {why_nothing(cohort, names)}")
     return 1
-
-
-def why_nothing(cohort: Cohort, names: Sequence[str]) -> str:
-    """Return why no region of a cohort could be evaluated."""
-    if not cohort.regions:
-        return "it has no regions"
-    if not names:
-        return f"it has no predictions; {cohort.predictions_expected}"
-    if all(region.reference is None for region in cohort.regions):
-        return f"no region has an annotation; {cohort.annotation_expected}"
-    return "no region has both a readable annotation and a readable prediction"

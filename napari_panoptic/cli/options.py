@@ -198,7 +198,7 @@ def add_source(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--source",
         choices=[form.name for form in known_forms().values() if form.load is not None],
-        help="which form of the predictions to read (default: the first of these that is there)",
+        help="which format of the predictions to read (default: the first of these that is there)",
     )
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields, replace
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from napari_panoptic.cli.console import (
-    print_frame,
+    print_table,
     report_findings,
     share_bar,
     tables_in,
@@ -38,6 +40,7 @@ from napari_panoptic.common.errors import SettingsError, checked_name
 from napari_panoptic.questions.answer import Answer, AnswerTable, UnansweredError
 from napari_panoptic.questions.question import Option, Question, options_of, question_kind
 from napari_panoptic.report.nuclei.tables import input_fingerprints
+from napari_panoptic.tables.columns import texts
 from napari_panoptic.values.cohort import Cohort
 from napari_panoptic.values.settings import AmbiguousPolicy
 
@@ -83,8 +86,6 @@ class QuestionCommand:
 
     def run(self, options: argparse.Namespace) -> int:
         """Answer the question: write its files, and print what was found."""
-        from napari_panoptic.report.answers import page_writer  # takes long to import
-
         cohort = nuclei_from(options)
         question = self.question(options, cohort)
         try:
@@ -98,7 +99,7 @@ class QuestionCommand:
                     record.content,
                     record.findings,
                     inputs,
-                    add=page_writer(question, answer, inputs),
+                    add=partial(_write_page, question, answer, inputs),
                 )
         except UnansweredError as error:
             report_findings(error.findings, None)
@@ -171,6 +172,15 @@ def _reader(read: Callable[[str], Any]) -> Callable[[str], Any]:
     return call
 
 
+def _write_page(
+    question: Question, answer: Answer, inputs: Mapping[str, str], folder: Path
+) -> None:
+    if question.page:
+        from napari_panoptic.report.answers import page_writer  # takes long to import
+
+        page_writer(question, answer, inputs)(folder)
+
+
 def print_answer(answer: Answer) -> None:
     """Print an answer: its sentences, and the first rows of its tables."""
     say(answer.headline)
@@ -188,7 +198,8 @@ def _print(table: AnswerTable) -> None:
         for place, sentence in enumerate(table.sentences(table.printed), start=1):
             say(f"{place}. {sentence}")
     elif table.is_shown:
-        print_frame(table.spec.shown(), table.frame.head(table.printed))
+        rows = table.frame.head(table.printed).to_dict("records")
+        print_table(*texts(table.spec.shown(), rows))
 
 
 def question_command(name: str) -> QuestionCommand:

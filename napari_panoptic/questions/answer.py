@@ -43,8 +43,7 @@ class AnswerTable:
     objects: Callable[[int], FailureSet] | None = None
     #: Whether some of these objects are not failures.
     has_others: bool = False
-    #: Returns a row as a sentence, which stands for the row on the terminal and in lists; None if
-    #: rows are shown as a table.
+    #: Returns a row as a sentence, for the terminal and lists; None if rows are shown as a table.
     sentence: Callable[[int], str] | None = None
     #: Returns more about a row, for its tooltip and the line below the table.
     tooltip: Callable[[int], str] | None = None

@@ -8,6 +8,7 @@ line in the help of the command, which has the name of the module.
 from __future__ import annotations
 
 import pkgutil
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
@@ -119,6 +120,11 @@ class Question(ABC):
     def name(cls) -> str:
         """Return the name of its command, which is that of its module."""
         return cls.__module__.rpartition(".")[2]
+
+    @classmethod
+    def in_short(cls) -> str:
+        """Return the first line of its module: what it does, without its files."""
+        return (sys.modules[cls.__module__].__doc__ or "").strip().partition("\n")[0]
 
     @classmethod
     def suited(cls, settings: EvaluationSettings) -> EvaluationSettings:

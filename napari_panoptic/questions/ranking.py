@@ -8,6 +8,7 @@ from typing import Any
 
 from napari_panoptic.common.progress import UNWATCHED, Progress
 from napari_panoptic.common.records import fields_of
+from napari_panoptic.common.text import counted
 from napari_panoptic.nuclei.regions.cohort_evaluation import CohortEvaluation, statistics_of
 from napari_panoptic.nuclei.regions.conditions import Condition
 from napari_panoptic.nuclei.regions.experiment import Experiment
@@ -74,7 +75,10 @@ class Ranking(Question):
 
     def why_not(self, cohort: Cohort) -> str:
         """Return that one team has no rank."""
-        return "" if len(self.teams) > 1 else "a ranking needs two or more teams"
+        if len(self.teams) > 1:
+            return ""
+        found = counted(len(self.teams), "team")
+        return f"a ranking needs two or more teams, found {found}; add another one"
 
     def gather(
         self, cohort: Cohort, progress: Progress = UNWATCHED, *, jobs: int | None = 1

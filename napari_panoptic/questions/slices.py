@@ -374,6 +374,8 @@ def curves_caption(found: SliceSearch, side: Side, cause: str | None = None) -> 
 
 def _failing(side: Side, cause: str | None) -> str:
     """Return the verb for failures, such as "fail" or "are missed"."""
+    if cause in (Cause.FRAGMENT, Cause.MERGER, Cause.DUPLICATE):
+        return f"are {cause}s"
     if cause is not None:
         return f"are {cause}"
     return "fail" if side is Side.REFERENCE else "are FP"

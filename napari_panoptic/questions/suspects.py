@@ -110,7 +110,7 @@ class Suspects(Question):
         if len(self.teams) > 1:
             return ""
         found = counted(len(self.teams), "team")
-        return f"Suspects are found where two or more teams agree; found {found}."
+        return f"Suspects are found where two or more teams agree; found {found}. Add another one."
 
     def gather(
         self, cohort: Cohort, progress: Progress = UNWATCHED, *, jobs: int | None = 1

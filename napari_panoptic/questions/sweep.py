@@ -299,12 +299,12 @@ class Sweep(Question):
     ) -> Answer:
         """Return the choice, and the tables of settings, causes, steps, objects and patients."""
         sweep, design = gathered, gathered.design
-        settings, steps, flips = _settings_table(sweep), _steps_table(sweep), sweep.flips
+        settings, steps, flips = settings_table(sweep), steps_table(sweep), sweep.flips
         causes, outcomes = _causes_wide(sweep), _outcomes(flips)
         figure, all_printed = FIGURE_NAMES[sweep.metric], len(settings)
-        best, *facts = (f"{name}: {text}." for name, text in _choice_lines(sweep))
+        best, *facts = (f"{name}: {text}." for name, text in choice_lines(sweep))
         turns = [
-            f"{_step_title(sweep, step)}: splits and mergers swap, split {row['split_before']} to "
+            f"{step_title(sweep, step)}: splits and mergers swap, split {row['split_before']} to "
             f"{row['split_after']}, merged {row['merged_before']} to {row['merged_after']}."
             for step, row in zip(sweep.steps, steps.to_dict("records"), strict=True)
             if row["turns"]
@@ -342,7 +342,7 @@ class Sweep(Question):
                     is_long=True,
                 ),
                 AnswerTable(
-                    SWEEP_PATIENTS, _patients_table(sweep), printed=0, heading="The honest figure"
+                    SWEEP_PATIENTS, patients_table(sweep), printed=0, heading="The honest figure"
                 ),
             ),
             plots=(
@@ -381,7 +381,7 @@ def _changed(flips: pd.DataFrame) -> FailureSet:
 # --- tables -----------------------------------------------------------------------------------
 
 
-def _settings_table(sweep: CohortSweep) -> pd.DataFrame:
+def settings_table(sweep: CohortSweep) -> pd.DataFrame:
     """Return a row per setting: the metric, and whether the setting is the best."""
     design, choice = sweep.design, sweep.choice
     rows = [
@@ -400,12 +400,13 @@ def _settings_table(sweep: CohortSweep) -> pd.DataFrame:
     return frame
 
 
-def _steps_table(sweep: CohortSweep) -> pd.DataFrame:
+def steps_table(sweep: CohortSweep) -> pd.DataFrame:
     """Return a row per two neighbouring settings: the difference, and objects that change."""
-    return SWEEP_STEPS.frame(_step_row(sweep, step) for step in sweep.steps)
+    return SWEEP_STEPS.frame(step_row(sweep, step) for step in sweep.steps)
 
 
-def _step_row(sweep: CohortSweep, step: SweepStep) -> dict[str, Any]:
+def step_row(sweep: CohortSweep, step: SweepStep) -> dict[str, Any]:
+    """Return the row of two neighbouring settings in the table of steps."""
     places = {"before": step.neighbours.before, "after": step.neighbours.after}
     return {
         "parameter": step.neighbours.parameter,
@@ -422,7 +423,8 @@ def _step_row(sweep: CohortSweep, step: SweepStep) -> dict[str, Any]:
     }
 
 
-def _patients_table(sweep: CohortSweep) -> pd.DataFrame:
+def patients_table(sweep: CohortSweep) -> pd.DataFrame:
+    """Return each patient under the setting that the others choose, and under all settings."""
     import pandas as pd
 
     teams, choice = sweep.design.teams, sweep.choice
@@ -466,10 +468,11 @@ def _outcomes(flips: pd.DataFrame) -> pd.DataFrame:
 def _with_parameters(design: SweepDesign) -> TableSpec:
     """Return the table of settings with a column for each parameter."""
     first, *others = SWEEP.columns
-    return replace(SWEEP, columns=[first, *map(_parameter_column, design.parameters), *others])
+    return replace(SWEEP, columns=[first, *map(parameter_column, design.parameters), *others])
 
 
-def _parameter_column(name: str) -> TableColumn:
+def parameter_column(name: str) -> TableColumn:
+    """Return the column of a parameter."""
     key = PARAMETER + name
 
     def cell(row: Record) -> CellContent:
@@ -509,7 +512,7 @@ def _record(sweep: CohortSweep, **more: Any) -> dict[str, Any]:
 # --- sentences --------------------------------------------------------------------------------
 
 
-def _choice_lines(sweep: CohortSweep) -> Iterator[tuple[str, str]]:
+def choice_lines(sweep: CohortSweep) -> Iterator[tuple[str, str]]:
     """Yield the facts on the choice: names and texts."""
     choice, write = sweep.choice, writer(sweep.metric)
     if choice.best is None:
@@ -541,6 +544,7 @@ def _certainty(found: Interval) -> str:
     return found.why if math.isnan(found.low) else interval(found.low, found.high)
 
 
-def _step_title(sweep: CohortSweep, step: SweepStep) -> str:
+def step_title(sweep: CohortSweep, step: SweepStep) -> str:
+    """Return the parameters of two neighbouring settings, in words."""
     titles = (sweep.design.title(p) for p in (step.neighbours.before, step.neighbours.after))
     return " to ".join(titles)

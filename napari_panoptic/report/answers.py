@@ -13,17 +13,10 @@ from napari_panoptic.questions.engines.cohort_failures import FailureName
 from napari_panoptic.questions.question import Gathered, Question, TeamQuestion, gather_together
 from napari_panoptic.report import plots
 from napari_panoptic.report.columns import spec_table
+from napari_panoptic.report.nuclei.sweep_page import sweep_page
 from napari_panoptic.report.nuclei.tables import input_fingerprints
-from napari_panoptic.report.page import Section, team_label, write_page
+from napari_panoptic.report.page import team_label, write_page
 from napari_panoptic.report.plots.embed import plot_figure
-from napari_panoptic.report.sections import (
-    DATA_SLUG,
-    findings_section,
-    fingerprints,
-    lead,
-    report_document,
-    settings_section,
-)
 from napari_panoptic.report.writing import provenance, write_set
 from napari_panoptic.tables.markup import (
     Child,
@@ -68,35 +61,10 @@ def page_writer(
 
     def write(folder: Path) -> None:
         if question.page:
-            write_page(folder / question.page, answer_page(question, answer, inputs))
+            (sweep,) = answer.plots[0].arguments  # only sweeps have a page
+            write_page(folder / question.page, sweep_page(sweep, inputs))
 
     return write
-
-
-def answer_page(question: Question, answer: Answer, inputs: Mapping[str, str]) -> str:
-    """Return a page about one answer: a section per heading, and what it was computed from."""
-    record, name = answer.record, question.name()
-    first = lead(
-        named(answer.headline.removesuffix(".")),
-        date="",
-        findings=record.findings,
-        consequence="Regions that need them are excluded from the figures.",
-    )
-    titles = [table.title for table in _tables(answer)] + [plot.title for plot in answer.plots]
-    settings = {key: str(value) for key, value in record.content["settings"].items()}
-    sections = [
-        Section("result", "Result", [bullets(map(named, answer.notes))]),
-        *(
-            Section(slug, title, _content(_titled(answer, title), slug))
-            for slug, title in (
-                (f"{name}-{n}", title) for n, title in enumerate(dict.fromkeys(titles), start=1)
-            )
-        ),
-        Section(DATA_SLUG, "Data quality", findings_section(record.findings)),
-        Section("provenance", "Settings of the evaluation", settings_section(settings)),
-        Section("inputs", "Input files", [fingerprints(inputs)]),
-    ]
-    return report_document(question.title, first, sections)
 
 
 def shown_objects(answer: Answer) -> list[tuple[str, list[FailureName]]]:
@@ -119,7 +87,8 @@ def asked_by_reports(
     Parameters
     ----------
     kind
-        Questions that need more than teams are not asked.
+        Questions that need more than teams are not asked, nor those that choose teams themselves if
+        not all are reported on.
     cohort, team_names
         The cohort, and its teams that are reported on.
     common
@@ -130,6 +99,8 @@ def asked_by_reports(
         asked = [kind(**common, team=team) for team in team_names]  # type: ignore[call-arg]
     elif required == {"teams"}:
         asked = [kind(**common, teams=tuple(team_names))]  # type: ignore[call-arg]
+    elif not required and {team.name for team in cohort.competing_teams} <= {*team_names}:
+        asked = [kind(**common)]
     else:
         asked = []
     return [own for own in asked if not own.why_not(cohort)]
@@ -216,14 +187,6 @@ def _content(answer: Answer, slug: str, teams: Sequence[str] = ()) -> list[Child
 def _tables(answer: Answer) -> list[AnswerTable]:
     """Return the tables that a page shows."""
     return [table for table in answer.tables if table.is_shown and not table.is_long]
-
-
-def _titled(answer: Answer, title: str) -> Answer:
-    """Return the plots and tables of a title."""
-    plots = tuple(plot for plot in answer.plots if plot.title == title)
-    return replace(
-        answer, plots=plots, tables=tuple(own for own in answer.tables if own.title == title)
-    )
 
 
 def _table(table: AnswerTable, slug: str, teams: Sequence[str]) -> Child:

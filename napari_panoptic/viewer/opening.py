@@ -12,7 +12,7 @@ import napari
 from platformdirs import user_cache_path
 from qtpy.compat import isalive
 from qtpy.QtCore import Qt
-from qtpy.QtWidgets import QFileDialog, QMessageBox, QWidget
+from qtpy.QtWidgets import QMessageBox, QWidget
 
 from napari_panoptic.common.errors import CohortError, OutsideLinksError
 from napari_panoptic.common.findings import Finding, FindingKind
@@ -27,6 +27,7 @@ from napari_panoptic.values.cohort import Task
 from napari_panoptic.viewer.desk.shell import DeskShell, Wanted
 from napari_panoptic.viewer.jobs.jobs import Several
 from napari_panoptic.viewer.kit.napari_private import unwrapped, window_check, window_of
+from napari_panoptic.viewer.kit.questions import folder_from
 from napari_panoptic.viewer.kit.shown import NOTIFICATIONS, OpeningReport, shown
 from napari_panoptic.viewer.panels.inspection import InspectionDialog
 from napari_panoptic.viewer.state.preferences import PREFERENCES
@@ -217,13 +218,10 @@ def ask_for_folder(
 ) -> None:
     """Let the user choose a cohort's folder, and open it in the background."""
     last = PREFERENCES.last_cohort
-    folder = QFileDialog.getExistingDirectory(
-        parent,
-        "Open cohort: a folder with images, annotations and predictions",
-        "" if last is None else str(last),
-    )
-    if folder:
-        inspect_in_background(viewer, Path(folder), report)
+    title = "Open cohort: a folder with images, annotations and predictions"
+    folder = folder_from(parent, title, "" if last is None else last)
+    if folder is not None:
+        inspect_in_background(viewer, folder, report)
 
 
 def open_in_background(viewer: Any, folder: Path, report: OpeningReport = NOTIFICATIONS) -> None:

@@ -782,13 +782,17 @@ def test_the_commands_import_nothing_that_takes_long() -> None:
         "from napari_panoptic.cli.main import COMMANDS\n"
         "for name in COMMANDS:\n"
         "    import_module('napari_panoptic.cli.' + name.replace('-', '_'))\n"
+        "from napari_panoptic.cli.question import question_command\n"
+        "from napari_panoptic.questions.question import question_names\n"
+        "for name in question_names():\n"
+        "    question_command(name)\n"
         "print(*sys.modules)"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True
     )
     imported = set(done.stdout.split())
-    assert "napari_panoptic.cli.slices" in imported
+    assert {"napari_panoptic.cli.compare", "napari_panoptic.questions.slices"} <= imported
     assert not imported & {*HEAVY, "pandas", "tqdm", "filelock"}
 
 

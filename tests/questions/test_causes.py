@@ -13,7 +13,7 @@ import pytest
 
 from napari_panoptic import evaluate_pair, open_cohort
 from napari_panoptic.cli.main import main
-from napari_panoptic.questions.causes import CAUSE_WORDS, COSTS, Causes
+from napari_panoptic.questions.causes import CAUSE_WORDS, COSTS, Causes, _changes
 from napari_panoptic.statistics.bootstrap import mean_interval
 from napari_panoptic.values.cohort import Region
 
@@ -126,7 +126,7 @@ def test_removing_the_fps_of_a_cause_gives_the_figures_of_the_images_without_the
     names = {"reference_classes": classes, "prediction_classes": classes, "class_names": ["a", "b"]}
     evaluation = evaluate_pair(reference, prediction, **names)
     region = Region("r", "p", None, None)
-    *_, own, _ = Causes(team="t").look(evaluation, region)
+    _, confusion, iou_sum, _ = Causes(team="t").look(evaluation, region)
     tried = 0
     for place, cause in enumerate(CAUSE_WORDS):
         rows = evaluation.objects.query(f"cause == '{cause}' and status == 'FP'")
@@ -135,7 +135,7 @@ def test_removing_the_fps_of_a_cause_gives_the_figures_of_the_images_without_the
         tried += 1
         left = np.where(np.isin(prediction, rows["id"]), 0, prediction)
         mended_pair = evaluate_pair(reference, left, **names)
-        changes = own.changes()[:, 0, place]
+        changes = _changes(confusion, iou_sum)[:, 0, place]
         for change, name in zip(changes, ("pq", "sq", "dq", "detection_f1"), strict=True):
             wanted = mended_pair.metrics[name] - evaluation.metrics[name]
             assert change == pytest.approx(wanted, abs=1e-12)

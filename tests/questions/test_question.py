@@ -94,8 +94,11 @@ def test_one_file_is_a_command_with_files(
     assert (
         main([edge, str(nuclei_sample), "--team", "merger", "--margin", "2", "-o", str(out)]) == 0
     )
-    assert "merger: " in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "merger: " in printed
     found = pd.read_csv(out / "edge.csv")
+    for share in found["share"]:  # as panels and the report write it
+        assert f" {share:.3f}\n" in printed
     assert (found["touching"] > 0).all()
     assert (found["touching"] < found["objects"]).all()
     assert (out / "edge.json").is_file()

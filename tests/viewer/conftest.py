@@ -20,8 +20,7 @@ from qtpy.QtCore import QCoreApplication, QEvent, QEventLoop
 
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.viewer import opening  # noqa: F401 - tells desks how to open cohorts
-from napari_panoptic.viewer.desk.nuclei import desk_of
-from napari_panoptic.viewer.desk.parts import PARTS
+from napari_panoptic.viewer.desk.nuclei import PARTS, desk_of
 from napari_panoptic.viewer.editing import autosaving
 from napari_panoptic.viewer.jobs import cohort_work
 from napari_panoptic.viewer.state.preferences import PREFERENCES, Preferences

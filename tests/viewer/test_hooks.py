@@ -4,6 +4,7 @@ import shutil
 
 import numpy as np
 import pytest
+from qtpy.QtWidgets import QFileDialog
 
 from napari_panoptic.io.images.slides import SLIDE_ENDINGS
 from napari_panoptic.values.cohort import Task
@@ -98,9 +99,7 @@ def test_the_inspector_comes_from_the_plugins_menu(close_desk, window, wait_unti
 @pytest.mark.long
 def test_open_cohort_asks_for_a_folder(close_desk, window, sample_folder, wait_until, monkeypatch):
     viewer = window
-    monkeypatch.setattr(
-        opening.QFileDialog, "getExistingDirectory", lambda *_args: str(sample_folder)
-    )
+    monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_args: str(sample_folder))
     hooks.open_cohort_dialog(viewer)
     wait_until(lambda: window_of(viewer).findChildren(InspectionDialog))
     (dialog,) = window_of(viewer).findChildren(InspectionDialog)

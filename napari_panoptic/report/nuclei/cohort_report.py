@@ -57,7 +57,6 @@ from napari_panoptic.questions.engines.cohort_objects import cohort_objects
 from napari_panoptic.questions.question import Gathered, Question, question_kind, question_names
 from napari_panoptic.questions.scores import ScoreQuality
 from napari_panoptic.questions.slices import Slices
-from napari_panoptic.report.answers import Asked, answers_to, asked_by_reports
 from napari_panoptic.statistics.teams import TeamStatistics
 from napari_panoptic.values.cohort import Cohort, Source
 from napari_panoptic.values.settings import EvaluationSettings, Overlaps, Scoring
@@ -65,6 +64,8 @@ from napari_panoptic.values.vocabulary import Side, Status
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from napari_panoptic.report.answers import Asked
 
 OWN_GROUP = "organ"
 """The column of the metadata by which patients are grouped if there is one of this name."""
@@ -299,6 +300,8 @@ def _answers(
     request: ReportRequest, detailed: CohortEvaluation, jobs: int | None, progress: Progress
 ) -> list[Asked]:
     """Answer the questions that reports ask; slices and scores read each region together."""
+    from napari_panoptic.report.answers import answers_to  # takes long to import
+
     scored = {
         result.team
         for result in detailed.evaluated
@@ -341,6 +344,8 @@ def _common(request: ReportRequest) -> dict[str, Any]:
 
 def _questions(request: ReportRequest) -> list[Question]:
     """Return the questions that the report asks of the cohort besides its own."""
+    from napari_panoptic.report.answers import asked_by_reports  # takes long to import
+
     own = ("slices", "scores", "ranking")  # these need no reading of their own
     kinds = [question_kind(name) for name in question_names() if name not in own]
     return [

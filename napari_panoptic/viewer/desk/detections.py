@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from psygnal import SignalInstance
-from qtpy.QtWidgets import QFileDialog, QWidget
+from qtpy.QtWidgets import QWidget
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.detections.pairing import DetectionSettings
@@ -27,8 +27,7 @@ from napari_panoptic.viewer.jobs.detection_work import (
     read_points,
     read_with_image,
 )
-from napari_panoptic.viewer.jobs.jobs import Stream, show_failure
-from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
+from napari_panoptic.viewer.jobs.jobs import Stream, show_failure, single_shot, stop_timers
 from napari_panoptic.viewer.kit.commands import bind_commands
 from napari_panoptic.viewer.kit.events import is_plain_click
 from napari_panoptic.viewer.kit.keys import (
@@ -38,22 +37,25 @@ from napari_panoptic.viewer.kit.keys import (
     sections_of,
 )
 from napari_panoptic.viewer.kit.napari_private import focus_canvas
-from napari_panoptic.viewer.kit.questions import may_write, unsaved_box
+from napari_panoptic.viewer.kit.questions import file_to_save, may_write, unsaved_box
 from napari_panoptic.viewer.kit.shown import show_error, show_info
 from napari_panoptic.viewer.kit.title_strip import KeysDialog
 from napari_panoptic.viewer.kit.widgets import show_in_front
+from napari_panoptic.viewer.layers.labels import SteadyView
 from napari_panoptic.viewer.layers.point_scene import PointScene
-from napari_panoptic.viewer.layers.steady import SteadyView
 from napari_panoptic.viewer.panels.detections.controls import (
     DetectionLegend,
     DetectionSettingsPanel,
     DetectionTitle,
 )
-from napari_panoptic.viewer.panels.detections.figures import DetectionFigures
-from napari_panoptic.viewer.panels.detections.lists import DetectionNavigator, PointTable
+from napari_panoptic.viewer.panels.detections.lists import (
+    DetectionFigures,
+    DetectionNavigator,
+    PointTable,
+)
 from napari_panoptic.viewer.panels.notes import NotesDialog
 from napari_panoptic.viewer.state.desk_state import DeskState
-from napari_panoptic.viewer.state.modes import Tool, ToolInHand
+from napari_panoptic.viewer.state.preferences import Tool, ToolInHand
 
 INSPECTOR = "Detections (Panoptic)"
 FRAMES_DOCK, FIGURES_DOCK, POINTS_DOCK = "Frames", "Figures", "Points"
@@ -303,7 +305,7 @@ class DetectionLink:
             (navigator.teams.chosen, session.set_team),
             (navigator.following.pushed, lambda: self.step_frame(1)),
             (navigator.previous.pushed, lambda: self.step_frame(-1)),
-            (navigator.places.filter_left, lambda: focus_canvas(self._viewer)),
+            (navigator.places.filter.left, lambda: focus_canvas(self._viewer)),
             (navigator.stop.pushed, self._on_stop),
             (panels.points.point_chosen, self._on_point),
             (panels.figures.curve.threshold_chosen, self._on_threshold),
@@ -527,16 +529,15 @@ class DetectionLink:
             return
         parent = self._panels.title
         owner = "annotation" if side is Side.REFERENCE else session.team
-        path, _ = QFileDialog.getSaveFileName(
+        chosen = file_to_save(
             parent,
             f"Save the points of {owner} as",
             f"{session.shown.frame.name}_{owner}_edited.csv",
             "Points, x,y,confidence (*.csv)",
         )
-        if path:
-            target = Path(path)
-            target = target if target.suffix else target.with_suffix(".csv")
-            if may_write(parent, target, asked=path):
+        if chosen is not None:
+            target = chosen if chosen.suffix else chosen.with_suffix(".csv")
+            if may_write(parent, target, asked=chosen):
                 self.save_to(target, side)
 
     def save_to(self, path: Path, side: Side) -> None:

@@ -24,8 +24,8 @@ from napari_panoptic.questions.engines.cohort_failures import FailureName, Failu
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.desk.failure_steps import FailureSteps
 from napari_panoptic.viewer.desk.pointer import Pointer
+from napari_panoptic.viewer.jobs.jobs import single_shot, stop_timers
 from napari_panoptic.viewer.jobs.region_work import RegionLoader, SummaryWork
-from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
 from napari_panoptic.viewer.kit.commands import bind_commands
 from napari_panoptic.viewer.kit.keys import DESK_KEYS, EXPORT_OBJECTS, panel_shortcut
 from napari_panoptic.viewer.kit.layouts import Curtain
@@ -37,15 +37,21 @@ from napari_panoptic.viewer.kit.shown import (
     show_warning,
     shown,
 )
+from napari_panoptic.viewer.layers.labels import SteadyView
 from napari_panoptic.viewer.layers.scene import Scene
 from napari_panoptic.viewer.layers.slide_view import SlideView
-from napari_panoptic.viewer.layers.steady import SteadyView
-from napari_panoptic.viewer.panels.around import Panels, Surroundings
 from napari_panoptic.viewer.panels.failures.panel import FailuresPresenter
 from napari_panoptic.viewer.panels.legend import LegendPresenter
 from napari_panoptic.viewer.panels.navigator import NavigatorPresenter
-from napari_panoptic.viewer.panels.objects.presenter import ObjectsPresenter
-from napari_panoptic.viewer.panels.part import BLIND_SENTENCE, Connections, PanelPart, presenter_of
+from napari_panoptic.viewer.panels.objects.panel import ObjectsPresenter
+from napari_panoptic.viewer.panels.part import (
+    BLIND_SENTENCE,
+    Connections,
+    PanelPart,
+    Panels,
+    Surroundings,
+    presenter_of,
+)
 from napari_panoptic.viewer.panels.title import TitlePresenter
 from napari_panoptic.viewer.state.desk_state import DeskState
 from napari_panoptic.viewer.state.preferences import PREFERENCES

@@ -12,7 +12,7 @@ from qtpy.QtGui import QEnterEvent
 from qtpy.QtWidgets import QFrame, QHBoxLayout, QMainWindow, QScrollArea, QToolButton
 from superqt import ensure_main_thread
 
-from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
+from napari_panoptic.viewer.jobs.jobs import single_shot, stop_timers
 from napari_panoptic.viewer.kit.shown import MAY_BREAK, WrappedLabel
 
 _WIDTH, _MARGIN = 520, 8

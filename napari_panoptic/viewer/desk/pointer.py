@@ -11,7 +11,7 @@ from qtpy.QtWidgets import QToolTip, QWidget
 from napari_panoptic.display.describe import facts_of, hover_html
 from napari_panoptic.live.session import Session
 from napari_panoptic.nuclei.matching import NO_PARTNER
-from napari_panoptic.viewer.jobs.timers import single_shot
+from napari_panoptic.viewer.jobs.jobs import single_shot
 from napari_panoptic.viewer.kit.events import is_plain_click
 from napari_panoptic.viewer.layers.scene import Pointed, Scene
 from napari_panoptic.viewer.layers.slide_view import SlideView

@@ -203,7 +203,7 @@ class RatedDesk(DeskShell):
         cases.teams.chosen.connect(self.show_team)
         cases.following.pushed.connect(lambda: self.step_case(1))
         cases.previous.pushed.connect(lambda: self.step_case(-1))
-        cases.places.filter_left.connect(lambda: focus_canvas(self._viewer))
+        cases.places.filter.left.connect(lambda: focus_canvas(self._viewer))
         cases.place_chosen.connect(self.show_case)
         levels.table.chosen.connect(self.show_level)
         levels.only.toggled.connect(self.scene.set_only)

@@ -16,7 +16,7 @@ from qtpy.compat import isalive
 from qtpy.QtCore import QEvent, QObject, QPoint, QSize, Qt
 from qtpy.QtWidgets import QApplication, QDockWidget, QLayout, QMainWindow, QWidget
 
-from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
+from napari_panoptic.viewer.jobs.jobs import single_shot, stop_timers
 from napari_panoptic.viewer.kit.layouts import QWIDGETSIZE_MAX, ShrinkingPanel
 from napari_panoptic.viewer.kit.napari_private import focus_canvas, napari_docks, window_of
 from napari_panoptic.viewer.kit.widgets import is_in_sight

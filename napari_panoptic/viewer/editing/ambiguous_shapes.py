@@ -22,7 +22,7 @@ from napari_panoptic.live.session import Session
 from napari_panoptic.values.cohort import ClassScheme
 from napari_panoptic.values.labels import LabelImage
 from napari_panoptic.viewer.editing.live_edits import LiveEdits
-from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
+from napari_panoptic.viewer.jobs.jobs import single_shot, stop_timers
 from napari_panoptic.viewer.kit.napari_private import is_being_drawn, is_in_hand
 from napari_panoptic.viewer.layers.owned import OwnedLayers, Owner, Slot
 from napari_panoptic.viewer.layers.scene import Scene

@@ -17,7 +17,7 @@ from napari_panoptic.live.session import Session
 from napari_panoptic.nuclei.regions.reading import prediction_files
 from napari_panoptic.values.cohort import MaskFiles
 from napari_panoptic.viewer.editing.live_edits import EditablePart, LiveEdits
-from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
+from napari_panoptic.viewer.jobs.jobs import single_shot, stop_timers
 from napari_panoptic.viewer.kit.shown import show_warning
 
 AUTOSAVE_MS = 2000

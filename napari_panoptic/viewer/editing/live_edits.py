@@ -26,7 +26,7 @@ from napari_panoptic.values.cohort import MaskFiles
 from napari_panoptic.values.labels import LabelImage
 from napari_panoptic.values.settings import Overlaps
 from napari_panoptic.values.vocabulary import Side
-from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
+from napari_panoptic.viewer.jobs.jobs import single_shot, stop_timers
 from napari_panoptic.viewer.kit.events import Within
 from napari_panoptic.viewer.kit.shown import show_error, show_info, show_warning
 from napari_panoptic.viewer.layers.scene import Scene

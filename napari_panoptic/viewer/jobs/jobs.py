@@ -8,12 +8,13 @@ after which it is raised on the main thread, where napari shows it. Both end the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from types import MethodType
 from typing import Any, Generic, TypeVar
 from weakref import WeakMethod, ref
 
-from qtpy.QtCore import QTimer
+from qtpy.QtCore import QObject, QTimer
 from superqt.utils import GeneratorWorker
 
 from napari_panoptic.common.errors import PanopticError
@@ -340,3 +341,38 @@ def _weakly(receiver: F) -> Callable[[], F | None]:
 
 def _ignore(*_progress: object) -> None:
     pass
+
+
+def single_shot(
+    interval_ms: int, slot: Callable[[], object], parent: QObject | None = None
+) -> QTimer:
+    """Return a timer that calls a slot once, a while after its last start.
+
+    Unlike superqt's `qdebounced` it can be stopped for good, and does not run on
+    after the call.
+
+    Parameters
+    ----------
+    interval_ms
+        How long after.
+    slot
+        Called on the main thread. Qt keeps an object whose method it is weakly.
+    parent
+        Ends the timer with itself; without one, pass the timer to `stop_timers`.
+    """
+    timer = QTimer(parent)
+    timer.setSingleShot(True)
+    timer.setInterval(interval_ms)
+    timer.timeout.connect(slot)
+    return timer
+
+
+def stop_timers(*timers: QTimer) -> None:
+    """Stop timers whose owner goes away; they may be gone with their application.
+
+    Garbage is collected in whatever thread needs memory. Unlike PyQt, PySide deletes
+    a timer there, and Qt would still call one that was running.
+    """
+    for timer in timers:
+        with suppress(RuntimeError):
+            timer.stop()

@@ -15,8 +15,7 @@ from napari_panoptic.live.read_ahead import ReadAhead, ReadAheadSettings, Stamps
 from napari_panoptic.live.session import Request, Session
 from napari_panoptic.live.snapshots import RegionSnapshot, load_in_steps
 from napari_panoptic.live.summary import RegionSummary, evaluate_cohort_summary
-from napari_panoptic.viewer.jobs.jobs import Job, Stream
-from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
+from napari_panoptic.viewer.jobs.jobs import Job, Stream, single_shot, stop_timers
 from napari_panoptic.viewer.state.preferences import PREFERENCES
 
 DRAWING_MS = 10

@@ -1,4 +1,4 @@
-"""A table of things with names, with a field that filters them."""
+"""A table of things with names and a field that filters them, and a list of sentences."""
 
 from __future__ import annotations
 
@@ -9,11 +9,20 @@ from numpy.typing import NDArray
 from psygnal import Signal
 from qtpy.QtCore import Qt
 from qtpy.QtGui import QKeyEvent
-from qtpy.QtWidgets import QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
+from qtpy.QtWidgets import (
+    QAbstractItemView,
+    QHBoxLayout,
+    QLineEdit,
+    QListWidget,
+    QListWidgetItem,
+    QWidget,
+)
 
 from napari_panoptic.viewer.kit.array_table import ArrayTable, Column
 from napari_panoptic.viewer.kit.keys import FILTER_KEYS
-from napari_panoptic.viewer.kit.shown import WrappedLabel
+from napari_panoptic.viewer.kit.layouts import Grow, lay_out
+from napari_panoptic.viewer.kit.shown import WrappedLabel, shown
+from napari_panoptic.viewer.kit.widgets import is_desk_key
 
 LEAST_TABLE_PX = 46
 """The header and a row: a low dock must not make the window higher than a small screen."""
@@ -34,7 +43,6 @@ class NameTable(QWidget):
 
     chosen = Signal(str)
     clicked = Signal(str)  # also a row that was current before
-    filter_left = Signal()  # by Enter or Esc
 
     def __init__(self, title: str, hint: str = "") -> None:
         super().__init__()
@@ -53,18 +61,12 @@ class NameTable(QWidget):
         self._marked: str | None = None
         self.filter.setVisible(bool(hint))
         self.filter.textChanged.connect(lambda _: self._show())
-        self.filter.left.connect(self.filter_left.emit)
         self.filter.down_pressed.connect(self._enter_table)
         self.filter.entered.connect(self._choose_first)
         self.table.row_chosen.connect(lambda row, _column: self._on_row(row))
         self.table.centre_wanted.connect(self._on_row)
         self.table.clicked.connect(lambda _index: self._on_clicked())
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(SPACING_PX)
-        layout.addLayout(self.filter_row)
-        layout.addWidget(self._nothing)
-        layout.addWidget(self.table, 1)
+        lay_out(self, self.filter_row, self._nothing, Grow(self.table))
 
     def show_rows(
         self, names: Sequence[str], columns: Sequence[Column], groups: Sequence[str] | None = None
@@ -152,7 +154,7 @@ class NameTable(QWidget):
         if rows := self.table.rows():
             self.table.select(rows[0])
             self._on_row(rows[0])
-            self.filter_left.emit()
+            self.filter.left.emit()
 
     def _on_clicked(self) -> None:
         row = self.table.selected()
@@ -167,7 +169,8 @@ class NameTable(QWidget):
 class _FilterField(QLineEdit):
     """A field that gives the keys back with Esc, and leads into the table below it."""
 
-    left, entered, down_pressed = Signal(), Signal(), Signal()
+    left = Signal()  # by Esc, or by Enter where a row was chosen with it
+    entered, down_pressed = Signal(), Signal()
 
     def __init__(self, hint: str) -> None:
         super().__init__()
@@ -194,3 +197,56 @@ _FIELD_SIGNALS: dict[int, str] = {
     Qt.Key.Key_Enter: "entered",
     Qt.Key.Key_Down: "down_pressed",
 }
+
+
+_LEAST_PX = 90
+
+
+class SentenceList(QListWidget):
+    """Sentences of which one is chosen by a click, Enter or Space; hidden without any."""
+
+    opened = Signal(int)
+    rested = Signal(int)  # the row that the keys or the mouse went to
+
+    def __init__(self, title: str) -> None:
+        super().__init__()
+        self.setWordWrap(True)
+        self.setTextElideMode(Qt.TextElideMode.ElideNone)
+        self.setResizeMode(QListWidget.ResizeMode.Adjust)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        self.setSpacing(2)
+        self.setMinimumHeight(_LEAST_PX)
+        self.setAccessibleName(title)
+        self.currentRowChanged.connect(self._on_row)
+        self.itemClicked.connect(lambda item: self.opened.emit(self.row(item)))
+
+    def fill(self, sentences: Sequence[str], tooltips: Sequence[str] = ()) -> None:
+        """Show other sentences, the first one current."""
+        self.clear()
+        for place, text in enumerate(sentences):
+            item = QListWidgetItem(shown(f"{place + 1}. {text}"))
+            item.setToolTip(shown(tooltips[place]) if tooltips else "")
+            self.addItem(item)
+        self.setVisible(bool(sentences))
+        if sentences:
+            self.setCurrentRow(0)
+
+    def texts(self) -> list[str]:
+        """Return the sentences."""
+        items = (self.item(row) for row in range(self.count()))
+        return [item.text() for item in items if item is not None]
+
+    def keyPressEvent(self, event: QKeyEvent | None) -> None:  # noqa: N802
+        """Open on Enter and Space; letters go to the desk."""
+        keys = (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space)
+        if event is not None and event.key() in keys and self.currentRow() >= 0:
+            self.opened.emit(self.currentRow())
+        elif event is not None and is_desk_key(event):
+            event.ignore()
+        else:
+            super().keyPressEvent(event)
+
+    def _on_row(self, row: int) -> None:
+        if row >= 0:
+            self.rested.emit(row)

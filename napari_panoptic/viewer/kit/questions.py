@@ -1,4 +1,7 @@
-"""Questions before something is lost: a file that is replaced, a window that closes."""
+"""Questions: where to save something, and before something is lost.
+
+A file may be replaced, or a window close with edits that are not saved.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,37 @@ from pathlib import Path
 
 from qtpy.compat import isalive
 from qtpy.QtCore import QEvent, QObject, Qt
-from qtpy.QtWidgets import QMainWindow, QMessageBox, QWidget
+from qtpy.QtWidgets import QFileDialog, QMainWindow, QMessageBox, QWidget
 
 from napari_panoptic.common.text import english_list
 from napari_panoptic.viewer.kit.shown import shown
 
 MOST_LISTED = 8
 """The most unsaved edits that a question names."""
+
+
+def file_to_save(parent: QWidget | None, title: str, usual: Path | str, kinds: str) -> Path | None:
+    """Ask for a file to write; None if the user cancels.
+
+    Parameters
+    ----------
+    parent
+        Above which window.
+    title
+        What is asked for.
+    usual
+        The file that is suggested.
+    kinds
+        The kinds of files, as in ``CSV (*.csv)``.
+    """
+    chosen, _ = QFileDialog.getSaveFileName(parent, title, str(usual), kinds)
+    return Path(chosen) if chosen else None
+
+
+def folder_from(parent: QWidget | None, title: str, start: Path | str = "") -> Path | None:
+    """Ask for a folder, from a folder on; None if the user cancels."""
+    chosen = QFileDialog.getExistingDirectory(parent, title, str(start))
+    return Path(chosen) if chosen else None
 
 
 def may_replace(parent: QWidget, files: Iterable[Path]) -> bool:
@@ -40,7 +67,7 @@ def may_replace(parent: QWidget, files: Iterable[Path]) -> bool:
     return answer == QMessageBox.StandardButton.Yes
 
 
-def may_write(parent: QWidget, target: Path, *, asked: str, files: Sequence[Path] = ()) -> bool:
+def may_write(parent: QWidget, target: Path, *, asked: Path, files: Sequence[Path] = ()) -> bool:
     """Ask before a file is replaced, unless a file dialog has asked about that very name.
 
     Parameters
@@ -54,7 +81,7 @@ def may_write(parent: QWidget, target: Path, *, asked: str, files: Sequence[Path
     files
         All files that would be written, where it is not the target alone.
     """
-    was_asked = target == Path(asked) and target.exists()
+    was_asked = target == asked and target.exists()
     return was_asked or may_replace(parent, files or (target,))
 
 

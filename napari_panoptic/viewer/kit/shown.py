@@ -67,9 +67,10 @@ def errors_shown() -> Iterator[None]:
 class RichLabel(QLabel):
     """A label of markup, in which the caller escaped all text from files."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None, *, wraps: bool = False) -> None:
         super().__init__(parent)
         self.setTextFormat(Qt.TextFormat.RichText)
+        self.setWordWrap(wraps)
 
     def set_rich(self, markup: str) -> None:
         """Show markup; direction and control characters of names in it are written out."""

@@ -20,7 +20,9 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
+from napari_panoptic.common.text import counted
 from napari_panoptic.viewer.kit.keys import KEY_LIST, Shortcut
+from napari_panoptic.viewer.kit.layouts import DIALOG_MARGINS, Grow, lay_out
 from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel, WrappedLabel
 from napari_panoptic.viewer.kit.widgets import ElidedLabel, button_box, heading
 
@@ -68,7 +70,7 @@ class NotesButton(QPushButton):
     def show_count(self, count: int) -> None:
         """Show how many notes there are."""
         self.setVisible(count > 0)
-        self.setText(f"⚠ {count} note{'' if count == 1 else 's'}" if count else "")
+        self.setText(f"⚠ {counted(count, 'note')}" if count else "")
 
 
 class FigureTitle(QWidget):
@@ -131,11 +133,7 @@ class KeysDialog(QDialog):
         self._area.setWidgetResizable(True)
         buttons = button_box(QDialogButtonBox.StandardButton.Close)
         buttons.rejected.connect(self.close)
-        intro = WrappedLabel(INTRO)
-        layout = QVBoxLayout(self)
-        layout.addWidget(intro)
-        layout.addWidget(self._area, 1)
-        layout.addWidget(buttons)
+        lay_out(self, WrappedLabel(INTRO), Grow(self._area), buttons, margins=DIALOG_MARGINS)
         self.resize(460, 560)
 
     def lines(self) -> list[tuple[str, str]]:

@@ -11,18 +11,18 @@ import napari
 from magicgui.widgets import ComboBox, Container, FileEdit, Label, PushButton, Select
 from napari.layers import Image, Labels, Layer, Points, Shapes
 from qtpy.QtCore import Qt
-from qtpy.QtWidgets import QFileDialog, QSizePolicy, QWidget
+from qtpy.QtWidgets import QSizePolicy, QWidget
 
 from napari_panoptic.common.errors import LabelError, PanopticError
 from napari_panoptic.io.cohorts.pair import REFERENCE_WORDS
 from napari_panoptic.viewer.kit.events import Within
 from napari_panoptic.viewer.kit.layouts import ShrinkingPanel
 from napari_panoptic.viewer.kit.napari_private import unwrapped
+from napari_panoptic.viewer.kit.questions import file_to_save
 from napari_panoptic.viewer.kit.shown import shown
 from napari_panoptic.viewer.kit.widgets import dock_of
-from napari_panoptic.viewer.layer_pair.features import own_columns
 from napari_panoptic.viewer.layer_pair.live import LiveComparison
-from napari_panoptic.viewer.layer_pair.sources import TWO_D, ChosenLayers
+from napari_panoptic.viewer.layer_pair.sources import TWO_D, ChosenLayers, own_columns
 from napari_panoptic.viewer.layers.owned import is_own
 
 ONE_CLASS = "one class"
@@ -281,5 +281,4 @@ def _sounds_like_a_reference(name: str) -> bool:
 
 def ask_for_new_folder(parent: Any) -> Path | None:
     """Ask for the folder of a new cohort; None if the user cancels."""
-    path, _ = QFileDialog.getSaveFileName(parent, "Save the comparison as a cohort folder")
-    return Path(path) if path else None
+    return file_to_save(parent, "Save the comparison as a cohort folder", "", "")

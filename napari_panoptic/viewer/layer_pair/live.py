@@ -29,13 +29,11 @@ from napari_panoptic.live.session import Selection, Session
 from napari_panoptic.nuclei.edits import IdWindow
 from napari_panoptic.values.labels import LabelImage
 from napari_panoptic.values.vocabulary import Side
-from napari_panoptic.viewer.jobs.jobs import Several
-from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
+from napari_panoptic.viewer.jobs.jobs import Several, single_shot, stop_timers
 from napari_panoptic.viewer.kit.napari_private import boxes_of, unwrapped
 from napari_panoptic.viewer.kit.shown import show_info, show_warning
 from napari_panoptic.viewer.layer_pair import sources
-from napari_panoptic.viewer.layer_pair.features import write_features
-from napari_panoptic.viewer.layer_pair.sources import ChosenLayers
+from napari_panoptic.viewer.layer_pair.sources import ChosenLayers, write_features
 from napari_panoptic.viewer.layers.watch import box_around
 from napari_panoptic.viewer.opening import Opened, read_folder, show_in
 

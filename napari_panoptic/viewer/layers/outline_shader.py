@@ -24,7 +24,7 @@ import re
 
 NEAR, BETWEEN, FAR = "near", "between", "far"
 
-NEAR_PX, BETWEEN_PX = 0.35, 1.0
+NEAR_PX, BETWEEN_PX = 0.45, 1.0
 """How far from its outline, in label pixels, the first two ways see an object."""
 
 UNIFORMS = {
@@ -49,48 +49,44 @@ vec4 outline_colour(vec4 found) {  // the label, and the shares that the line an
 }
 """
 
-_CIRCLE = 8  # places on the circle
+_CIRCLE = 6  # places on the circle
 
 _PROTOTYPES = """
 float object_half_width(float label);
-vec2 shares(float far_px, float label);
+float covered(float far, float half_width);
 float corner_distance(vec4 inside, vec2 u);
-float smooth_distance(mat3 nine, float label, vec3 wx, vec3 wy, vec3 dx, vec3 dy);
-"""
-_HELPERS = """
-float object_half_width(float label) {  // at most an eighth of its shorter side
-    float number = floor(label * $most + 0.5), row = floor(number / 256.0);
-    vec2 place = (vec2(number - 256.0 * row, row) + 0.5) / 256.0;
-    float wanted = $half_width + $more * float(number == $selected);
-    return min(wanted, 255.0 * texture2D($sides, place).r / 8.0 / $px);
-}
-float covered(float far, float half_width) {  // share of a screen pixel at a distance from a line
-    return clamp(min(half_width, far + 0.5) - max(-half_width, far - 0.5), 0.0, 1.0);
-}
-vec2 shares(float far_px, float label) {  // that a line and its casing cover, the line included
-    float far = abs(far_px) / $px, half_width = object_half_width(label);
-    return vec2(covered(far, half_width), covered(far, half_width + CASING));
-}
+float smooth_distance(mat3 inside, vec3 wx, vec3 wy, vec3 dx, vec3 dy);
 """
 _LOOK_UP = """
 vec4 outline_lookup(vec2 texcoord) {
     if (texcoord.x < 0.0 || texcoord.x > 1.0 || texcoord.y < 0.0 || texcoord.y > 1.0) discard;
     vec2 p = texcoord * $shape, one = 1.0 / $shape;
-    float own = texture2D($texture, texcoord).r;  // the object here, and one beside it
-    float other = 0.0;
-    float own_far = 99.0, other_far = 99.0;  // from their outlines in label px; negative: inside
+    float label = 0.0;  // the object here, or one beside the background here
+    float far = 99.0;  // from its outline in label px
     {
         FIND
     }
-    vec2 found = own > 0.0 ? shares(own_far, own) : vec2(0.0);
-    float label = own;
-    if (other > 0.0) {
-        vec2 theirs = shares(other_far, other);
-        if (theirs.x > found.x + 0.02 || theirs.y > found.y + 0.02 ||
-            (theirs.x > 0.0 && other_far < 0.0)) { found = theirs; label = other; }
-    }
-    if (found.y <= 0.0) discard;
-    return vec4(label, found, 1.0);
+    far = abs(far) / $px;
+    float half_width = object_half_width(label), line = covered(far, half_width);
+    float casing = covered(far, half_width + CASING);  // the line included
+    if (label <= 0.0 || casing <= 0.0) discard;
+    return vec4(label, line, casing, 1.0);
+}
+"""
+_HELPERS = """
+float covered(float far, float half_width) {  // share of a screen pixel at a distance from a line
+    return clamp(min(half_width, far + 0.5) - max(-half_width, far - 0.5), 0.0, 1.0);
+}
+float object_half_width(float label) {
+    float number = floor(label * $most + 0.5);
+    return min($half_width + $more * float(number == $selected), LIMIT);
+}
+"""
+_LIMIT_HELPERS = """
+float limit(float number) {  // an eighth of the shorter side of an object
+    float row = floor(number / 256.0);
+    vec2 place = (vec2(number - 256.0 * row, row) + 0.5) / 256.0;
+    return 255.0 * texture2D($sides, place).r / 8.0 / $px;
 }
 """
 
@@ -98,13 +94,12 @@ _NEAR_HELPERS = """
 float corner_distance(vec4 inside, vec2 u) {  // from the line around the corners that are inside
     float n = dot(inside, vec4(1.0));
     if (n > 1.5 && n < 2.5) {
-        if (inside.x == inside.y) return inside.x > 0.0 ? u.y - 0.5 : 0.5 - u.y;
-        if (inside.x == inside.z) return inside.x > 0.0 ? u.x - 0.5 : 0.5 - u.x;
+        if (inside.x == inside.y) return u.y - 0.5;
+        if (inside.x == inside.z) return u.x - 0.5;
     }
     vec4 cut = vec4(u.x + u.y, 1.0 - u.x + u.y, 1.0 + u.x - u.y, 2.0 - u.x - u.y);
     cut = (cut - 0.5) * 0.70710678 + 9.0 * (n > 2.5 ? inside : 1.0 - inside);
-    float nearest = min(min(cut.x, cut.y), min(cut.z, cut.w));
-    return n > 2.5 ? -nearest : nearest;
+    return min(min(cut.x, cut.y), min(cut.z, cut.w));
 }
 """
 _NEAR_FIND = """
@@ -112,82 +107,77 @@ _NEAR_FIND = """
         vec4 four = vec4(
             texture2D($texture, c).r, texture2D($texture, c + one * vec2(1.0, 0.0)).r,
             texture2D($texture, c + one * vec2(0.0, 1.0)).r, texture2D($texture, c + one).r);
-        vec2 v = 1.0 - u;
-        vec4 away = vec4(dot(u, u), v.x * v.x + u.y * u.y, u.x * u.x + v.y * v.y, dot(v, v));
-        float nearest = 9.0;
-        NEIGHBOURS
-        own_far = corner_distance(vec4(equal(four, vec4(own))), u);
-        if (other > 0.0) other_far = corner_distance(vec4(equal(four, vec4(other))), u);
+        vec2 upper = u.x < 0.5 ? four.xy : four.yx, lower = u.x < 0.5 ? four.zw : four.wz;
+        if (u.y >= 0.5) { vec2 swapped = upper; upper = lower; lower = swapped; }
+        label = upper.x;  // of the four, the pixel here; then those beside it, and across
+        if (label <= 0.0) {
+            bool is_beside = abs(u.x - 0.5) < abs(u.y - 0.5);
+            label = is_beside ? upper.y : lower.x;
+            if (label <= 0.0) label = is_beside ? lower.x : upper.y;
+            if (label <= 0.0) label = lower.y;
+        }
+        far = corner_distance(vec4(equal(four, vec4(label))), u);
 """
-_NEAR_NEIGHBOUR = (
-    "if (four.{i} > 0.0 && four.{i} != own && away.{i} < nearest)"
-    " {{ nearest = away.{i}; other = four.{i}; }}"
-)
 
 _BETWEEN_HELPERS = """
-float smooth_distance(mat3 nine, float label, vec3 wx, vec3 wy, vec3 dx, vec3 dy) {
+float smooth_distance(mat3 inside, vec3 wx, vec3 wy, vec3 dx, vec3 dy) {
     // From the 0.5 level of an object that was smoothed: its height is a square of the distance.
-    vec3 a = vec3(equal(nine[0], vec3(label))), b = vec3(equal(nine[1], vec3(label)));
-    vec3 c = vec3(equal(nine[2], vec3(label)));
-    vec3 rows = vec3(dot(a, wx), dot(b, wx), dot(c, wx));
-    vec2 slope = vec2(dot(vec3(dot(a, dx), dot(b, dx), dot(c, dx)), wy), dot(rows, dy));
+    vec3 rows = wx * inside;
     float height = dot(rows, wy) - 0.5, s = sqrt(max(1.0 - 2.0 * abs(height), 0.0001));
-    return -sign(height) * (1.0 - s) / max(length(slope) / s, 0.35);
+    return (1.0 - s) / max(length(vec2(dot(dx * inside, wy), dot(rows, dy))) / s, 0.35);
 }
 """
 _BETWEEN_FIND = """
-        vec2 f = fract(p) - 0.5, c = texcoord - f * one;
-        vec3 wx = vec3(0.5 * (0.5 - f.x) * (0.5 - f.x), 0.75 - f.x * f.x,
-                       0.5 * (0.5 + f.x) * (0.5 + f.x));
-        vec3 wy = vec3(0.5 * (0.5 - f.y) * (0.5 - f.y), 0.75 - f.y * f.y,
-                       0.5 * (0.5 + f.y) * (0.5 + f.y));
-        vec3 dx = vec3(f.x - 0.5, -2.0 * f.x, f.x + 0.5);
-        vec3 dy = vec3(f.y - 0.5, -2.0 * f.y, f.y + 0.5);
+        vec2 f = fract(p) - 0.5, c = texcoord - f * one, low = 0.5 - f, high = 0.5 + f;
+        vec3 wx = vec3(0.5 * low.x * low.x, 0.75 - f.x * f.x, 0.5 * high.x * high.x);
+        vec3 wy = vec3(0.5 * low.y * low.y, 0.75 - f.y * f.y, 0.5 * high.y * high.y);
+        vec3 dx = vec3(-low.x, -2.0 * f.x, high.x), dy = vec3(-low.y, -2.0 * f.y, high.y);
         mat3 nine = mat3(ROWS);
-        vec3 here = vec3(own);
-        if (any(notEqual(nine[0], here)) || any(notEqual(nine[1], here))
-            || any(notEqual(nine[2], here))) {
-            float weight, largest = 0.0;
-            NEIGHBOURS
-            own_far = smooth_distance(nine, own, wx, wy, dx, dy);
-            if (other > 0.0) other_far = smooth_distance(nine, other, wx, wy, dx, dy);
+        label = nine[1].y;
+        if (label <= 0.0) {
+            float beside = f.x < 0.0 ? nine[1].x : nine[1].z;
+            float below = f.y < 0.0 ? nine[0].y : nine[2].y;
+            label = abs(f.x) > abs(f.y) ? beside : below;
+            if (label <= 0.0) label = beside + below;
+            if (label <= 0.0) {
+                vec3 most = max(max(nine[0], nine[1]), nine[2]);
+                label = max(max(most.x, most.y), most.z);
+            }
         }
+        mat3 inside = mat3(INSIDE);
+        far = smooth_distance(inside, wx, wy, dx, dy);
+        if (inside[0] == vec3(1.0) && inside[1] == vec3(1.0) && inside[2] == vec3(1.0)) far = 99.0;
 """
-_BETWEEN_NEIGHBOUR = (
-    "weight = wx.{x} * wy.{y}; if (nine[{j}].{x} > 0.0 && nine[{j}].{x} != own && weight > largest)"
-    " {{ largest = weight; other = nine[{j}].{x}; }}"
-)
-
 _FAR_FIND = """
-        float reach = own > 0.0 ? object_half_width(own) : $half_width + $more;
+        float own = texture2D($texture, texcoord).r, other = 0.0;
+        float reach = own > 0.0 ? object_half_width(own) : $half_width;
         reach = max(reach, 0.5) + 0.5;
         float same = 0.0, theirs = 0.0, s;
         vec2 by = reach * $px * one;
         CIRCLE
-        if (own > 0.0) {
-            if (same < COUNT) own_far = reach * $px * cos(3.14159265 * (1.0 - same / COUNT));
-            other = 0.0;
-        } else if (other > 0.0) {
-            other_far = reach * $px * cos(3.14159265 * min(theirs / COUNT, 0.5));
-        }
-        own_far = max(own_far, 0.0);
+        label = own > 0.0 ? own : other;
+        float share = own > 0.0 ? 1.0 - same / COUNT : theirs / COUNT;
+        if (share > 0.0) far = reach * $px * cos(3.14159265 * min(share, 0.5));
 """
 _FAR_PLACE = (
     "s = texture2D($texture, texcoord + by * vec2({x:.4f}, {y:.4f})).r; same += float(s == own);"
-    " if (s > 0.0 && s != own) {{ theirs += 1.0; other = s; }}"
+    " if (s > 0.0) {{ theirs += 1.0; other = s; }}"
 )
 
 
 def program(way: str) -> str:
     """Return the functions of a way to find outlines, with ``$`` before what they need to know."""
-    helpers, find = {
-        NEAR: (_NEAR_HELPERS, _near()),
-        BETWEEN: (_BETWEEN_HELPERS, _between()),
-        FAR: ("", _far()),
+    # Where lines are near, only objects of one pixel could be too thin for them.
+    helpers, find, limit, casing = {
+        NEAR: (_NEAR_HELPERS, _NEAR_FIND, "99.0", "min($casing, half_width)"),
+        BETWEEN: (_BETWEEN_HELPERS, _between(), "limit(number)", "min($casing, half_width)"),
+        FAR: ("", _far(), "limit(number)", "0.0"),
     }[way]
+    helpers += "" if way == NEAR else _LIMIT_HELPERS
     # The function that is called from without comes first: vispy takes the first one for it.
-    code = _PROTOTYPES + _LOOK_UP.replace("FIND", find.strip()) + _HELPERS + helpers
-    return code.replace("CASING", "0.0" if way == FAR else "min($casing, half_width)")
+    prototypes = _PROTOTYPES + ("" if way == NEAR else "float limit(float number);")
+    code = prototypes + _LOOK_UP.replace("FIND", find.strip()) + _HELPERS + helpers
+    return code.replace("CASING", casing).replace("LIMIT", limit)
 
 
 def needed(way: str) -> frozenset[str]:
@@ -201,21 +191,11 @@ def standalone(way: str) -> str:
     return "#version 120\n" + uniforms + re.sub(r"\$(\w+)", r"u_\1", program(way))
 
 
-def _near() -> str:
-    neighbours = "\n        ".join(_NEAR_NEIGHBOUR.format(i=i) for i in "xyzw")
-    return _NEAR_FIND.replace("NEIGHBOURS", neighbours)
-
-
 def _between() -> str:
     places = [[f"vec2({x}.0, {y}.0)" for x in (-1, 0, 1)] for y in (-1, 0, 1)]
     rows = ", ".join(f"texture2D($texture, c + one * {place}).r" for row in places for place in row)
-    neighbours = "\n            ".join(
-        _BETWEEN_NEIGHBOUR.format(x=x, y=y, j=j)
-        for j, y in enumerate("xyz")
-        for x in "xyz"
-        if (j, x) != (1, "y")
-    )
-    return _BETWEEN_FIND.replace("ROWS", rows).replace("NEIGHBOURS", neighbours)
+    inside = ", ".join(f"vec3(equal(nine[{j}], vec3(label)))" for j in range(3))
+    return _BETWEEN_FIND.replace("ROWS", rows).replace("INSIDE", inside)
 
 
 def _far() -> str:

@@ -193,11 +193,11 @@ class _Programs:
         """Return the program for a zoom, which knows the width of lines in pixels of the screen."""
         half_px, casing_px = drawn.ratio * width_px / 2, drawn.ratio * CASING_PX
         more_px = drawn.ratio * _SELECTED_MORE_PX / 2
-        widest_px = half_px + (more_px if selected else 0)
+        widest_px = (half_px + (more_px if selected else 0) + 0.25) * drawn.px
         way = outline_shader.FAR
-        if (widest_px + casing_px + 0.5) * drawn.px < outline_shader.NEAR_PX:
+        if widest_px < outline_shader.NEAR_PX:
             way = outline_shader.NEAR
-        elif (widest_px + 0.25) * drawn.px < outline_shader.BETWEEN_PX:
+        elif widest_px < outline_shader.BETWEEN_PX:
             way = outline_shader.BETWEEN
         program = self._programs[way]
         program.set(
@@ -217,8 +217,9 @@ class _Program:
 
     def __init__(self, way: str, sides: Texture2D) -> None:
         self.function = Function(outline_shader.program(way))
-        self.function["sides"] = sides
         self._needed = outline_shader.needed(way)
+        if "sides" in self._needed:
+            self.function["sides"] = sides
         self._told: dict[str, object] = {}
 
     def set(self, **uniforms: object) -> None:

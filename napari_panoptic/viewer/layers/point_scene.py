@@ -31,7 +31,7 @@ from napari_panoptic.viewer.layers.owned import (
     set_units,
     show_image,
 )
-from napari_panoptic.viewer.state.modes import Tool, ToolInHand
+from napari_panoptic.viewer.state.preferences import Tool, ToolInHand
 
 NAMES = {Side.REFERENCE: "annotated points", Side.PREDICTION: "detections"}
 """Names of the layers, and their roles."""

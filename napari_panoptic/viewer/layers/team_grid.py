@@ -39,7 +39,7 @@ from napari_panoptic.live.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.values.cohort import Rgb
 from napari_panoptic.values.vocabulary import Side
-from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
+from napari_panoptic.viewer.jobs.jobs import single_shot, stop_timers
 from napari_panoptic.viewer.kit.events import Within
 from napari_panoptic.viewer.kit.shown import show_info, shown
 from napari_panoptic.viewer.layers import camera

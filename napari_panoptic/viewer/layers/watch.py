@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from napari_panoptic.kernels.drawing import MAX_OBJECTS
 from napari_panoptic.nuclei.edits import IdWindow
 from napari_panoptic.values.labels import LabelImage
-from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
+from napari_panoptic.viewer.jobs.jobs import single_shot, stop_timers
 from napari_panoptic.viewer.kit.events import Within
 from napari_panoptic.viewer.kit.napari_private import (
     Box,

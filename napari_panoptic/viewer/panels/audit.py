@@ -33,13 +33,11 @@ from napari_panoptic.viewer.jobs.jobs import Latest
 from napari_panoptic.viewer.kit.array_table import Column
 from napari_panoptic.viewer.kit.figures import Cell, FigureTable
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox, ChoiceButtons
-from napari_panoptic.viewer.kit.layouts import FlowBar, ListPanel
-from napari_panoptic.viewer.kit.rows import Grow, fill, lay_out
+from napari_panoptic.viewer.kit.layouts import FlowBar, Grow, ListPanel, fill, lay_out
 from napari_panoptic.viewer.kit.shown import RichLabel, shown
 from napari_panoptic.viewer.kit.widgets import share_text
 from napari_panoptic.viewer.panels import slide_texts
-from napari_panoptic.viewer.panels.around import Surroundings
-from napari_panoptic.viewer.panels.part import Connections
+from napari_panoptic.viewer.panels.part import Connections, Surroundings
 from napari_panoptic.viewer.panels.region_panel import Here, RegionPresenter, ResultHere
 
 if TYPE_CHECKING:
@@ -141,9 +139,7 @@ class AuditPanel(ListPanel):
         self.marked.toggled.connect(lambda _on: self.marks_changed.emit())
         self.lists = ChoiceButtons(_LISTS, self.marked)
         self.lists.chosen.connect(lambda _list: self._on_list())
-        self.headline, self.sentence = RichLabel(), RichLabel()
-        for label in (self.headline, self.sentence):
-            label.setWordWrap(True)
+        self.headline, self.sentence = RichLabel(wraps=True), RichLabel(wraps=True)
         self._audited: Audited | None = None
         self._listed: list[tuple[Side, int]] = []
         menus = FlowBar(_beside("Compare", self.first), _beside("with", self.second))
@@ -437,7 +433,7 @@ def _object_columns(
             "Contribution to the difference in PQ, leave-one-out; partners that change together "
             "have one contribution between them.",
             part["pq_contribution"].to_numpy(float),
-            text=lambda value: signed_text(float(value)),
+            text=signed_text,
             tooltip=why,
             width=58,
         ),

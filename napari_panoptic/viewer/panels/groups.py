@@ -33,14 +33,12 @@ from napari_panoptic.values.cohort import Rgb
 from napari_panoptic.values.vocabulary import STATUSES, Side
 from napari_panoptic.viewer.kit.array_table import ArrayTable, Column
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
-from napari_panoptic.viewer.kit.layouts import ListPanel
-from napari_panoptic.viewer.kit.rows import Grow, fill
+from napari_panoptic.viewer.kit.layouts import Grow, ListPanel, fill
 from napari_panoptic.viewer.kit.shown import RichLabel
 from napari_panoptic.viewer.kit.widgets import share_text
 from napari_panoptic.viewer.layers import camera
 from napari_panoptic.viewer.panels import slide_texts
-from napari_panoptic.viewer.panels.around import Surroundings
-from napari_panoptic.viewer.panels.part import Connections
+from napari_panoptic.viewer.panels.part import Connections, Surroundings
 from napari_panoptic.viewer.panels.question_panel import QuestionPresenter, QuestionView
 from napari_panoptic.viewer.panels.region_panel import Here, RegionPresenter, ResultHere
 
@@ -94,9 +92,7 @@ class GroupsPanel(ListPanel):
         self.members = ArrayTable()
         self.kind = ChoiceBox(meaning="Which groups are listed.")
         self.cohort = QuestionView(Groups)
-        self.headline, self.what_if = RichLabel(), RichLabel()
-        for label in (self.headline, self.what_if):
-            label.setWordWrap(True)
+        self.headline, self.what_if = RichLabel(wraps=True), RichLabel(wraps=True)
         self._grouped: Grouped | None = None
         fill(self._rows, (self.kind, Grow(self.headline)), self.hint, Grow(self.table))
         fill(self._rows, self.what_if, self.members, self.cohort)
@@ -317,7 +313,7 @@ def _group_columns(groups: tuple[FailureGroup, ...]) -> list[Column]:
             "Change of the region's PQ if the group were one: its parts joined, a merger cut "
             "along the annotation. With a minus sign the joined object would be the worse one.",
             np.array([group.pq_lost for group in groups]),
-            text=lambda value: signed_text(float(value)),
+            text=signed_text,
             width=78,
         ),
     ]

@@ -19,6 +19,7 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
+from napari_panoptic.common.text import counted
 from napari_panoptic.inspection.inspect import Inspection
 from napari_panoptic.inspection.values import Doubt, Fix, count_rows
 from napari_panoptic.io.cohorts.description import DESCRIPTION
@@ -27,7 +28,7 @@ from napari_panoptic.report.nuclei.inspection_picture import (
     REFERENCE_COLOUR,
     InspectionPicture,
 )
-from napari_panoptic.viewer.kit.rows import Grow, lay_out, row_of
+from napari_panoptic.viewer.kit.layouts import DIALOG_MARGINS, Grow, lay_out, row_of
 from napari_panoptic.viewer.kit.shown import PlainLabel, WrappedLabel, shown
 from napari_panoptic.viewer.kit.widgets import (
     PushButton,
@@ -80,7 +81,7 @@ class InspectionDialog(QDialog):
         self.open_button.setDefault(True)
         buttons.addButton(self.open_button, QDialogButtonBox.ButtonRole.AcceptRole)
         content = Grow((Grow(self._area), self.picture))
-        lay_out(self, content, self._bar, (Grow(self.note), buttons), margins=(9, 9, 9, 9))
+        lay_out(self, content, self._bar, (Grow(self.note), buttons), margins=DIALOG_MARGINS)
         self._fit(parent)
         self.set_busy(False)
 
@@ -100,14 +101,13 @@ class InspectionDialog(QDialog):
         """
         self.doubts = [DoubtRow(doubt, self.fix_wanted.emit) for doubt in inspection.doubts]
         count = len(self.doubts)
-        title = f"{count} doubt{'' if count == 1 else 's'}"
         notes = "\n".join(["Also noticed:", *inspection.notes])
         body = QWidget()
         lay_out(
             body,
             heading(shown(inspection.cohort.name)),
             _counts(inspection),
-            heading(title) if count else WrappedLabel(NO_DOUBTS),
+            heading(counted(count, "doubt")) if count else WrappedLabel(NO_DOUBTS),
             *self.doubts,
             separator(),
             WrappedLabel(_objects(inspection)),

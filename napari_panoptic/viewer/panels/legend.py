@@ -31,7 +31,7 @@ from napari_panoptic.values.vocabulary import SIDES, Side, Status
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
 from napari_panoptic.viewer.kit.shown import RichLabel
 from napari_panoptic.viewer.kit.widgets import heading, outline_icon
-from napari_panoptic.viewer.panels.objects.presenter import ObjectsPresenter
+from napari_panoptic.viewer.panels.objects.panel import ObjectsPresenter
 from napari_panoptic.viewer.panels.part import BLIND_SENTENCE, Connections, Presenter
 
 OPACITY_PX = 72
@@ -127,8 +127,7 @@ class LegendStrip(QWidget):
         self.chips: dict[tuple[Side, str], QToolButton] = {}
         self._shown: dict[Side, Sequence[Chip]] = {}
         self._of_objects: list[QWidget] = []
-        self.instead = RichLabel()
-        self.instead.setWordWrap(True)
+        self.instead = RichLabel(wraps=True)
         self.instead.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         self.instead.setFixedHeight(len(Side) * (self.instead.fontMetrics().lineSpacing() + 4))
         self.instead.hide()

@@ -7,12 +7,9 @@ from collections.abc import Sequence
 
 from psygnal import Signal
 from qtpy.QtGui import QResizeEvent
-from qtpy.QtWidgets import (
-    QHBoxLayout,
-    QVBoxLayout,
-    QWidget,
-)
+from qtpy.QtWidgets import QWidget
 
+from napari_panoptic.common.text import counted
 from napari_panoptic.display.behind import (
     absent_classes,
     behind_cell,
@@ -28,7 +25,7 @@ from napari_panoptic.display.glossary import (
     FIGURE_MEANINGS,
     UNDEFINED_BECAUSE,
 )
-from napari_panoptic.display.object_rows import ObjectFilter
+from napari_panoptic.display.object_rows import NONE_WORD, ObjectFilter
 from napari_panoptic.display.palette import class_colours
 from napari_panoptic.display.styles import count_text, decimal_text, length_text, ratio_text
 from napari_panoptic.nuclei.evaluate import Evaluation
@@ -36,10 +33,17 @@ from napari_panoptic.nuclei.metrics import METRIC_NAMES, METRIC_TEXTS, detection
 from napari_panoptic.values.cohort import ClassScheme, Rgb
 from napari_panoptic.values.windowed_labels import TiledPair
 from napari_panoptic.viewer.kit.figures import Cell, Figure, FigureTable
-from napari_panoptic.viewer.kit.layouts import SPACING_PX, FlowBar, FoldButton, ScrollPanel
+from napari_panoptic.viewer.kit.layouts import (
+    FlowBar,
+    FoldButton,
+    ScrollPanel,
+    fill,
+    lay_out,
+    row_of,
+)
 from napari_panoptic.viewer.kit.shown import WrappedLabel
 from napari_panoptic.viewer.kit.widgets import give_height, heading, is_in_sight
-from napari_panoptic.viewer.panels.objects.presenter import ObjectsPresenter
+from napari_panoptic.viewer.panels.objects.panel import ObjectsPresenter
 from napari_panoptic.viewer.panels.part import Connections, Presenter
 from napari_panoptic.viewer.state.preferences import PREFERENCES
 
@@ -143,26 +147,19 @@ class MetricsPanel(ScrollPanel):
         self._fill_confusion(evaluation, scheme)
 
     def _lay_out(self) -> None:
-        self._rows.addWidget(self.message)
-        self._rows.addWidget(self.content)
-        self._rows.addStretch(1)
-        line = QVBoxLayout(self.content)
-        line.setContentsMargins(0, 0, 0, 0)
-        line.addWidget(self._line)
-        line.addWidget(self._details)
-        layout = QVBoxLayout(self._details)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(4)
-        layout.addWidget(self.by_class)
-        layout.addWidget(self.definitions)
-        for title, meaning, names in (
-            ("Detection", "Whether nuclei were found, whatever their class.", _DETECTION),
-            ("Matched", "Class and outline of the nuclei that were found.", _MATCHED),
-        ):
-            layout.addWidget(FlowBar(heading(title, meaning), *map(self._figure, names)))
-        meaning = "Rows: class in the annotation. Columns: predicted class."
-        layout.addWidget(heading("Confusion matrix", meaning))
-        layout.addWidget(self.confusion)
+        fill(self._rows, self.message, self.content, None)
+        lay_out(self.content, self._line, self._details)
+        detection = heading("Detection", "Whether nuclei were found, whatever their class.")
+        matched = heading("Matched", "Class and outline of the nuclei that were found.")
+        lay_out(
+            self._details,
+            self.by_class,
+            self.definitions,
+            FlowBar(detection, *map(self._figure, _DETECTION)),
+            FlowBar(matched, *map(self._figure, _MATCHED)),
+            heading("Confusion matrix", "Rows: class in the annotation. Columns: predicted class."),
+            self.confusion,
+        )
 
     def _on_fold(self, unfolded: bool) -> None:
         PREFERENCES.set_unfolded("metrics", unfolded)
@@ -171,11 +168,7 @@ class MetricsPanel(ScrollPanel):
     def _group(self, names: Sequence[str]) -> QWidget:
         """Make figures that stay in one line."""
         group = QWidget()
-        row = QHBoxLayout(group)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(SPACING_PX)
-        for name in names:
-            row.addWidget(self._figure(name))
+        group.setLayout(row_of(*map(self._figure, names)))
         return group
 
     def _figure(self, name: str) -> Figure:
@@ -236,11 +229,10 @@ class MetricsPanel(ScrollPanel):
         self.by_class.fill(header, rows)
 
     def _fill_confusion(self, evaluation: Shown, scheme: ClassScheme) -> None:
-        names = ["none", *evaluation.counts.class_names]
+        classes = evaluation.counts.class_names
         counts = evaluation.counts.confusion.tolist()
-        shown = [*names[1:], names[0]]
+        shown, numbers = [*classes, NONE_WORD], [*range(1, len(classes) + 1), 0]
         header = [Cell("Reference ↓", "Rows: reference. Columns: prediction.")]
-        classes = names[1:]
         header += [
             Cell(
                 _short(name, "FN"),
@@ -251,24 +243,24 @@ class MetricsPanel(ScrollPanel):
         ]
         rows = []
         colours = _colours(scheme)
-        for name in shown:
-            values = [counts[names.index(name)][names.index(other)] for other in shown]
+        for name, number in zip(shown, numbers, strict=True):
+            values = [counts[number][other] for other in numbers]
             total = max(sum(values), 1)
             colour = colours.get(name)
             cells = [
                 Cell(
-                    "FP" if name == names[0] else name,
+                    "FP" if name == NONE_WORD else name,
                     _long(name, "FP: no reference object matches."),
                     colour,
                     target=behind_row(name, classes),
                 )
             ]
             for other, value in zip(shown, values, strict=True):
-                both_none = name == other == names[0]
+                both_none = name == other == NONE_WORD
                 cells.append(
                     Cell(
                         "" if both_none else count_text(value),
-                        "" if both_none else _sentence(name, other, value, names[0]),
+                        "" if both_none else _sentence(name, other, value),
                         shade=value / total,
                         bold=name == other,
                         target=None if both_none else behind_cell(name, other),
@@ -329,18 +321,18 @@ def _figure_text(name: str, value: float, mpp: float | None) -> str:
 
 
 def _short(name: str, none: str) -> str:
-    return none if name == "none" else f"{name[:5]}." if len(name) > 6 else name
+    return none if name == NONE_WORD else f"{name[:5]}." if len(name) > 6 else name
 
 
 def _long(name: str, none: str) -> str:
-    return none if name == "none" else name
+    return none if name == NONE_WORD else name
 
 
-def _sentence(reference: str, prediction: str, count: int, none: str) -> str:
-    objects = f"{count_text(count)} object{'' if count == 1 else 's'}"
-    if reference == none:
+def _sentence(reference: str, prediction: str, count: int) -> str:
+    objects = counted(count, "object", write=count_text)
+    if reference == NONE_WORD:
         return f"{objects} {prediction} predicted, but not annotated (FP)."
-    if prediction == none:
+    if prediction == NONE_WORD:
         return f"{objects}: {reference} annotated, but not predicted (FN)."
     if reference == prediction:
         return f"{objects}: {reference} predicted with the right class (TP)."

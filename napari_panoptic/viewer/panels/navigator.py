@@ -1,30 +1,310 @@
-"""The cohort: its regions, or patients, and its teams, and how well each went."""
+"""The cohort: its regions, or patients, and its teams, and how well each went.
+
+The lists of frames and of cases on the other desks have the same two tables, and the way on.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
-from qtpy.QtWidgets import QWidget
+import numpy as np
+from psygnal import Signal
+from qtpy.QtCore import Qt
+from qtpy.QtGui import QResizeEvent
+from qtpy.QtWidgets import QCheckBox, QProgressBar, QSplitter, QVBoxLayout, QWidget
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.display.cohort_lines import UNKNOWN, CohortLine, CohortLines, Summaries
 from napari_panoptic.display.glossary import FIGURE_MEANINGS, STATUS_MEANINGS
+from napari_panoptic.display.styles import UNDEFINED, count_text, ratio_text
 from napari_panoptic.live.snapshots import RegionSnapshot
 from napari_panoptic.live.summary import RegionSummary
 from napari_panoptic.values.cohort import Cohort
 from napari_panoptic.values.vocabulary import Status
-from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
+from napari_panoptic.viewer.jobs.jobs import single_shot, stop_timers
 from napari_panoptic.viewer.kit.array_table import Column
-from napari_panoptic.viewer.kit.widgets import share_text
-from napari_panoptic.viewer.panels.around import Surroundings
-from napari_panoptic.viewer.panels.part import Connections, Presenter
-from napari_panoptic.viewer.panels.places import (
-    PlaceNavigator,
-    counts_column,
-    figure_column,
-    name_column,
-)
+from napari_panoptic.viewer.kit.layouts import Grow, lay_out, row_of
+from napari_panoptic.viewer.kit.name_table import NameTable
+from napari_panoptic.viewer.kit.shown import WrappedLabel
+from napari_panoptic.viewer.kit.widgets import PushButton, share_text
+from napari_panoptic.viewer.panels.part import Connections, Presenter, Surroundings
+
+_PLACE_ROWS, _TEAM_ROWS = 3, 4
+"""How many rows of places remain in sight while that many teams get the room they need."""
+
+
+class PlaceNavigator(QWidget):
+    """A table of places with a filter, a table of teams, and buttons to go through the places.
+
+    Subclasses implement `place_figures` and `patient_figures`.
+
+    Parameters
+    ----------
+    place
+        What a place is called: region, frame or case.
+    with_patients
+        Whether places belong to patients.
+    """
+
+    place_chosen = Signal(str)
+
+    def __init__(
+        self, place: str, *, with_patients: bool = True, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._place, self._with_patients = place, with_patients
+        self._patients: dict[str, str] = {}
+        self._shown: str | None = None
+        or_patient = " or patient" if with_patients else ""
+        self.places = NameTable(f"{place.capitalize()}s", f"Filter by {place}{or_patient}")
+        self.teams = NameTable("Teams")
+        self.by_patient = QCheckBox("By patient")
+        self.by_patient.setToolTip(f"One row per patient: the counts of all {place}s together.")
+        self.by_patient.toggled.connect(lambda _: self.fill_places())
+        self.by_patient.setVisible(with_patients)
+        self.places.filter_row.addWidget(self.by_patient)
+        self.hint = WrappedLabel()
+        self._splitter = _Tables(self.places, self.teams)
+        self._progress, self.stop = QProgressBar(), PushButton("Stop")
+        self.previous = PushButton("◀ Previous", f"Previous {place}, in the order of the table (K)")
+        self.following = PushButton("Next ▶", f"Next {place}, in the order of the table (J)")
+        self._progress_row, self.body = QWidget(), QWidget()
+        self.above = QVBoxLayout()
+        self.places.chosen.connect(self._on_place)
+        self.places.clicked.connect(self._on_clicked)
+        self._lay_out()
+
+    def place_figures(self, names: Sequence[str]) -> list[Column]:
+        """Make the columns with the figures of some places, the most important first."""
+        raise NotImplementedError
+
+    def patient_figures(self, patients: Sequence[str]) -> list[Column]:
+        """Make the columns with the figures of some patients."""
+        raise NotImplementedError
+
+    def list_places(self, places: Sequence[tuple[str, str]]) -> None:
+        """List other places: name and patient of each; nothing is filtered or marked."""
+        self._patients, self._shown = dict(places), None
+        self.places.filter.clear()
+        self.places.mark(None)
+        self.teams.mark(None)
+        self.fill_places()
+
+    def fill_places(self) -> None:
+        """Show the figures of the places again."""
+        names, patients = list(self._patients), list(self._patients.values())
+        if self.by_patient.isChecked():
+            patients = list(dict.fromkeys(patients))
+            columns = [*self._patient_columns(patients), *self.patient_figures(patients)]
+            self.places.show_rows(patients, columns)
+        else:
+            columns = [*self._place_columns(names, patients), *self.place_figures(names)]
+            self.places.show_rows(names, columns, patients)
+        if self.places.selected() is None:
+            self._mark()
+
+    @property
+    def marked(self) -> str | None:
+        """The place that is shown."""
+        return self._shown
+
+    def mark_place(self, name: str | None) -> None:
+        """Mark the place that is shown."""
+        self._shown = name
+        self._mark()
+
+    def neighbour(self, name: str | None, step: int) -> str | None:
+        """Return the place after (1) or before (-1) one in the order of the table, round."""
+        order = self.places.listed()
+        if self.by_patient.isChecked():
+            order = [place for patient in order for place in self._of_patient(patient)]
+        if not order:
+            return None
+        place = order.index(name) + step if name in order else min(step, 0)
+        return order[place % len(order)]
+
+    def focus_filter(self) -> None:
+        """Put the keyboard focus into the filter."""
+        self.places.focus_filter()
+
+    def show_progress(self, done: int, total: int, word: str = "cohort") -> None:
+        """Show for how much of the cohort the figures are known; hidden for all of it."""
+        self._progress_row.setVisible(done < total)
+        self._progress.setRange(0, max(total, 1))
+        self._progress.setValue(done)
+        self._progress.setFormat(f"{word}: {done} of {total}")
+
+    def progress_text(self) -> str:
+        """Return for how much of the cohort the figures are known; empty for all of it."""
+        return "" if self._progress_row.isHidden() else self._progress.format()
+
+    def show_stop(self, text: str, tooltip: str) -> None:
+        """Set what the button beside the progress does."""
+        self.stop.setText(text)
+        self.stop.setToolTip(tooltip)
+
+    def show_hint(self, text: str) -> None:
+        """Show a text above the tables; none if empty."""
+        self.hint.show_text(text)
+
+    def _mark(self) -> None:
+        """Mark the place, or its patient."""
+        by_patient = self.by_patient.isChecked()
+        self.places.mark(self._patients.get(self._shown or "") if by_patient else self._shown)
+
+    def _of_patient(self, patient: str) -> list[str]:
+        return [name for name, own in self._patients.items() if own == patient]
+
+    def _on_place(self, name: str) -> None:
+        """Choose a place; of a patient the one with the lowest value."""
+        self.place_chosen.emit(self._lowest_of(name) if self.by_patient.isChecked() else name)
+
+    def _on_clicked(self, name: str) -> None:
+        """Choose the lowest place of the patient of whom another one is shown."""
+        if self.by_patient.isChecked() and self._patients.get(self._shown or "") == name:
+            lowest = self._lowest_of(name)
+            if lowest != self._shown:
+                self.place_chosen.emit(lowest)
+
+    def _lowest_of(self, patient: str) -> str:
+        names = self._of_patient(patient)
+        figures = self.place_figures(names)[0].values
+        return names[0 if np.isnan(figures).all() else int(np.nanargmin(figures))]
+
+    def _place_columns(self, names: Sequence[str], patients: Sequence[str]) -> list[Column]:
+        short = [short_name(*each) for each in zip(names, patients, strict=True)]
+        meaning = f"Choose a {self._place} to show it."
+        column = name_column(self._place.capitalize(), meaning, short, full=names)
+        if not self._with_patients:
+            return [column]
+        return [patient_column("The patient that it is of.", patients), column]
+
+    def _patient_columns(self, patients: Sequence[str]) -> list[Column]:
+        meaning = f"Choose a patient to show the {self._place} with the lowest value."
+        counted = Counter(self._patients.values())
+        return [
+            patient_column(meaning, patients),
+            counts_column(
+                f"{self._place.capitalize()}s",
+                f"The number of {self._place}s.",
+                [counted[patient] for patient in patients],
+            ),
+        ]
+
+    def _lay_out(self) -> None:
+        self.hint.hide()
+        self._progress_row.hide()
+        self._progress_row.setLayout(row_of(Grow(self._progress), self.stop))
+        steps = (self.previous, self.following)
+        lay_out(self.body, steps, Grow(self._splitter), self._progress_row)
+        column = lay_out(self, self.above, self.hint, Grow(self.body), margins=(4, 4, 4, 4))
+        column.addStretch(0)  # below a hint without tables
+
+
+class _Tables(QSplitter):
+    """The places above the teams; the teams get the height they need, or that the user sets."""
+
+    def __init__(self, places: NameTable, teams: NameTable) -> None:
+        super().__init__(Qt.Orientation.Vertical)
+        self._places, self._teams = places, teams
+        self._is_users = False
+        for number, table in enumerate((places, teams)):
+            self.addWidget(table)
+            self.setStretchFactor(number, (2, 1)[number])
+        self.setChildrenCollapsible(False)
+        self.splitterMoved.connect(self._on_moved)
+
+    def resizeEvent(self, event: QResizeEvent | None) -> None:  # noqa: N802
+        """Set the height of the teams: a third, and more if they need it."""
+        super().resizeEvent(event)
+        if self._is_users:
+            return
+        total = sum(self.sizes())
+        left = total - self._places.height_for(_PLACE_ROWS)
+        teams = max(total // 3, min(self._teams.height_for(_TEAM_ROWS), left))
+        self.setSizes([total - teams, teams])
+
+    def _on_moved(self, _place: int, _number: int) -> None:
+        self._is_users = True
+
+
+def name_column(
+    title: str,
+    meaning: str,
+    names: Sequence[str],
+    *,
+    full: Sequence[str] | None = None,
+) -> Column:
+    """Make a column of names that shares the room, with the full names as tooltips."""
+    explained = names if full is None else full
+    return Column(
+        title,
+        meaning,
+        np.array(names, dtype=object),
+        tooltip=lambda row: explained[row],
+        is_text=True,
+        stretch=True,
+    )
+
+
+def patient_column(meaning: str, patients: Sequence[str]) -> Column:
+    """Make a column of patients, whose names often end alike."""
+    return replace(name_column("Patient", meaning, patients), is_cut_at_end=True)
+
+
+def figure_column(
+    title: str,
+    meaning: str,
+    values: Sequence[float],
+    lacking: Sequence[tuple[str, str]] = (),
+    *,
+    text: Callable[[Any], str] = ratio_text,
+    in_words: bool = False,
+) -> Column:
+    """Make a column of figures, some of which are not known, or cannot be.
+
+    Parameters
+    ----------
+    title, meaning, values, text
+        As for any column; NaN is not known.
+    lacking
+        Word and sentence why a row may have no figure; empty while it is not known.
+        None at all where every row is like that.
+    in_words
+        Whether the word stands there instead of the figure; otherwise a dash.
+    """
+    instead = {
+        row: word if in_words else UNDEFINED
+        for row, (word, _) in enumerate(lacking)
+        if word and math.isnan(values[row])
+    }
+    return Column(
+        title,
+        meaning,
+        np.array(values, np.float64),
+        text=lambda value: "" if math.isnan(value) else text(value),
+        tooltip=lambda row: lacking[row][1] if lacking else None,
+        instead=instead,
+    )
+
+
+def counts_column(
+    title: str, meaning: str, values: Sequence[float], lacking: Sequence[tuple[str, str]] = ()
+) -> Column:
+    """Make a column of counts, some of which are not known, or cannot be."""
+    return figure_column(title, meaning, values, lacking, text=lambda n: count_text(int(n)))
+
+
+def short_name(name: str, patient: str) -> str:
+    """Leave the patient out of the name of a place, since it stands beside it."""
+    if patient and name.startswith(patient) and name != patient:
+        return "…" + name[len(patient) :]
+    return name
+
 
 NO_COHORT = (
     "No cohort is open. Press “Open cohort…” in the Settings panel and choose a folder with "
@@ -156,7 +436,7 @@ class NavigatorPresenter(Presenter[Navigator]):
             (panel.following.pushed, self.go_on),
             (panel.previous.pushed, self.go_back),
             (panel.stop.pushed, link.summary.stop),
-            (panel.places.filter_left, self.return_keys),
+            (panel.places.filter.left, self.return_keys),
         ]
 
     def refresh(self) -> None:

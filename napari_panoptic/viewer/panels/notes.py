@@ -12,13 +12,14 @@ from qtpy.QtWidgets import (
     QStyleOptionViewItem,
     QTreeWidget,
     QTreeWidgetItem,
-    QVBoxLayout,
     QWidget,
 )
 
 from napari_panoptic.common.findings import Finding, FindingKind
+from napari_panoptic.common.text import counted
 from napari_panoptic.display.glossary import FINDING_WORDS
 from napari_panoptic.display.styles import count_text
+from napari_panoptic.viewer.kit.layouts import DIALOG_MARGINS, Grow, lay_out
 from napari_panoptic.viewer.kit.shown import WrappedLabel, shown
 from napari_panoptic.viewer.kit.widgets import button_box
 
@@ -100,10 +101,7 @@ class NotesDialog(QDialog):
             header.sectionResized.connect(lambda *_: self._list.scheduleDelayedItemsLayout())
         buttons = button_box(QDialogButtonBox.StandardButton.Close)
         buttons.rejected.connect(self.close)
-        layout = QVBoxLayout(self)
-        layout.addWidget(self.intro)
-        layout.addWidget(self._list, 1)
-        layout.addWidget(buttons)
+        lay_out(self, self.intro, Grow(self._list), buttons, margins=DIALOG_MARGINS)
         self.resize(760, 320)
 
     def lines(self) -> list[str]:
@@ -121,8 +119,7 @@ class NotesDialog(QDialog):
     def show_findings(self, place: str, findings: Sequence[Finding]) -> None:
         """List what was odd at a place."""
         self.intro.setText(
-            f"{place}: {len(findings)} {'note' if len(findings) == 1 else 'notes'}. "
-            "Nothing was dropped silently."
+            f"{place}: {counted(len(findings), 'note')}. Nothing was dropped silently."
             if findings
             else NOTHING
         )

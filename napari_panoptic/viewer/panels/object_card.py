@@ -19,8 +19,7 @@ from napari_panoptic.display.object_rows import COLUMNS
 from napari_panoptic.live.session import Selection
 from napari_panoptic.live.snapshots import RegionSnapshot
 from napari_panoptic.values.vocabulary import Side
-from napari_panoptic.viewer.kit.layouts import ScrollPanel
-from napari_panoptic.viewer.kit.rows import NO_MARGINS, Grow, fill, lay_out
+from napari_panoptic.viewer.kit.layouts import NO_MARGINS, Grow, ScrollPanel, fill, lay_out
 from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel, WrappedLabel
 from napari_panoptic.viewer.kit.widgets import ToolButton, viewport_of
 from napari_panoptic.viewer.panels.failures.crops import crop_picture
@@ -93,10 +92,9 @@ class ObjectCard(ScrollPanel):
         self._picture.setScaledContents(True)
         self.copy_button = ToolButton("Copy", "Copy everything on this card as text.")
         self.copy_button.pushed.connect(self.copy)
-        self._head, self._sentence, self._figures = RichLabel(), RichLabel(), RichLabel()
-        self._texts = self._head, self._sentence, self._figures
+        self._texts = tuple(RichLabel(wraps=True) for _ in range(3))
+        self._head, self._sentence, self._figures = self._texts
         for label in self._texts:
-            label.setWordWrap(True)
             label.setTextInteractionFlags(Qt.TextInteractionFlag.TextBrowserInteraction)
             label.linkActivated.connect(self.follow)
         self._content = QWidget()

@@ -1,7 +1,7 @@
 """The panel of any question over the cohort: inputs from its fields, results from its answer.
 
-Whether an answer is outdated is not told by events: what was asked is a value, and is compared
-with what would be asked now.
+An answer is outdated if another question would be asked now: questions are values, which are
+compared, and no signal is needed for each change.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from psygnal import Signal
 from qtpy.QtCore import Qt
-from qtpy.QtWidgets import QFileDialog, QWidget
+from qtpy.QtWidgets import QWidget
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.findings import Finding
@@ -36,16 +36,14 @@ from napari_panoptic.values.settings import protocol_name
 from napari_panoptic.viewer.jobs.jobs import Job, Latest, Stream, show_failure
 from napari_panoptic.viewer.kit.array_table import ArrayTable, Column
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
-from napari_panoptic.viewer.kit.layouts import FlowBar, ScrollPanel
+from napari_panoptic.viewer.kit.layouts import FlowBar, Grow, Row, ScrollPanel, lay_out
+from napari_panoptic.viewer.kit.name_table import SentenceList
 from napari_panoptic.viewer.kit.plot_view import DRAWING, PlotView
-from napari_panoptic.viewer.kit.questions import may_replace
-from napari_panoptic.viewer.kit.rows import Grow, Row, lay_out
-from napari_panoptic.viewer.kit.sentence_list import SentenceList
+from napari_panoptic.viewer.kit.questions import folder_from, may_replace
 from napari_panoptic.viewer.kit.shown import WrappedLabel, show_info
 from napari_panoptic.viewer.kit.widgets import PushButton, WorkControls
-from napari_panoptic.viewer.panels.around import Surroundings
 from napari_panoptic.viewer.panels.notes import notes_in_tooltip
-from napari_panoptic.viewer.panels.part import Connections, Presenter
+from napari_panoptic.viewer.panels.part import Connections, Presenter, Surroundings
 
 if TYPE_CHECKING:
     from napari_panoptic.report.plots import Plot
@@ -130,7 +128,7 @@ class QuestionView(ScrollPanel):
             for name, option in options_of(kind).items()
             if option.menu is not None
         }
-        self.work = WorkControls(kind.verb, f"{kind.about.partition('. ')[0]}.")
+        self.work = WorkControls(kind.verb, kind.in_short())
         self.making = WorkControls(
             "Show in gallery", "Show the objects of the chosen rows, or of all rows if none is."
         )
@@ -243,28 +241,35 @@ class QuestionView(ScrollPanel):
         if table is not None and table.objects is not None:
             self.wanted.emit([table.objects(row) for row in rows])
 
-    def _open(self, row: int) -> None:
-        """Ask for the object of a row, or for its objects."""
+    def _object_of(self, row: int) -> FailureSet | None:
+        """Return the object that a row is about; None if it is not about a single one."""
         table = self.shown_table
         if table is None or table.objects is None or not table.is_of_objects:
+            return None
+        return table.objects(row)
+
+    def _open(self, row: int) -> None:
+        """Ask for the object of a row, or for its objects."""
+        one = self._object_of(row)
+        if one is None:
             self._want([row])
         else:
-            self.object_wanted.emit(table.objects(row))
+            self.object_wanted.emit(one)
 
     def _on_row(self, row: int, _column: int) -> None:
         """Show more about a row of the table, and go to its object if it is about one."""
         table = self.shown_table
         if table is not None and table.tooltip is not None:
             self.row_line.show_text(table.tooltip(row))
-        if table is not None and table.objects is not None and table.is_of_objects:
-            self.object_wanted.emit(table.objects(row))
+        if (one := self._object_of(row)) is not None:
+            self.object_wanted.emit(one)
 
     def _on_centre(self, row: int) -> None:
-        table = self.shown_table
-        if table is not None and table.objects is not None and table.is_of_objects:
-            self.centre_wanted.emit(table.objects(row))
-        else:
+        one = self._object_of(row)
+        if one is None:
             self._want([row])
+        else:
+            self.centre_wanted.emit(one)
 
     def _on_rest(self, row: int) -> None:
         """Show the plot of a row."""
@@ -355,6 +360,11 @@ class Found:
     findings: tuple[Finding, ...] = ()
     #: What was read of the cohort.
     gathered: Any = None
+
+
+def _sentence(message: str) -> str:
+    """Return a message with a capital and a full stop; empty for an empty one."""
+    return f"{message[0].upper()}{message[1:].removesuffix('.')}." if message else ""
 
 
 class QuestionPresenter(Presenter[QuestionView]):
@@ -509,7 +519,7 @@ class QuestionPresenter(Presenter[QuestionView]):
         self.panel.work.show_progress(None)
         why = self.why_not()
         self.panel.work.start.setEnabled(not why)
-        self.panel.show_nothing(why or hint.format(verb=self.kind.verb))
+        self.panel.show_nothing(_sentence(why) or hint.format(verb=self.kind.verb))
 
     # The answer.
 
@@ -591,10 +601,10 @@ class QuestionPresenter(Presenter[QuestionView]):
         found, kind = self.found, self.kind
         if found is None or found.answer is None:
             return
-        chosen = QFileDialog.getExistingDirectory(self.panel, f"Save {kind.title.lower()} in")
-        if not chosen:
+        folder = folder_from(self.panel, f"Save {kind.title.lower()} in")
+        if folder is None:
             return
-        files = [Path(chosen) / name for name in kind.file_names()]
+        files = [folder / name for name in kind.file_names()]
         try:
             check_not_in_cohort(files, found.asked.cohort.root)
         except PanopticError as error:
@@ -602,7 +612,7 @@ class QuestionPresenter(Presenter[QuestionView]):
             return
         if may_replace(self.panel, files):
             self.panel.show_making(0.0)
-            self._saving.start(partial(_saved, found, Path(chosen)))
+            self._saving.start(partial(_saved, found, folder))
 
 
 def question_presenter(kind: type[Question]) -> type[QuestionPresenter]:

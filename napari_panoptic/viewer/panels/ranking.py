@@ -14,7 +14,7 @@ import numpy as np
 from psygnal import Signal
 from qtpy.QtCore import Qt
 from qtpy.QtGui import QResizeEvent
-from qtpy.QtWidgets import QFileDialog, QProgressBar, QSplitter, QTabBar, QWidget
+from qtpy.QtWidgets import QProgressBar, QSplitter, QTabBar, QWidget
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.display.cohort_lines import CohortLines
@@ -35,20 +35,18 @@ from napari_panoptic.values.settings import (
 )
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.jobs.cohort_work import CohortWork
-from napari_panoptic.viewer.jobs.jobs import Latest, Several, show_failure
-from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
+from napari_panoptic.viewer.jobs.jobs import Latest, Several, show_failure, single_shot, stop_timers
 from napari_panoptic.viewer.kit.array_table import ArrayTable, Column
 from napari_panoptic.viewer.kit.figures import Cell, FigureTable
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
-from napari_panoptic.viewer.kit.layouts import ScrollPanel
+from napari_panoptic.viewer.kit.layouts import NO_MARGINS, PANEL_MARGINS, Grow, ScrollPanel, lay_out
 from napari_panoptic.viewer.kit.name_table import NameTable
 from napari_panoptic.viewer.kit.plot_view import DRAWING, PlotView
-from napari_panoptic.viewer.kit.rows import NO_MARGINS, PANEL_MARGINS, Grow, lay_out
+from napari_panoptic.viewer.kit.questions import file_to_save, folder_from
 from napari_panoptic.viewer.kit.shown import WrappedLabel, show_error, show_info
 from napari_panoptic.viewer.kit.widgets import PushButton, WorkControls, heading
-from napari_panoptic.viewer.panels.around import Surroundings
-from napari_panoptic.viewer.panels.part import Connections
-from napari_panoptic.viewer.panels.places import figure_column, patient_column
+from napari_panoptic.viewer.panels.navigator import figure_column, patient_column
+from napari_panoptic.viewer.panels.part import Connections, Surroundings
 from napari_panoptic.viewer.panels.region_panel import SeenPresenter
 
 if TYPE_CHECKING:
@@ -698,20 +696,18 @@ class RankingPresenter(SeenPresenter[RankingPanel]):
 
         name = pane.view.lower().replace(" ", "-").replace(",", "")
         usual = self.session.cohort.root / f"{name}.svg"
-        chosen, _ = QFileDialog.getSaveFileName(
-            self.panel, "Save the plot", str(usual), "SVG (*.svg);;PNG (*.png)"
-        )
-        if chosen:
+        chosen = file_to_save(self.panel, "Save the plot", usual, "SVG (*.svg);;PNG (*.png)")
+        if chosen is not None:
             with DRAWING:
-                _report_on(lambda: f"The plot is in {save(plot, Path(chosen))}")
+                _report_on(lambda: f"The plot is in {save(plot, chosen)}")
 
     def _on_tables(self) -> None:
         if self.found is None:
             return
-        root = str(self.session.cohort.root)
-        chosen = QFileDialog.getExistingDirectory(self.panel, "Folder for the CSV files", root)
-        if chosen:
-            self.save_tables(Path(chosen))
+        root = self.session.cohort.root
+        chosen = folder_from(self.panel, "Folder for the CSV files", root)
+        if chosen is not None:
+            self.save_tables(chosen)
 
     def save_tables(self, folder: Path) -> None:
         """Write ranking, statistics and patients as CSV files."""
@@ -725,11 +721,9 @@ class RankingPresenter(SeenPresenter[RankingPanel]):
         if self.found is None:
             return
         usual = self.session.cohort.root / "report.html"
-        chosen, _ = QFileDialog.getSaveFileName(
-            self.panel, "Save the report", str(usual), "HTML (*.html)"
-        )
-        if chosen:
-            self.save_report(Path(chosen))
+        chosen = file_to_save(self.panel, "Save the report", usual, "HTML (*.html)")
+        if chosen is not None:
+            self.save_report(chosen)
 
     def save_report(self, path: Path) -> None:
         """Write the report in a worker, and say when it is there."""

@@ -23,12 +23,10 @@ from napari_panoptic.nuclei.evaluate import Evaluation, evaluate
 from napari_panoptic.values.labels import LabelImage, LabelPair
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import Side
-from napari_panoptic.viewer.jobs.jobs import Latest
-from napari_panoptic.viewer.jobs.timers import single_shot
+from napari_panoptic.viewer.jobs.jobs import Latest, single_shot
 from napari_panoptic.viewer.kit.widgets import dock_of, is_in_sight
-from napari_panoptic.viewer.layers.mark_layer import MarkLayer
-from napari_panoptic.viewer.panels.around import Surroundings
-from napari_panoptic.viewer.panels.part import Connections, PanelT, Presenter
+from napari_panoptic.viewer.layers.labels import MarkLayer
+from napari_panoptic.viewer.panels.part import Connections, PanelT, Presenter, Surroundings
 
 WAITING = "Evaluating …"
 """Shown in place of what is of another region, or of another team."""

@@ -18,7 +18,7 @@ from napari_panoptic.live.session import Session
 from napari_panoptic.questions.scores import THRESHOLDS_PLOT, ScoreQuality
 from napari_panoptic.viewer.jobs.jobs import show_failure
 from napari_panoptic.viewer.kit.inputs import NumberSlider
-from napari_panoptic.viewer.kit.rows import Grow, lay_out
+from napari_panoptic.viewer.kit.layouts import Grow, lay_out
 from napari_panoptic.viewer.kit.shown import WrappedLabel
 from napari_panoptic.viewer.kit.widgets import PushButton
 from napari_panoptic.viewer.panels.part import Connections
@@ -132,7 +132,7 @@ class ScoresPresenter(QuestionPresenter):
         self._set(None)
 
     def _on_point(self, point: Any) -> None:
-        """Set the threshold that a point of the plot stands for."""
+        """Set the threshold of a point of the plot."""
         plot = self.panel.plots.menu.choice
         if plot.title == THRESHOLDS_PLOT and _why_no_threshold(self.session) is None:
             self._set(float(point.x))

@@ -25,14 +25,12 @@ from napari_panoptic.values.settings import (
     Overlaps,
     Restoration,
 )
-from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
+from napari_panoptic.viewer.jobs.jobs import single_shot, stop_timers
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox, NumberSlider
-from napari_panoptic.viewer.kit.layouts import FoldButton
-from napari_panoptic.viewer.kit.rows import Grow, lay_out
+from napari_panoptic.viewer.kit.layouts import FoldButton, Grow, lay_out
 from napari_panoptic.viewer.kit.shown import PlainLabel
 from napari_panoptic.viewer.kit.widgets import FormPanel, PushButton
-from napari_panoptic.viewer.panels.around import Surroundings
-from napari_panoptic.viewer.panels.part import Connections, Presenter
+from napari_panoptic.viewer.panels.part import Connections, Presenter, Surroundings
 from napari_panoptic.viewer.state.preferences import PREFERENCES
 
 SLIDER_REST_MS = 250
@@ -101,10 +99,6 @@ class SettingsPanel(FormPanel):
         self.team.offer([Choice(team.name, team.name) for team in teams])
         sources = [Choice(form, str(form)) for form in map(Source, known_forms()) if form in found]
         self.source.offer([Choice(None, _AUTOMATIC), *sources])
-
-    def show_team(self, name: str | None) -> None:
-        """Show which team is looked at."""
-        self.team.show_choice(name)
 
     def show_settings(
         self,
@@ -182,7 +176,7 @@ class SettingsPresenter(Presenter[SettingsPanel]):
         """Listen to session and panel."""
         session, panel = self.session, self.panel
         return [
-            (session.team_changed, panel.show_team),
+            (session.team_changed, panel.team.show_choice),
             (session.settings_changed, self._show_settings),
             (session.source_changed, self._show_settings),
             (panel.team.chosen, session.set_team),
@@ -193,7 +187,7 @@ class SettingsPresenter(Presenter[SettingsPanel]):
     def refresh(self) -> None:
         """Offer what the cohort has, and show what is chosen."""
         self.panel.show_cohort(self.session.cohort)
-        self.panel.show_team(self.session.team)
+        self.panel.team.show_choice(self.session.team)
         self._show_settings()
 
     def close(self) -> None:

@@ -12,7 +12,7 @@ from qtpy.QtGui import QDragEnterEvent, QDropEvent, QResizeEvent
 from qtpy.QtWidgets import QProgressBar, QSizePolicy, QWidget
 
 from napari_panoptic.values.cohort import Task
-from napari_panoptic.viewer.kit.rows import lay_out
+from napari_panoptic.viewer.kit.layouts import lay_out
 from napari_panoptic.viewer.kit.shown import OpeningReport, WrappedLabel, shown
 from napari_panoptic.viewer.kit.widgets import ElidedLabel, PushButton, heading
 from napari_panoptic.viewer.state.preferences import PLUGIN, PREFERENCES

@@ -12,8 +12,7 @@ from napari_panoptic.display.styles import count_text
 from napari_panoptic.questions.answer import Answer, AnswerTable
 from napari_panoptic.questions.engines.suspects import LIKELY_SCORE, SuspectKind
 from napari_panoptic.questions.suspects import Suspects
-from napari_panoptic.viewer.kit.choice_menus import FilterMenu
-from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
+from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox, FilterMenu
 from napari_panoptic.viewer.kit.layouts import FlowBar
 from napari_panoptic.viewer.kit.shown import WrappedLabel
 from napari_panoptic.viewer.panels.question_panel import QuestionPresenter, QuestionView
@@ -35,6 +34,9 @@ class SuspectsView(QuestionView):
         super().__init__(Suspects, filters, listed)
         self.of_kind, self.class_name, self.least = of_kind, class_name, least
         self.filters, self.listed = filters, listed
+        self.making.start.setToolTip(
+            "Show the selected suspects if several are selected, else all that are listed."
+        )
         self.table.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
         for menu in (of_kind, class_name):
             menu.changed.connect(self._show_table)

@@ -17,9 +17,9 @@ from napari_panoptic.display.title import region_notes, title_parts, why_no_figu
 from napari_panoptic.live.session import EditedEvaluation
 from napari_panoptic.live.snapshots import RegionSnapshot
 from napari_panoptic.values.settings import Overlaps
-from napari_panoptic.viewer.jobs.timers import single_shot
+from napari_panoptic.viewer.jobs.jobs import single_shot
 from napari_panoptic.viewer.kit.keys import DESK_KEYS, KEY_LIST
-from napari_panoptic.viewer.kit.rows import Grow, row_of
+from napari_panoptic.viewer.kit.layouts import Grow, row_of
 from napari_panoptic.viewer.kit.shown import RichLabel
 from napari_panoptic.viewer.kit.title_strip import FigureTitle
 from napari_panoptic.viewer.kit.widgets import show_in_front
@@ -200,7 +200,7 @@ class TitlePresenter(Presenter[TitleStrip]):
             self.panel.show_message(why)
 
     def _facts(self) -> ObjectFacts | None:
-        """Return what may be told about the selected object."""
+        """Return what may be shown about the selected object."""
         chosen = self.session.selection
         if chosen is None or self.link.state.is_blind:
             return None

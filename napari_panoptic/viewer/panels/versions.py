@@ -47,17 +47,15 @@ from napari_panoptic.viewer.jobs.jobs import Job, Latest, Stream
 from napari_panoptic.viewer.kit.array_table import ArrayTable, Column
 from napari_panoptic.viewer.kit.figures import Cell, FigureTable
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
-from napari_panoptic.viewer.kit.layouts import FlowBar
-from napari_panoptic.viewer.kit.rows import PANEL_MARGINS, Grow, lay_out
+from napari_panoptic.viewer.kit.layouts import PANEL_MARGINS, FlowBar, Grow, lay_out
 from napari_panoptic.viewer.kit.shown import PlainLabel, WrappedLabel
 from napari_panoptic.viewer.kit.widgets import WorkControls
 from napari_panoptic.viewer.panels import slide_texts
-from napari_panoptic.viewer.panels.around import Surroundings
-from napari_panoptic.viewer.panels.part import Connections
+from napari_panoptic.viewer.panels.part import Connections, Surroundings
 from napari_panoptic.viewer.panels.question_panel import table_columns
 from napari_panoptic.viewer.panels.region_panel import Material, SeenPresenter, material
 from napari_panoptic.viewer.panels.slide_texts import on_slide
-from napari_panoptic.viewer.state.modes import VersionChoice, VersionScope
+from napari_panoptic.viewer.state.preferences import VersionChoice, VersionScope
 
 EMPTY = (
     "Nothing to compare. Open a cohort first. If one is open, this region lacks an annotation or "
@@ -157,7 +155,8 @@ def columns_of(view: VersionsList, comparison: VersionComparison) -> list[Column
     """Return the rows that a view lists of a comparison."""
     if view is VersionsList.OBJECTS:
         return _object_columns(comparison)
-    return table_columns(comparison_table(comparison, str(view)))
+    columns = table_columns(comparison_table(comparison, str(view)))
+    return [replace(column, is_whole=column.is_text) for column in columns]
 
 
 def _object_columns(comparison: VersionComparison) -> list[Column]:

@@ -17,8 +17,13 @@ from psygnal import SignalGroupDescriptor
 from napari_panoptic.display.listed import Others
 from napari_panoptic.display.object_rows import ObjectFilter, WorstFirst
 from napari_panoptic.display.styles import Look
-from napari_panoptic.viewer.state.modes import ToolInHand, VersionChoice, ViewMode
-from napari_panoptic.viewer.state.preferences import Preferences, Queue
+from napari_panoptic.viewer.state.preferences import (
+    Preferences,
+    Queue,
+    ToolInHand,
+    VersionChoice,
+    ViewMode,
+)
 
 
 @dataclass(eq=False)

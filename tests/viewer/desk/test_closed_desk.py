@@ -90,7 +90,7 @@ def test_the_slice_is_right_beside_a_layer_with_more_axes(
     n_slices = len(desk.view.picture.votes)
     assert n_slices > 2
     for number in (0, n_slices - 1, 1):
-        desk.slices.slice_chosen.emit(number)
+        desk.slices.strip.slice_chosen.emit(number)
         assert desk.scene.slice_number == number
         votes = viewer.layers["disagreement of the raters"]
         assert round(votes.world_to_data(viewer.dims.point)[0]) == number

@@ -10,7 +10,7 @@ import pytest
 from napari.settings import get_settings
 from qtpy.QtCore import QCoreApplication, QEvent, QPointF, Qt
 from qtpy.QtTest import QTest
-from qtpy.QtWidgets import QDockWidget, QMessageBox, QToolButton
+from qtpy.QtWidgets import QDockWidget, QFileDialog, QMessageBox, QToolButton
 
 from napari_panoptic.detections.evaluate import count_frame, evaluate_detections
 from napari_panoptic.detections.pairing import DetectionSettings
@@ -28,7 +28,7 @@ from napari_panoptic.viewer.layers.camera import canvas_size
 from napari_panoptic.viewer.layers.owned import is_own
 from napari_panoptic.viewer.opening import TITLE_END, open_in
 from napari_panoptic.viewer.panels.detections.lists import PointTable
-from napari_panoptic.viewer.state.modes import Tool, ToolInHand
+from napari_panoptic.viewer.state.preferences import Tool, ToolInHand
 from tests.support.small_cohort import write_cohort
 from tests.viewer.finding import click, on_canvas, shown_text
 
@@ -586,9 +586,7 @@ def test_a_name_without_an_ending_replaces_no_file_unasked(desk, layers, tmp_pat
     earlier = tmp_path / "mine.csv"
     earlier.write_text("1,2\n")
     answers, asked = [], []
-    monkeypatch.setattr(
-        desk_module.QFileDialog, "getSaveFileName", lambda *_: (str(tmp_path / "mine"), "")
-    )
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(tmp_path / "mine"), ""))
     monkeypatch.setattr(
         QMessageBox, "question", lambda *words: asked.append(words[2]) or answers.pop()
     )

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from qtpy.QtCore import QMimeData, QPointF, Qt, QUrl
 from qtpy.QtGui import QDropEvent
-from qtpy.QtWidgets import QToolButton
+from qtpy.QtWidgets import QFileDialog, QToolButton
 
 from napari_panoptic.viewer import opening
 from napari_panoptic.viewer.desk.nuclei import desk_of
@@ -89,7 +89,7 @@ def test_the_other_buttons_lead_to_folder_sample_and_layers(
     assert any(name.startswith("Compare layers") for name in viewer.window.dock_widgets)
     chosen: list[str] = []
     monkeypatch.setattr(
-        opening.QFileDialog,
+        QFileDialog,
         "getExistingDirectory",
         lambda *_args: chosen.append("asked") or "",
     )

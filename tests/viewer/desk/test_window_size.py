@@ -2,7 +2,6 @@
 
 import pytest
 from qtpy.QtCore import Qt
-from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QDockWidget, QLabel, QMainWindow
 
 from napari_panoptic.viewer.desk.window import WindowSize, fit_into_screen
@@ -51,12 +50,11 @@ def test_docks_scroll_until_the_window_has_room_for_them(main, qtbot):
         dock.setWidget(ShrinkingPanel(panel))
         main.addDockWidget(Qt.DockWidgetArea.RightDockWidgetArea, dock)
         docks.append((dock, panel))
-    QTest.qWait(20)
+    qtbot.waitUntil(lambda: all(d.widget().verticalScrollBar().isVisible() for d, _ in docks))
     assert (main.width(), main.height()) == (400, 300)
     for dock, panel in docks:
         assert dock.geometry().bottom() <= main.height()
         assert panel.height() == 180
-        assert dock.widget().verticalScrollBar().isVisible()
         assert not dock.widget().horizontalScrollBar().isVisible()
     main.resize(400, 720)
     qtbot.waitUntil(lambda: not any(d.widget().verticalScrollBar().isVisible() for d, _ in docks))

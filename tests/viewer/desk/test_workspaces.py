@@ -15,8 +15,7 @@ from napari_panoptic.viewer.desk.workspaces import Arrangement, DockArea, Stack
 from napari_panoptic.viewer.kit.widgets import is_in_sight
 from napari_panoptic.viewer.layers.camera import CLEAR_ON_SCREEN_PX, canvas_size
 from napari_panoptic.viewer.state.desk_state import DeskState
-from napari_panoptic.viewer.state.modes import Tool, ToolInHand, ViewMode
-from napari_panoptic.viewer.state.preferences import Queue
+from napari_panoptic.viewer.state.preferences import Queue, Tool, ToolInHand, ViewMode
 from tests.viewer.finding import FIRST, SECOND
 
 CTRL = Qt.KeyboardModifier.ControlModifier

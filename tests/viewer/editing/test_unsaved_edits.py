@@ -225,7 +225,7 @@ def test_discarding_when_closing_leaves_nothing_to_restore(
 
 LEFT_OPEN = """
 from napari_panoptic.values.vocabulary import Side
-from napari_panoptic.viewer.desk.parts import PARTS
+from napari_panoptic.viewer.desk.nuclei import PARTS
 
 desk_module.PARTS = PARTS
 desk = open_desk(open_window())

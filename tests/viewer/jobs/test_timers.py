@@ -5,7 +5,7 @@ from qtpy.QtCore import QCoreApplication, QEvent, QObject
 from qtpy.QtTest import QTest
 
 from napari_panoptic.values.vocabulary import Side
-from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
+from napari_panoptic.viewer.jobs.jobs import single_shot, stop_timers
 from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
 
 

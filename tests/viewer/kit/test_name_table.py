@@ -119,14 +119,14 @@ class TestFilter:
         table.focus_filter()
         QTest.keyClicks(table.filter, "b_2")
         assert table.listed() == ["b_2"]
-        with qtbot.waitSignal(table.filter_left):
+        with qtbot.waitSignal(table.filter.left):
             QTest.keyClick(table.filter, Qt.Key.Key_Escape)
         assert table.filter.text() == ""
         assert table.listed() == NAMES
 
     def test_enter_chooses_the_first_row(self, table, chosen, qtbot):
         QTest.keyClicks(table.filter, "b")
-        with qtbot.waitSignal(table.filter_left):
+        with qtbot.waitSignal(table.filter.left):
             QTest.keyClick(table.filter, Qt.Key.Key_Return)
         assert chosen == ["b_1"]
 

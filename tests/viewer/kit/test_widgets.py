@@ -4,7 +4,7 @@ import pytest
 from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QDialogButtonBox, QLabel, QWidget
 
-from napari_panoptic.viewer.kit.layouts import FoldButton, stack
+from napari_panoptic.viewer.kit.layouts import FoldButton, Grow, lay_out, stack
 from napari_panoptic.viewer.kit.widgets import ElidedLabel, PushButton, ToolButton, button_box
 
 
@@ -60,3 +60,18 @@ def test_a_button_with_an_arrow_folds_by_the_mouse_and_by_keys(qtbot):
     qtbot.keyClick(fold, Qt.Key.Key_Space)
     assert content.isVisible()
     assert fold.arrowType() == Qt.ArrowType.DownArrow
+
+
+@pytest.mark.parametrize("is_shown", [True, False])
+def test_rows_stay_at_the_top_while_what_grows_is_hidden(is_shown, qtbot):
+    rows, growing, box = [PushButton("Search", ""), QLabel("A hint.")], QLabel("grows"), QWidget()
+    qtbot.addWidget(box)
+    lay_out(box, *rows, Grow(growing))
+    growing.setVisible(is_shown)
+    box.resize(200, 400)
+    box.show()
+    qtbot.waitExposed(box)
+    assert [row.height() for row in rows] == [row.sizeHint().height() for row in rows]
+    assert growing.isVisible() == is_shown
+    if is_shown:
+        assert growing.geometry().bottom() == box.rect().bottom()

@@ -23,8 +23,7 @@ from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.live.snapshots import load_region
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.desk.detections import detection_desk_in
-from napari_panoptic.viewer.desk.nuclei import desk_in
-from napari_panoptic.viewer.desk.parts import PARTS
+from napari_panoptic.viewer.desk.nuclei import PARTS, desk_in
 from napari_panoptic.viewer.kit.widgets import is_in_sight
 from napari_panoptic.viewer.layer_pair.dock import CompareLayers
 from napari_panoptic.viewer.layers.owned import is_own

@@ -6,7 +6,7 @@ from napari.layers import Labels
 
 from napari_panoptic import evaluate_pair
 from napari_panoptic.values.vocabulary import Side
-from napari_panoptic.viewer.layer_pair.features import write_features
+from napari_panoptic.viewer.layer_pair.sources import write_features
 
 
 def test_columns_of_an_earlier_result_stay_the_users():

@@ -7,24 +7,25 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from qtpy.QtWidgets import QFileDialog
 
 from napari_panoptic.display.object_rows import ObjectFilter
 from napari_panoptic.nuclei.outcomes import OBJECT_COLUMNS
 from napari_panoptic.nuclei.regions.results import PLACE_COLUMNS
-from napari_panoptic.viewer.panels.objects import export
+from napari_panoptic.viewer.panels.objects import panel
 
 
 @pytest.fixture
 def told(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     said: list[str] = []
-    monkeypatch.setattr(export, "show_info", said.append)
-    monkeypatch.setattr(export, "show_error", said.append)
+    monkeypatch.setattr(panel, "show_info", said.append)
+    monkeypatch.setattr(panel, "show_error", said.append)
     return said
 
 
 def choose(monkeypatch: pytest.MonkeyPatch, path: Path | None) -> None:
     answer = ("" if path is None else str(path), "")
-    monkeypatch.setattr(export.QFileDialog, "getSaveFileName", lambda *_args: answer)
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_args: answer)
 
 
 def test_the_listed_objects_are_saved_in_the_order_of_the_table(
@@ -66,11 +67,11 @@ def test_nothing_listed_and_full_disks_are_explained(
     choose(monkeypatch, tmp_path / "listed.csv")
     table.set_filter(ObjectFilter(statuses=frozenset()))
     table.export.click()
-    assert told == [export.NOTHING]
+    assert told == [panel.NOTHING]
     table.set_filter(ObjectFilter())
     choose(monkeypatch, None)
     table.export.click()
-    assert told == [export.NOTHING]
+    assert told == [panel.NOTHING]
     choose(monkeypatch, tmp_path / "missing" / "listed.csv")
     table.export.click()
     wait_until(lambda: len(told) == 2)

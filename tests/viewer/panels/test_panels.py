@@ -131,7 +131,7 @@ class TestSettingsPanel:
         for signal in (panel.settings_chosen, panel.team.chosen, panel.source.chosen):
             signal.connect(told.append)
         panel.show_cohort(cohort)
-        panel.show_team("second")
+        panel.team.show_choice("second")
         panel.show_settings(EvaluationSettings(radius=3), EvaluationSettings())
         assert told == []
 

@@ -23,7 +23,7 @@ from napari_panoptic.review.plan.store import PlannedReview
 from napari_panoptic.review.plan.suspects import with_cohort_suspects
 from napari_panoptic.review.plan.units import ItemKind, population
 from napari_panoptic.values.vocabulary import Side, Verdict
-from napari_panoptic.viewer.desk.parts import PARTS
+from napari_panoptic.viewer.desk.nuclei import PARTS
 from napari_panoptic.viewer.kit.layouts import Curtain
 from napari_panoptic.viewer.kit.widgets import is_in_sight
 from napari_panoptic.viewer.panels.review.inputs import VERDICT_KEYS

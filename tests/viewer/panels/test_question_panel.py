@@ -9,7 +9,7 @@ from qtpy.QtWidgets import QFileDialog, QMessageBox
 
 from napari_panoptic.questions.causes import Causes
 from napari_panoptic.values.vocabulary import Side
-from napari_panoptic.viewer.desk.parts import PARTS
+from napari_panoptic.viewer.desk.nuclei import PARTS
 from napari_panoptic.viewer.kit.widgets import is_in_sight
 from napari_panoptic.viewer.panels.failures.panel import FailuresPresenter
 from napari_panoptic.viewer.panels.question_panel import NOT_EDITED, STALE, STOPPED
@@ -51,6 +51,7 @@ def stale(part):
 
 def test_it_shows_the_answer_of_the_command(part, open_desk, wait_until):
     assert part.panel.headline.text() == Causes.hint
+    assert part.panel.work.start.toolTip().startswith("Find what each cause of failures costs")
     assert not is_in_sight(part.panel.table)
     ask(part, wait_until)
     session = open_desk.session

@@ -15,7 +15,7 @@ from qtpy.QtTest import QTest
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.questions.engines.cohort_failures import FailureName
 from napari_panoptic.values.vocabulary import Side
-from napari_panoptic.viewer.desk.parts import PARTS
+from napari_panoptic.viewer.desk.nuclei import PARTS
 from napari_panoptic.viewer.kit.widgets import is_in_sight
 from napari_panoptic.viewer.panels.failures.panel import FailuresPresenter
 from napari_panoptic.viewer.panels.object_card import ObjectPresenter

@@ -11,7 +11,7 @@ from napari_panoptic.questions.engines.slice_conditions import slice_words
 from napari_panoptic.questions.question import question_kind
 from napari_panoptic.questions.slices import slice_sentence
 from napari_panoptic.values.vocabulary import Side
-from napari_panoptic.viewer.desk.parts import PARTS
+from napari_panoptic.viewer.desk.nuclei import PARTS
 from napari_panoptic.viewer.kit.widgets import is_in_sight
 from napari_panoptic.viewer.panels.failures.panel import FailuresPresenter
 from napari_panoptic.viewer.panels.question_panel import NOT_EDITED, STALE, STOPPED

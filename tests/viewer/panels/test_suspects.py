@@ -25,7 +25,7 @@ from napari_panoptic.review.file import REVIEW_FILE
 from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.values.settings import AmbiguousPolicy
 from napari_panoptic.values.vocabulary import STATUS_CODE, Side, Status, Verdict
-from napari_panoptic.viewer.desk.parts import PARTS
+from napari_panoptic.viewer.desk.nuclei import PARTS
 from napari_panoptic.viewer.kit.widgets import is_in_sight
 from napari_panoptic.viewer.panels.failures.panel import FailuresPresenter
 from napari_panoptic.viewer.panels.question_panel import STALE

@@ -9,7 +9,7 @@ from napari_panoptic.cli.main import main
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.questions.sweep import Sweep
 from napari_panoptic.values.vocabulary import Side
-from napari_panoptic.viewer.desk.parts import PARTS
+from napari_panoptic.viewer.desk.nuclei import PARTS
 from napari_panoptic.viewer.kit.widgets import is_in_sight
 from napari_panoptic.viewer.panels.failures.panel import FailuresPresenter
 from napari_panoptic.viewer.panels.question_panel import STALE

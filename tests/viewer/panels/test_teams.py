@@ -28,7 +28,7 @@ from napari_panoptic.viewer.panels.region_panel import WAITING
 from napari_panoptic.viewer.panels.teams import comparison as teams_comparison
 from napari_panoptic.viewer.panels.teams import panel as teams_panel
 from napari_panoptic.viewer.panels.teams.panel import TeamsPresenter
-from napari_panoptic.viewer.state.modes import ViewMode
+from napari_panoptic.viewer.state.preferences import ViewMode
 from tests.viewer.finding import (
     click,
     names_of_visible,

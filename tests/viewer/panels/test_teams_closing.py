@@ -9,7 +9,7 @@ from napari_panoptic.viewer.desk.nuclei import desk_of
 from napari_panoptic.viewer.panels.audit import AuditPresenter
 from napari_panoptic.viewer.panels.groups import GroupsPresenter
 from napari_panoptic.viewer.panels.teams.panel import TeamsPresenter
-from napari_panoptic.viewer.state.modes import ViewMode
+from napari_panoptic.viewer.state.preferences import ViewMode
 
 PARTS = (TeamsPresenter, AuditPresenter, GroupsPresenter)
 

@@ -6,7 +6,7 @@ import pytest
 
 from napari_panoptic.viewer.desk.nuclei import desk_of
 from napari_panoptic.viewer.panels.teams.panel import TeamsPresenter
-from napari_panoptic.viewer.state.modes import ViewMode
+from napari_panoptic.viewer.state.preferences import ViewMode
 
 pytestmark = pytest.mark.long
 

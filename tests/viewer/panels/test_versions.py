@@ -28,7 +28,7 @@ from napari_panoptic.viewer.panels.versions import (
     listed_rows,
 )
 from napari_panoptic.viewer.state.desk_state import DeskState
-from napari_panoptic.viewer.state.modes import VersionChoice, VersionScope
+from napari_panoptic.viewer.state.preferences import VersionChoice, VersionScope
 from tests.support.version_rows import CLASSES, Rates, reference_objects, version_of
 from tests.viewer.finding import shown_text
 

@@ -19,7 +19,7 @@ from napari_panoptic.display.styles import ColourBy, Display, Look
 from napari_panoptic.explain.failure_groups import GroupKind
 from napari_panoptic.values.settings import AmbiguousPolicy
 from napari_panoptic.values.vocabulary import CAUSE_MEANINGS, Cause, Status, Verdict
-from napari_panoptic.viewer.desk.parts import PARTS
+from napari_panoptic.viewer.desk.nuclei import PARTS
 from napari_panoptic.viewer.kit import keys
 from napari_panoptic.viewer.kit.keys import DESK_KEYS, Shortcut, key_sections, key_text
 from napari_panoptic.viewer.panels.failures.crops import Crops

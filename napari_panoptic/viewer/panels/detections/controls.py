@@ -18,7 +18,7 @@ from napari_panoptic.values.detections import DetectionCohort
 from napari_panoptic.values.vocabulary import STATUS_CODE, STATUSES, Side, Status
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
 from napari_panoptic.viewer.kit.keys import DETECTION_KEYS, KEY_LIST, key_text
-from napari_panoptic.viewer.kit.rows import Grow, row_of
+from napari_panoptic.viewer.kit.layouts import Grow, row_of
 from napari_panoptic.viewer.kit.shown import PlainLabel
 from napari_panoptic.viewer.kit.title_strip import FigureTitle
 from napari_panoptic.viewer.kit.widgets import (
@@ -31,7 +31,7 @@ from napari_panoptic.viewer.kit.widgets import (
     qcolor,
 )
 from napari_panoptic.viewer.panels.detections.lists import SIDE_WORDS
-from napari_panoptic.viewer.state.modes import Tool, ToolInHand
+from napari_panoptic.viewer.state.preferences import Tool, ToolInHand
 
 _STEPS = 1000
 NOTHING_SELECTED = "Click a point to see its outcome; N: next failure."

@@ -34,10 +34,10 @@ from napari_panoptic.viewer.editing.ambiguous_shapes import AmbiguousShapes
 from napari_panoptic.viewer.editing.autosaving import Autosaver
 from napari_panoptic.viewer.editing.live_edits import LiveEdits
 from napari_panoptic.viewer.jobs.jobs import Several
-from napari_panoptic.viewer.kit.questions import may_replace, may_write
+from napari_panoptic.viewer.kit.questions import folder_from, may_replace, may_write
 from napari_panoptic.viewer.kit.shown import show_error, show_info, show_warning, shown
-from napari_panoptic.viewer.panels.around import Surroundings
 from napari_panoptic.viewer.panels.edits.panel import EditsPanel
+from napari_panoptic.viewer.panels.part import Surroundings
 
 STILL_UNSAVED = (
     "What you drew counts as not saved until it is saved in a format that holds all of it, such as "
@@ -157,15 +157,15 @@ class EditsFiles:
         target = Path(path)
         if form_for(target) is None and chosen in endings:
             target = target.with_name(target.name + endings[chosen])
-        may = may_write(self.panel, target, asked=path, files=replaced_by(target))
+        may = may_write(self.panel, target, asked=Path(path), files=replaced_by(target))
         return target if may else None
 
     def _ask_folder(self, unsaved: list[Objects]) -> list[Path]:
         """Ask for a folder for several label images; return no path where there is none."""
-        folder = QFileDialog.getExistingDirectory(self.panel, "Save label images in a folder")
-        if not folder:
+        folder = folder_from(self.panel, "Save label images in a folder")
+        if folder is None:
             return []
-        paths = [Path(folder) / f"{_suggested_name(objects)}.tif" for objects in unsaved]
+        paths = [folder / f"{_suggested_name(objects)}.tif" for objects in unsaved]
         files = [file for path in paths for file in replaced_by(path)]
         return paths if may_replace(self.panel, files) else []
 

@@ -18,8 +18,7 @@ from napari_panoptic.nuclei.metrics import METRIC_TEXTS
 from napari_panoptic.values.vocabulary import Side, Status
 from napari_panoptic.viewer.kit.figures import Cell, FigureTable
 from napari_panoptic.viewer.kit.inputs import ChoiceBox
-from napari_panoptic.viewer.kit.layouts import FlowBar, ScrollPanel
-from napari_panoptic.viewer.kit.rows import lay_out
+from napari_panoptic.viewer.kit.layouts import FlowBar, ScrollPanel, lay_out
 from napari_panoptic.viewer.kit.shown import PlainLabel, WrappedLabel, shown
 from napari_panoptic.viewer.kit.widgets import PushButton, separator
 from napari_panoptic.viewer.panels import slide_texts

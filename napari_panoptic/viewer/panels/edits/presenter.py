@@ -17,10 +17,9 @@ from napari_panoptic.viewer.kit.inputs import Choice
 from napari_panoptic.viewer.kit.keys import Shortcut
 from napari_panoptic.viewer.kit.napari_private import napari_docks
 from napari_panoptic.viewer.kit.questions import unsaved_box
-from napari_panoptic.viewer.panels.around import Surroundings
 from napari_panoptic.viewer.panels.edits.files import EditsFiles, RecoveredEdits, is_confirmed
 from napari_panoptic.viewer.panels.edits.panel import EditsPanel, state_text
-from napari_panoptic.viewer.panels.part import Connections, Presenter
+from napari_panoptic.viewer.panels.part import Connections, Presenter, Surroundings
 
 
 class EditsPresenter(Presenter[EditsPanel]):

@@ -17,8 +17,7 @@ from napari_panoptic.display.crops import Crop, CropSource, cut
 from napari_panoptic.live.session import Session
 from napari_panoptic.questions.engines.cohort_failures import FailureName
 from napari_panoptic.values.vocabulary import Side
-from napari_panoptic.viewer.jobs.jobs import Stream
-from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
+from napari_panoptic.viewer.jobs.jobs import Stream, single_shot, stop_timers
 
 BUDGET_S = 0.012
 """How long crops are cut on the main thread before the window may live again."""

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import time
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 from psygnal import Signal
 from qtpy.QtCore import Qt
-from qtpy.QtWidgets import QFileDialog, QSlider, QWidget
+from qtpy.QtWidgets import QSlider, QWidget
 
-from napari_panoptic.common.text import THIN_SPACE
+from napari_panoptic.common.text import THIN_SPACE, counted
 from napari_panoptic.display import styles
 from napari_panoptic.display.crop_reader import CropReader, CropSize
 from napari_panoptic.display.crops import (
@@ -32,16 +31,13 @@ from napari_panoptic.questions.engines.cohort_failures import (
     FailureSet,
 )
 from napari_panoptic.values.vocabulary import CAUSES
-from napari_panoptic.viewer.jobs.jobs import Stream
-from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
-from napari_panoptic.viewer.kit.choice_menus import ChoiceMenu, FilterMenu
-from napari_panoptic.viewer.kit.layouts import FlowBar
-from napari_panoptic.viewer.kit.questions import may_replace
-from napari_panoptic.viewer.kit.rows import PANEL_MARGINS, Grow, lay_out
+from napari_panoptic.viewer.jobs.jobs import Stream, single_shot, stop_timers
+from napari_panoptic.viewer.kit.inputs import ChoiceMenu, FilterMenu
+from napari_panoptic.viewer.kit.layouts import PANEL_MARGINS, FlowBar, Grow, lay_out
+from napari_panoptic.viewer.kit.questions import folder_from, may_replace
 from napari_panoptic.viewer.kit.shown import WrappedLabel, show_info
 from napari_panoptic.viewer.kit.widgets import ElidedLabel, ToolButton
 from napari_panoptic.viewer.panels import slide_texts
-from napari_panoptic.viewer.panels.around import Surroundings
 from napari_panoptic.viewer.panels.failures.crops import Crops, LiveSources
 from napari_panoptic.viewer.panels.failures.export import Export, existing_files, save_failures
 from napari_panoptic.viewer.panels.failures.scope import InScope, Scope, listed
@@ -52,7 +48,7 @@ from napari_panoptic.viewer.panels.failures.view import (
     FailureView,
 )
 from napari_panoptic.viewer.panels.objects.panel import ObjectTable
-from napari_panoptic.viewer.panels.part import Connections
+from napari_panoptic.viewer.panels.part import Connections, Surroundings
 from napari_panoptic.viewer.panels.region_panel import SeenPresenter
 from napari_panoptic.viewer.panels.slide_texts import on_slide
 from napari_panoptic.viewer.state.preferences import Queue
@@ -349,7 +345,7 @@ class FailuresPresenter(SeenPresenter[FailuresPanel]):
             return
         count = self.panel.view.items.n_failures
         noun = "object" if scope.only is not None and scope.only.given else "failure"
-        words = f"{styles.count_text(count)} {noun}{'' if count == 1 else 's'}"
+        words = counted(count, noun, write=styles.count_text)
         text = f"{words} · each crop {self._width_text()} wide" if count else ""
         tooltip = scope.scope.meaning
         if (selected := len(self.selected_failures())) > 1:
@@ -358,7 +354,7 @@ class FailuresPresenter(SeenPresenter[FailuresPanel]):
         left_out = () if scope.n_missing else scope.left_out
         if left_out:
             n = len({of.region for of in left_out})
-            text = f"{text} · {n} region{'' if n == 1 else 's'} left out" if text else ""
+            text = f"{text} · {counted(n, 'region')} left out" if text else ""
             reasons = [
                 f"{of.region}: {of.findings[0].message if of.findings else 'a whole slide'}"
                 for of in left_out[:MOST_REASONS]
@@ -523,10 +519,10 @@ class FailuresPresenter(SeenPresenter[FailuresPanel]):
             self._export.stop()
             self._on_export_end()
             return
-        chosen = QFileDialog.getExistingDirectory(self.panel, "Save failures in a folder")
-        if not chosen:
+        folder = folder_from(self.panel, "Save failures in a folder")
+        if folder is None:
             return
-        folder, items = Path(chosen), self.panel.view.items
+        items = self.panel.view.items
         failures, rows = items.failures, items.all_rows
         if not may_replace(self.panel, existing_files(folder, failures, rows)):
             return

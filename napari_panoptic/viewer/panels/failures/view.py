@@ -37,7 +37,7 @@ from qtpy.QtWidgets import (
 )
 
 from napari_panoptic.questions.engines.cohort_failures import FailureName
-from napari_panoptic.viewer.jobs.timers import single_shot
+from napari_panoptic.viewer.jobs.jobs import single_shot
 from napari_panoptic.viewer.kit.widgets import is_desk_key, is_in_sight, qcolor, viewport_of
 from napari_panoptic.viewer.panels.failures.crops import Crops
 from napari_panoptic.viewer.panels.failures.model import FailureModel

@@ -36,12 +36,11 @@ from napari_panoptic.viewer.jobs.rater_work import CaseView, WantedCase
 from napari_panoptic.viewer.kit.array_table import Column
 from napari_panoptic.viewer.kit.figures import Cell, Figure, FigureTable
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
-from napari_panoptic.viewer.kit.layouts import ScrollPanel
-from napari_panoptic.viewer.kit.rows import Grow, lay_out, row_of
+from napari_panoptic.viewer.kit.layouts import Grow, ScrollPanel, lay_out, row_of
 from napari_panoptic.viewer.kit.shown import RichLabel, WrappedLabel
 from napari_panoptic.viewer.kit.title_strip import KeysButton, NotesButton
 from napari_panoptic.viewer.kit.widgets import ElidedLabel, PushButton, heading
-from napari_panoptic.viewer.panels.places import PlaceNavigator, figure_column, name_column
+from napari_panoptic.viewer.panels.navigator import PlaceNavigator, figure_column, name_column
 from napari_panoptic.viewer.panels.raters.strips import ONE_RATER, SliceStrip, SpreadStrip
 
 STANDING_WORDS = {

@@ -13,7 +13,7 @@ from qtpy.QtGui import QColor, QMouseEvent, QPainter, QPen, QPolygonF
 from qtpy.QtWidgets import QSizePolicy, QToolTip
 
 from napari_panoptic.values.cohort import Rgb
-from napari_panoptic.viewer.kit.painted_plot import PaintedPlot
+from napari_panoptic.viewer.kit.plot_view import PaintedPlot
 from napari_panoptic.viewer.kit.shown import shown
 from napari_panoptic.viewer.kit.widgets import qcolor
 

@@ -22,8 +22,7 @@ from napari_panoptic.display.styles import UNDEFINED, count_text, ratio_text, wi
 from napari_panoptic.review.verdicts import AgreementItem, ReviewerAgreement, ReviewRecord
 from napari_panoptic.values.vocabulary import Verdict
 from napari_panoptic.viewer.kit.figures import Cell, FigureTable
-from napari_panoptic.viewer.kit.layouts import FlowBar
-from napari_panoptic.viewer.kit.rows import row_of
+from napari_panoptic.viewer.kit.layouts import FlowBar, row_of
 from napari_panoptic.viewer.kit.shown import WrappedLabel, shown
 from napari_panoptic.viewer.kit.widgets import PushButton, button_box
 

@@ -21,7 +21,7 @@ from napari_panoptic.review.verdicts import Share
 from napari_panoptic.values.cohort import Cohort, Source
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.viewer.jobs.jobs import FORESEEN, Job, Stream
-from napari_panoptic.viewer.panels.around import Surroundings
+from napari_panoptic.viewer.panels.part import Surroundings
 from napari_panoptic.viewer.panels.region_panel import Sight
 from napari_panoptic.viewer.panels.review.panel import BeforeAfter, ReviewPanel
 

@@ -10,7 +10,6 @@ from qtpy.QtCore import QSignalBlocker, QSize, Qt
 from qtpy.QtGui import QKeyEvent, QResizeEvent, QTextCursor
 from qtpy.QtWidgets import (
     QGridLayout,
-    QHBoxLayout,
     QLineEdit,
     QPushButton,
     QSizePolicy,
@@ -25,9 +24,9 @@ from napari_panoptic.review.judged import VERDICTS
 from napari_panoptic.review.tags import STARTING_TAGS, joined_tags, split_tags, toggled
 from napari_panoptic.values.cohort import Rgb
 from napari_panoptic.values.vocabulary import Status, Verdict
-from napari_panoptic.viewer.kit.choice_menus import TickMenu
+from napari_panoptic.viewer.kit.inputs import TickMenu
 from napari_panoptic.viewer.kit.keys import key_text
-from napari_panoptic.viewer.kit.layouts import stack
+from napari_panoptic.viewer.kit.layouts import Grow, row_of, stack
 from napari_panoptic.viewer.kit.shown import RichLabel, WrappedLabel, shown
 from napari_panoptic.viewer.kit.widgets import opens_menu
 
@@ -79,8 +78,7 @@ class VerdictButtons(QWidget):
         self._layout.setSpacing(SPACING_PX)
         self._columns = 0
         self._takes_verdicts = False
-        self._end, self._end_text = RichLabel(), ""
-        self._end.setWordWrap(True)
+        self._end, self._end_text = RichLabel(wraps=True), ""
         self._end.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self._end.setMargin(SPACING_PX)
         stack(self, self._grid, self._end)
@@ -285,11 +283,7 @@ class TagField(QWidget):
         self.choose.setToolTip("Tick common tags and your own ones.")
         self.choose.setMenu(self._menu)
         opens_menu(self.choose)
-        layout = QHBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(4)
-        layout.addWidget(self.line, 1)
-        layout.addWidget(self.choose)
+        self.setLayout(row_of(Grow(self.line), self.choose))
         self.setFocusProxy(self.line)
         self.line.textEdited.connect(lambda _text: self.edited.emit())
         self.offer(())

@@ -31,8 +31,14 @@ from napari_panoptic.review.verdicts import HistoryEntry, ReviewRecord, Share
 from napari_panoptic.values.vocabulary import Side, Verdict
 from napari_panoptic.viewer.kit.figures import Cell, FigureTable
 from napari_panoptic.viewer.kit.keys import key_text
-from napari_panoptic.viewer.kit.layouts import FlowBar, FoldingSection, ScrollPanel, stack
-from napari_panoptic.viewer.kit.rows import Grow, fill
+from napari_panoptic.viewer.kit.layouts import (
+    FlowBar,
+    FoldingSection,
+    Grow,
+    ScrollPanel,
+    fill,
+    stack,
+)
 from napari_panoptic.viewer.kit.shown import PlainLabel, WrappedLabel, shown
 from napari_panoptic.viewer.kit.widgets import (
     ElidedLabel,

@@ -19,16 +19,14 @@ from napari_panoptic.review.judged import Judged
 from napari_panoptic.review.reviewing import Reviewing, usual_place
 from napari_panoptic.review.verdicts import ReviewRecord, Role
 from napari_panoptic.values.vocabulary import Side, Verdict
-from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
+from napari_panoptic.viewer.jobs.jobs import single_shot, stop_timers
 from napari_panoptic.viewer.kit.keys import Shortcut
 from napari_panoptic.viewer.kit.shown import show_error, show_info, show_warning
 from napari_panoptic.viewer.panels import slide_texts
-from napari_panoptic.viewer.panels.around import Surroundings
-from napari_panoptic.viewer.panels.part import Connections, Presenter
+from napari_panoptic.viewer.panels.part import Connections, Presenter, Surroundings
 from napari_panoptic.viewer.panels.region_panel import Sight
 from napari_panoptic.viewer.panels.review.counting import ReviewCounting
-from napari_panoptic.viewer.panels.review.drafts import Drafts
-from napari_panoptic.viewer.panels.review.files import ReviewFiles
+from napari_panoptic.viewer.panels.review.files import Drafts, ReviewFiles
 from napari_panoptic.viewer.panels.review.inputs import UNDO_KEY, VERDICT_KEYS
 from napari_panoptic.viewer.panels.review.panel import (
     LAST_COUNT,

@@ -25,7 +25,7 @@ from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.values.vocabulary import STATUSES
 from napari_panoptic.viewer.kit.array_table import Column
 from napari_panoptic.viewer.panels.region_panel import Material
-from napari_panoptic.viewer.state.modes import ViewMode
+from napari_panoptic.viewer.state.preferences import ViewMode
 
 
 @dataclass(frozen=True, eq=False)

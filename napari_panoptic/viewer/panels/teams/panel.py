@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from psygnal import Signal
 from qtpy.QtWidgets import QToolButton, QWidget
 
+from napari_panoptic.common.text import counted
 from napari_panoptic.display import styles
 from napari_panoptic.display.palette import class_colours
 from napari_panoptic.display.team_pictures import FP_COLOUR, SEVERAL, Count, level_colours
@@ -21,17 +22,15 @@ from napari_panoptic.values.cohort import Rgb
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.jobs.jobs import Latest
 from napari_panoptic.viewer.kit.array_table import ArrayTable
-from napari_panoptic.viewer.kit.choice_menus import TickMenu
-from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox, ChoiceButtons
+from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox, ChoiceButtons, TickMenu
 from napari_panoptic.viewer.kit.keys import Shortcut
-from napari_panoptic.viewer.kit.rows import PANEL_MARGINS, Grow, lay_out
+from napari_panoptic.viewer.kit.layouts import PANEL_MARGINS, Grow, lay_out
 from napari_panoptic.viewer.kit.shown import RichLabel, WrappedLabel, shown
 from napari_panoptic.viewer.kit.widgets import ThinBar, opens_menu
 from napari_panoptic.viewer.layers.consensus_view import ConsensusView
 from napari_panoptic.viewer.layers.team_grid import MAX_TEAMS, TeamGrid
 from napari_panoptic.viewer.panels import slide_texts
-from napari_panoptic.viewer.panels.around import Surroundings
-from napari_panoptic.viewer.panels.part import Connections
+from napari_panoptic.viewer.panels.part import Connections, Surroundings
 from napari_panoptic.viewer.panels.region_panel import WAITING, SeenPresenter, material
 from napari_panoptic.viewer.panels.slide_texts import on_slide
 from napari_panoptic.viewer.panels.teams.comparison import (
@@ -42,7 +41,7 @@ from napari_panoptic.viewer.panels.teams.comparison import (
     place_columns,
     place_sentence,
 )
-from napari_panoptic.viewer.state.modes import ViewMode
+from napari_panoptic.viewer.state.preferences import ViewMode
 
 EMPTY = (
     "Nothing to compare. Without a cohort: open one. Otherwise this region has no annotation, or "
@@ -112,12 +111,11 @@ class TeamsPanel(QWidget):
             [Choice(count, words) for count, words in _COUNT_WORDS.items()],
             "What the colours of the consensus count.",
         )
-        self._legend = RichLabel()
+        self._legend = RichLabel(wraps=True)
         self._legend.setToolTip(
             "Colours go from light (no team) to dark (all teams). Outlines get thicker the fewer "
             "teams found the object; hatching gets denser the more teams have an FP there."
         )
-        self._legend.setWordWrap(True)
         self.lists = ChoiceButtons(
             [Choice(listed, str(listed), why) for listed, why in _LISTED_MEANINGS.items()]
         )
@@ -294,7 +292,7 @@ class TeamsPanel(QWidget):
 
     def _show_team_count(self) -> None:
         n = len(self.chosen_teams())
-        self._teams.setText(f"{n} team{'' if n == 1 else 's'}")
+        self._teams.setText(counted(n, "team"))
 
 
 class TeamsPresenter(SeenPresenter[TeamsPanel]):

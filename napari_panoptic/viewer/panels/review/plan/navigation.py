@@ -11,8 +11,8 @@ from napari_panoptic.live.snapshots import RegionSnapshot
 from napari_panoptic.review.plan.items import PlanItem
 from napari_panoptic.review.plan.units import TILE_PX
 from napari_panoptic.values.vocabulary import Verdict
-from napari_panoptic.viewer.layers.mark_layer import MarkLayer
-from napari_panoptic.viewer.panels.around import Surroundings
+from napari_panoptic.viewer.layers.labels import MarkLayer
+from napari_panoptic.viewer.panels.part import Surroundings
 
 _LAYER = "background to review"
 _EDGE_PX, _WIDTH_PX = 1, 3

@@ -7,8 +7,6 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from qtpy.QtWidgets import QFileDialog
-
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.review.file import ReviewError
 from napari_panoptic.review.plan.corrected import ALL
@@ -22,9 +20,9 @@ from napari_panoptic.review.reviewing import Reviewing
 from napari_panoptic.review.verdicts import Share
 from napari_panoptic.values.vocabulary import Verdict
 from napari_panoptic.viewer.jobs.jobs import Latest, Stream, show_failure
+from napari_panoptic.viewer.kit.questions import folder_from
 from napari_panoptic.viewer.kit.shown import show_error, show_info
-from napari_panoptic.viewer.panels.around import Surroundings
-from napari_panoptic.viewer.panels.part import Connections
+from napari_panoptic.viewer.panels.part import Connections, Surroundings
 from napari_panoptic.viewer.panels.region_panel import SeenPresenter
 from napari_panoptic.viewer.panels.review.plan import words
 from napari_panoptic.viewer.panels.review.plan.navigation import PlanNavigation
@@ -433,10 +431,10 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         self.panel.state.show_state(why)
 
     def _on_export(self) -> None:
-        root = str(self.session.cohort.root)
-        chosen = QFileDialog.getExistingDirectory(self.panel, "Folder for the CSV files", root)
-        if chosen:
-            self.export(Path(chosen))
+        root = self.session.cohort.root
+        chosen = folder_from(self.panel, "Folder for the CSV files", root)
+        if chosen is not None:
+            self.export(chosen)
 
     def export(self, folder: Path) -> None:
         """Write plan, verdicts and estimates in the same files as the command line."""
