@@ -33,6 +33,7 @@ UNIFORMS = {
     "shape": "vec2",  # width and height of the labels
     "most": "float",  # the label that is read as 1.0
     "px": "float",  # label pixels per screen pixel
+    "side_px": "float",  # the same in px of the sides, where the labels are a coarser level
     "half_width": "float",  # of lines, in screen px
     "casing": "float",  # width of a pale line on either side of them, in screen px
     "selected": "float",  # the label of the object whose line is wider
@@ -86,7 +87,7 @@ _LIMIT_HELPERS = """
 float limit(float number) {  // an eighth of the shorter side of an object
     float row = floor(number / 256.0);
     vec2 place = (vec2(number - 256.0 * row, row) + 0.5) / 256.0;
-    return 255.0 * texture2D($sides, place).r / 8.0 / $px;
+    return 255.0 * texture2D($sides, place).r / 8.0 / $side_px;
 }
 """
 

@@ -132,6 +132,14 @@ class Outlines:
         inside = (labels > 0) & (labels < _LABELS)
         sides = np.full(_LABELS, _LONGEST_SIDE_PX, np.uint8)
         sides[labels[inside]] = shorter[inside]
+        self._set_sides(sides)
+
+    def set_usual_side(self, side_px: float) -> None:
+        """Set the shorter side of all objects, where labels do not tell which one is meant."""
+        side = min(max(round(side_px), 1), _LONGEST_SIDE_PX)
+        self._set_sides(np.full(_LABELS, side, np.uint8))
+
+    def _set_sides(self, sides: NDArray[np.uint8]) -> None:
         if self._sides is None or not np.array_equal(sides, self._sides):
             self._sides = sides
             if self._programs is not None:
@@ -169,7 +177,8 @@ class Outlines:
             self._programs = _Programs()
             if self._sides is not None:
                 self._programs.set_sides(self._sides)
-        return self._programs.present(drawn, self._width_px, self._selected)
+        factor = layer.downsample_factors[layer.data_level][-1] if layer.multiscale else 1
+        return self._programs.present(drawn, self._width_px, self._selected, float(factor))
 
     def _redraw(self) -> None:
         layer, viewer = self._layer(), self._viewer()
@@ -189,7 +198,9 @@ class _Programs:
         """Set the shorter side of the object of each label."""
         self._sides.set_data(sides.reshape(256, 256))
 
-    def present(self, drawn: Drawn, width_px: float, selected: int) -> Function:
+    def present(
+        self, drawn: Drawn, width_px: float, selected: int, factor: float = 1.0
+    ) -> Function:
         """Return the program for a zoom, which knows the width of lines in pixels of the screen."""
         half_px, casing_px = drawn.ratio * width_px / 2, drawn.ratio * CASING_PX
         more_px = drawn.ratio * _SELECTED_MORE_PX / 2
@@ -204,6 +215,7 @@ class _Programs:
             shape=tuple(map(float, drawn.size)),
             most=float(drawn.most),
             px=drawn.px,
+            side_px=drawn.px * factor,
             half_width=half_px,
             more=more_px,
             casing=casing_px,
