@@ -3,7 +3,7 @@
 The labels and their colours are on the card already. In place of napari's function that reads the
 label of a screen pixel comes one that also finds how far the nearest outline is, and thus which
 share of the screen pixel it covers. So the lines have the same width at every zoom, and nothing is
-computed anew when the view moves or labels change.
+computed again when the view moves or labels change.
 
 There are three ways to find the distance, each a program of its own since software renderers
 compute all branches of a program:
