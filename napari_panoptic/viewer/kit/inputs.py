@@ -30,7 +30,7 @@ from napari_panoptic.viewer.kit.layouts import FlowBar
 from napari_panoptic.viewer.kit.shown import shown
 from napari_panoptic.viewer.kit.widgets import opens_menu
 
-_COMPACT_COMBO = "QComboBox { padding: 1px 3px 1px 4px } QComboBox::drop-down { width: 16px }"
+_COMPACT_COMBO = "QComboBox { padding: 1px 0px 1px 4px } QComboBox::drop-down { width: 16px }"
 """Style of menus that have to fit into narrow strips."""
 
 

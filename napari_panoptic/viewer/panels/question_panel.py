@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from psygnal import Signal
-from qtpy.QtCore import Qt
+from qtpy.QtCore import QSize, Qt
 from qtpy.QtWidgets import QWidget
 
 from napari_panoptic.common.errors import PanopticError
@@ -56,7 +56,7 @@ OPENED = "Click a line to see its objects."
 NOT_EDITED = "Unsaved edits are not included: the files are read."
 MOST_SENTENCES = 200
 """The most rows of a table that are listed as sentences."""
-_LEAST_PLOT_PX, _LONG_TEXT = 130, 40
+_LEAST_PLOT_PX, _LONG_TEXT, _BESIDE_TEXT_PX = 130, 40, 4
 GALLERY_STALE = (
     "The settings or the files have changed. Press “Show in gallery” again for the objects as they "
     "are now."
@@ -103,6 +103,14 @@ def _drawn(plot: AnswerPlot) -> Plot:
         return drawn(plot)
 
 
+class _Input(ChoiceBox):
+    """A menu in a line that makes nothing wider than it asks for."""
+
+    def sizeHint(self) -> QSize:  # noqa: N802
+        """Leave room beside the longest entry."""
+        return super().sizeHint() + QSize(_BESIDE_TEXT_PX, 0)
+
+
 class QuestionView(ScrollPanel):
     """What is asked, a button, a sentence, and below it the tables and plots of the answer.
 
@@ -124,7 +132,7 @@ class QuestionView(ScrollPanel):
         super().__init__()
         self.kind = kind
         self.inputs = {
-            name: ChoiceBox(meaning=option.help)
+            name: _Input(meaning=option.help)
             for name, option in options_of(kind).items()
             if option.menu is not None
         }

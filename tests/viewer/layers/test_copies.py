@@ -97,7 +97,7 @@ def test_a_copy_stays_seen_when_another_desk_opens(
     copy = duplicate(viewer, points, "my points")
     data = copy.data.copy()
     viewer.layers.remove(points)
-    other.step_frame(1)
+    other.link.step_frame(1)
     wait_until(lambda: other.is_settled)
     np.testing.assert_array_equal(copy.data, data)
     close_desk(other)
