@@ -40,18 +40,11 @@ COSTS = columns.TableSpec(
         columns.whole("failures"),
         columns.number("d_pq", "ΔPQ", signed, _ABOUT),
         columns.bounds("low", "high", "95 % interval", "of d_pq, by bootstrap over patients"),
-        *(
-            columns.number(f"d_{key}", f"Δ{key.upper()}", signed, _ABOUT)
-            for key in ("sq", "dq", "f1")
-        ),
+        *(columns.number(f"d_{k}", f"Δ{k.upper()}", signed, _ABOUT) for k in ("sq", "dq", "f1")),
     ],
     "Changes if all failures of a cause were mended: an FN becomes a TP with an IoU of 1, an FP is "
     "removed, a misclassified object gets its right class. The changes do not add up.",
 )
-
-
-def _shown(name: str) -> columns.CellContent:
-    return columns.CellContent(name or "all classes")
 
 
 @dataclass(frozen=True, kw_only=True)

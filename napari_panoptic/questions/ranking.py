@@ -12,7 +12,7 @@ from napari_panoptic.common.text import counted
 from napari_panoptic.nuclei.regions.cohort_evaluation import CohortEvaluation, statistics_of
 from napari_panoptic.nuclei.regions.conditions import Condition
 from napari_panoptic.nuclei.regions.experiment import Experiment
-from napari_panoptic.nuclei.regions.run import RegionDone, run_regions
+from napari_panoptic.nuclei.regions.run import counting, run_regions
 from napari_panoptic.questions.answer import Answer, AnswerTable, UnansweredError
 from napari_panoptic.questions.engines.cohort_failures import FailureName, FailureSet
 from napari_panoptic.questions.question import Question, option, why_nothing
@@ -74,7 +74,7 @@ class Ranking(Question):
         return self.settings.replaced(distances=True)
 
     def why_not(self, cohort: Cohort) -> str:
-        """Return that one team has no rank."""
+        """Return why there is no ranking; empty if there is one."""
         if len(self.teams) > 1:
             return ""
         found = counted(len(self.teams), "team")
@@ -89,14 +89,13 @@ class Ranking(Question):
             (Condition(self.protocol, self.measured, self.source),),
             held_up_to_px=self.held_up_to_px,
         )
-        done = 0
-
-        def tell(region: RegionDone) -> None:
-            nonlocal done
-            done += not region.is_again
-            progress.tell(done / len(cohort.regions), region.region)
-
-        regions = run_regions(cohort, work, jobs=jobs, on_result=tell, is_wanted=progress.is_wanted)
+        regions = run_regions(
+            cohort,
+            work,
+            jobs=jobs,
+            on_result=counting(cohort, progress),
+            is_wanted=progress.is_wanted,
+        )
         results = [one for (own,) in regions for one in own]
         progress.check()
         evaluation = CohortEvaluation(cohort, self.measured, self.protocol, results)

@@ -106,7 +106,7 @@ class Suspects(Question):
         return SUSPECT_SETTINGS.replaced(ambiguous=settings.ambiguous)
 
     def why_not(self, cohort: Cohort) -> str:
-        """Return why teams cannot be compared."""
+        """Return why the teams cannot be compared; empty if they can."""
         if len(self.teams) > 1:
             return ""
         found = counted(len(self.teams), "team")

@@ -43,6 +43,8 @@ _LEAST_ROW_PX, _ROW_MARGIN_PX = 20, 4
 """Height of a row in small letters, and what it has beside larger ones."""
 _MOST_CODES = 100
 """Integers in a smaller range may be codes of words, so that each of them is written."""
+_MEASURED = 20
+"""How many of the longest texts of a column are measured."""
 _TINT: Rgb = (90, 150, 210)
 """Colour of shaded cells."""
 CENTRE_KEYS = (Qt.Key.Key_Space, Qt.Key.Key_Return, Qt.Key.Key_Enter)
@@ -108,10 +110,13 @@ class Column:
         return side | Qt.AlignmentFlag.AlignVCenter
 
     @cached_property
-    def widest(self) -> str:
-        """The longest text; of numbers only the smallest and the largest are written."""
-        values = [*map(self.text, _extremes(self.values)), *set(self.instead.values())]
-        return max(values, key=len, default="")
+    def longest(self) -> tuple[str, ...]:
+        """The longest texts, of which letters decide which one is the widest.
+
+        Of numbers only the smallest and the largest are written.
+        """
+        texts = {*map(self.text, _extremes(self.values)), *self.instead.values()}
+        return tuple(sorted(texts, key=lambda text: (-len(text), text))[:_MEASURED])
 
 
 def _extremes(values: NDArray[Any]) -> list[Any]:
@@ -463,7 +468,8 @@ class ArrayTable(QTableView):
         column, font = self._model.columns[number], QFont(self.font())
         font.setBold(column.is_bold is not None)
         icon = 0 if column.colour is None else _ICON_PX
-        return QFontMetrics(font).horizontalAdvance(column.widest) + icon + _MARGIN_PX
+        texts = map(QFontMetrics(font).horizontalAdvance, column.longest)
+        return max(texts, default=0) + icon + _MARGIN_PX
 
     def _least_px(self, number: int) -> int:
         """Return the width to which a column may shrink."""

@@ -6,6 +6,8 @@ import json
 import shutil
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -91,13 +93,32 @@ def planned(root: Path, tmp_path: Path) -> Path:
 @pytest.fixture
 def opened(browser: Page | FirefoxPage) -> Callable[[Path], None]:
     """Give a function that opens a page of which the browser knows nothing yet."""
+    return partial(open_without_progress, browser)
 
-    def fresh(path: Path) -> None:
-        browser.open(path)
-        browser.value("localStorage.clear()")
-        browser.open(path)
 
-    return fresh
+# A busy Chromium sometimes gives a document a store of its own, which starts empty and is lost
+# with the document. The mark tells such a document from one that has what was stored before.
+MARK = "localStorage.getItem('mark')"
+marks = count()
+
+
+def open_without_progress(page: Page | FirefoxPage, path: Path) -> None:
+    mark = str(next(marks))
+    until = time.monotonic() + PATIENCE_S
+    page.open(path)
+    while page.value(MARK) != mark:
+        assert time.monotonic() < until, "the browser stores nothing"
+        page.value(f"localStorage.clear(), localStorage.setItem('mark', '{mark}')")
+        page.open(path)
+
+
+def open_with_progress(page: Page | FirefoxPage, path: Path) -> None:
+    mark = page.value(MARK)
+    until = time.monotonic() + PATIENCE_S
+    page.open(path)
+    while page.value(MARK) != mark:
+        assert time.monotonic() < until, "the browser has lost what it stored"
+        page.open(path)
 
 
 def press(page: Page | FirefoxPage, *keys: str) -> None:
@@ -201,7 +222,7 @@ def test_progress_outlives_the_page(
     opened(package)
     press(browser, "2", "3", "n")
     browser.write("seen")
-    browser.open(package)
+    open_with_progress(browser, package)
     assert "Your answers are still here: 2 of 6" in text_of(browser, "notice")
     assert text_of(browser, "place") == "3 of 6"
     assert browser.value("document.getElementById('note').value") == "seen"
@@ -229,9 +250,7 @@ def file_of(page: Page, path: Path, reviewer: str = "Ada") -> Path:
 
 @pytest.fixture
 def page(chromium: Page, package: Path) -> Page:
-    chromium.open(package)
-    chromium.value("localStorage.clear()")
-    chromium.open(package)
+    open_without_progress(chromium, package)
     return chromium
 
 
@@ -316,7 +335,7 @@ def test_damaged_progress_is_left_out(page: Page, package: Path) -> None:
     own = {"verdict": "both-wrong", "count": None, "note": "", "given_at": "2026-01-01T00:00:00Z"}
     for content in ("{", "null", "[]", '{"answers": 3, "place": 99}'):
         page.value(f"localStorage.setItem({json.dumps(key)}, {json.dumps(content)})")
-        page.open(package)
+        open_with_progress(page, package)
         assert page.errors == []
         assert text_of(page, "done") == "0 of 6 answered"
     state = {
@@ -329,7 +348,7 @@ def test_damaged_progress_is_left_out(page: Page, package: Path) -> None:
         ]
     }
     page.value(f"localStorage.setItem({json.dumps(key)}, {json.dumps(json.dumps(state))})")
-    page.open(package)
+    open_with_progress(page, package)
     assert text_of(page, "done").startswith("1 of 6 answered")
 
 

@@ -119,3 +119,15 @@ def test_narrow_columns_leave_no_scroll_bar(qtbot):
     widths = [table.columnWidth(number) for number in range(2)]
     assert sum(widths) == table.viewport().width()
     assert table.horizontalScrollBar().maximum() == 0
+
+
+def test_of_texts_of_one_length_the_widest_fits(qtbot):
+    table = ArrayTable()
+    qtbot.addWidget(table)
+    table.resize(600, 200)
+    table.show()
+    names = ["illiilliil", "WWWWWWWWWW", "lliilliill"]
+    rest = Column("Cause", "", np.array(["a", "b", "c"]), is_text=True, stretch=True)
+    table.show_rows([Column("Class", "", np.array(names), is_text=True, least=20), rest])
+    widest = max(map(table.fontMetrics().horizontalAdvance, names))
+    assert table.columnWidth(0) > widest
