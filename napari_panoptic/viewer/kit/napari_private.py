@@ -338,10 +338,20 @@ class Drawn:
     most: int
 
 
-LookUp = Callable[[Drawn], Function | None]
+@dataclass(frozen=True)
+class Shading:
+    """Functions for the graphics card."""
+
+    #: GLSL ``vec4 (vec2 place)`` that reads the layer's ``$texture``.
+    read: Function
+    #: GLSL that turns what was read into a colour, ``vec4 (vec4 read)``; ``$colour_of`` in it is
+    #: napari's function ``vec4 (float label)``.
+    colour: str
 
 
-def shade_labels_with(layer: Labels, viewer: Any, look_up: LookUp, colour: str) -> bool:
+def shade_labels_with(
+    layer: Labels, viewer: Any, shading: Callable[[Drawn], Shading | None]
+) -> bool:
     """Replace the two functions by which the graphics card draws a labels layer in 2-D.
 
     Parameters
@@ -350,12 +360,8 @@ def shade_labels_with(layer: Labels, viewer: Any, look_up: LookUp, colour: str) 
         A labels layer of a viewer.
     viewer
         The viewer.
-    look_up
-        Called before each drawing. Returns the GLSL function ``vec4 (vec2 place)`` that reads the
-        layer's ``$texture``, or None for napari's own.
-    colour
-        The GLSL function that turns what was read into a colour; ``$colour_of`` in it is napari's
-        function ``vec4 (float label)``.
+    shading
+        Called before each drawing; None stands for napari's own functions.
 
     Returns
     -------
@@ -367,14 +373,14 @@ def shade_labels_with(layer: Labels, viewer: Any, look_up: LookUp, colour: str) 
         return False
     if hasattr(node, _SHADED):
         return True
-    prepare, colours, functions = node._prepare_draw, node._build_color_transform, {}
-    functions.update(node._interpolation_fun)
-    most, in_use = _MOST[node.texture_format], [None]
+    prepare, colours = node._prepare_draw, node._build_color_transform
+    functions, most = dict(node._interpolation_fun), _MOST[node.texture_format]
+    in_use: list[Shading | None] = [None]
 
     def build_colours() -> Any:
         if in_use[0] is None:
             return colours()
-        own = Function(colour)
+        own = Function(in_use[0].colour)
         own["colour_of"] = Function(node.cmap.glsl_map)
         return own
 
@@ -384,14 +390,12 @@ def shade_labels_with(layer: Labels, viewer: Any, look_up: LookUp, colour: str) 
             start, end = onto_screen.map([[0, 0, 0, 1], [1, 0, 0, 1]])[:, :2]
             px = 1 / max(float(np.hypot(*(end - start))), 1e-9)
             ratio = float(view.transforms.pixel_scale)
-            wanted = look_up(Drawn(px, ratio, node.size, most))
+            wanted = shading(Drawn(px, ratio, node.size, most))
             if wanted is not in_use[0]:
-                if None in (wanted, in_use[0]):
-                    node._need_colortransform_update = True
                 in_use[0] = wanted
-                read = functions["nearest"] if wanted is None else wanted
+                read = functions["nearest"] if wanted is None else wanted.read
                 node._interpolation_fun = {**functions, "nearest": read}
-                node._need_interpolation_update = True
+                node._need_interpolation_update = node._need_colortransform_update = True
         return prepare(view)
 
     node.unfreeze()

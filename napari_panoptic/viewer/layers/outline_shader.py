@@ -1,97 +1,138 @@
 """Functions for the graphics card that draw outlines of labels as lines (GLSL 1.20).
 
 The labels and their colours are on the card already. In place of napari's function that reads the
-label of a screen pixel comes one that also finds how far the nearest outline is, and thus which
-share of the screen pixel it covers. So the lines have the same width at every zoom, and nothing is
-computed again when the view moves or labels change.
+label of a screen pixel comes one that also finds which share of the pixel the outline of an object
+covers. So lines have the same width at every zoom, and nothing is computed again when the view
+moves or labels change.
 
-There are three ways to find the distance, each a program of its own since software renderers
-compute all branches of a program:
+A layer can show the outlines of two label images of the same size, one beneath the other.
 
-- ``NEAR``, label pixels much larger than lines: the line goes from middle to middle of the pixel
-  edges (marching squares), so that single steps become straight and longer ones are chamfered.
-- ``BETWEEN``: the line around the object smoothed by a quadratic B-spline.
-- ``FAR``, label pixels not much larger than screen pixels: the share of a small circle around the
-  screen pixel that lies in another object. Lines then have no casing.
+There are three ways to find an outline, each a program of its own since software renderers compute
+all branches of a program. Their cost is the number of labels they read:
 
-No line is further from the edges of the pixels than 0.36 px.
+- ``NEAR``, 4 labels, where a label pixel is much larger than the line: the line goes from middle to
+  middle of the pixel edges (marching squares), so that single steps become straight and longer ones
+  are chamfered. It is nowhere further from the edges of the pixels than 0.36 px.
+- ``BETWEEN``, 5 labels: the same line, found from a pixel and those beside it; the corners between
+  two lines are a little fuller.
+- ``FAR``, 5 labels, where a label pixel is hardly larger than one of the screen: how many of four
+  places around the screen pixel lie in another object. Lines have no casing.
 """
 
 from __future__ import annotations
 
-import math
 import re
 
-NEAR, BETWEEN, FAR = "near", "between", "far"
+from napari_panoptic.kernels.drawing import HATCH_SPACING_PX
 
-NEAR_PX, BETWEEN_PX = 0.45, 1.0
+NEAR, BETWEEN, FAR = "near", "between", "far"
+WAYS = (NEAR, BETWEEN, FAR)
+
+NEAR_PX, BETWEEN_PX = 0.45, 1.15
 """How far from its outline, in label pixels, the first two ways see an object."""
 
 UNIFORMS = {
     "texture": "sampler2D",  # the labels
-    "sides": "sampler2D",  # 256 x 256: the shorter side of each object in label px, 255 at most
+    "objects": "sampler2D",  # 256 x 256: of each label, see `outlines.OBJECTS`
     "shape": "vec2",  # width and height of the labels
     "most": "float",  # the label that is read as 1.0
     "px": "float",  # label pixels per screen pixel
     "side_px": "float",  # the same in px of the sides, where the labels are a coarser level
     "half_width": "float",  # of lines, in screen px
+    "more": "float",  # half of what a full share in `objects` adds to it
+    "beneath": "sampler2D",  # labels of as many pixels, whose outlines lie beneath
+    "half_width_beneath": "float",  # of their lines, in screen px
+    "area": "float",  # the one of them that is hatched
     "casing": "float",  # width of a pale line on either side of them, in screen px
-    "selected": "float",  # the label of the object whose line is wider
-    "more": "float",  # half of how much wider it is, in screen px
 }
-"""What each program needs to know."""
+"""What the programs need to know."""
 
-COLOUR = """
+_COLOUR_OF_ONE = """
+vec4 line_colour(float label, float line, float casing);
 vec4 outline_colour(vec4 found) {  // the label, and the shares that the line and its casing cover
-    vec4 colour = $colour_of(found.r);
-    float line = found.g * colour.a, pale = found.b * $casing_alpha * colour.a * (1.0 - line);
-    float alpha = line + pale;
-    return vec4((colour.rgb * line + vec3(pale)) / max(alpha, 0.001), alpha);
+    vec4 one = line_colour(found.r, found.g, found.b);
+    return vec4(one.rgb / max(one.a, 0.001), one.a);
+}
+"""
+_COLOUR_OF_TWO = """
+vec4 line_colour(float label, float line, float casing);
+vec4 outline_colour(vec4 found) {
+    vec2 lines = floor(found.ga) / 255.0, casings = fract(found.ga) / 0.99;
+    vec4 above = line_colour(found.r, lines.x, casings.x);
+    vec4 both = above + (1.0 - above.a) * line_colour(found.b, lines.y, casings.y);
+    return vec4(both.rgb / max(both.a, 0.001), both.a);
+}
+"""
+_LINE_COLOUR = """
+vec4 line_colour(float label, float line, float casing) {  // times its opacity
+    vec4 colour = $colour_of(label);
+    vec2 shares = vec2(line, $casing_alpha * casing * (1.0 - line)) * colour.a;
+    return vec4(colour.rgb * shares.x + vec3(shares.y), shares.x + shares.y);
 }
 """
 
-_CIRCLE = 6  # places on the circle
-
-_PROTOTYPES = """
-float object_half_width(float label);
-float covered(float far, float half_width);
-float corner_distance(vec4 inside, vec2 u);
-float smooth_distance(mat3 inside, vec3 wx, vec3 wy, vec3 dx, vec3 dy);
+_PROTOTYPE = """
+vec3 outline_in(sampler2D labels, vec2 texcoord, float usual_half_width);
 """
-_LOOK_UP = """
+_LOOK_UP_ONE = """
 vec4 outline_lookup(vec2 texcoord) {
-    if (texcoord.x < 0.0 || texcoord.x > 1.0 || texcoord.y < 0.0 || texcoord.y > 1.0) discard;
+    vec3 found = outline_in($texture, texcoord, $half_width);
+    if (found.z <= 0.0) discard;
+    return vec4(found, 1.0);
+}
+"""
+_LOOK_UP_TWO = """
+vec4 outline_lookup(vec2 texcoord) {  // a share each in the whole and in the broken part
+    vec3 above = outline_in($texture, texcoord, $half_width);
+    vec3 below = outline_in($beneath, texcoord, $half_width_beneath);
+    float here = texture2D($beneath, texcoord).r;
+    vec2 at = floor(texcoord * $shape);
+    bool is_hatched = floor(here * 65535.0 + 0.5) == $area && mod(at.x + at.y, HATCH) < 0.5;
+    if (is_hatched) below = vec3(here, 1.0, 1.0);
+    if (max(above.z, below.z) <= 0.0) discard;
+    vec2 shares = floor(vec2(above.y, below.y) * 255.0) + 0.99 * vec2(above.z, below.z);
+    return vec4(above.x, shares.x, below.x, shares.y);
+}
+"""
+_OUTLINE_IN = """
+vec3 outline_in(sampler2D labels, vec2 texcoord, float usual_half_width) {
     vec2 p = texcoord * $shape, one = 1.0 / $shape;
-    float label = 0.0;  // the object here, or one beside the background here
-    float far = 99.0;  // from its outline in label px
-    {
-        FIND
-    }
-    far = abs(far) / $px;
-    float half_width = object_half_width(label), line = covered(far, half_width);
-    float casing = covered(far, half_width + CASING);  // the line included
-    if (label <= 0.0 || casing <= 0.0) discard;
-    return vec4(label, line, casing, 1.0);
+    float label;  // the object here, or one beside the background here
+    FIND
+    float number = floor(label * $most + 0.5), row = floor(number / 256.0);
+    vec4 object = texture2D($objects, (vec2(number - 256.0 * row, row) + 0.5) / 256.0);
+    float most = 255.0 / 8.0 * object.r / $side_px;  // half of a quarter of its shorter side
+    COVER
+    return label > 0.0 ? vec3(label, line, casing) : vec3(0.0);
 }
 """
-_HELPERS = """
-float covered(float far, float half_width) {  // share of a screen pixel at a distance from a line
-    return clamp(min(half_width, far + 0.5) - max(-half_width, far - 0.5), 0.0, 1.0);
-}
-float object_half_width(float label) {
-    float number = floor(label * $most + 0.5);
-    return min($half_width + $more * float(number == $selected), LIMIT);
-}
-"""
-_LIMIT_HELPERS = """
-float limit(float number) {  // an eighth of the shorter side of an object
-    float row = floor(number / 256.0);
-    vec2 place = (vec2(number - 256.0 * row, row) + 0.5) / 256.0;
-    return 255.0 * texture2D($sides, place).r / 8.0 / $side_px;
-}
+_COVER = """
+    float half_width = min(usual_half_width + $more * object.g, most);
+    float beyond = half_width + 0.5 - abs(far) / $px;
+    float line = clamp(beyond, 0.0, min(1.0, 2.0 * half_width));
+    float casing = clamp(beyond + min($casing, half_width), 0.0, 1.0);
 """
 
 _NEAR_HELPERS = """
+float corner_distance(vec4 inside, vec2 u);
+"""
+_NEAR_FIND = """
+    vec2 at = floor(p - 0.5), u = p - 0.5 - at, c = (at + 0.5) * one;
+    vec4 four = vec4(
+        texture2D(labels, c).r, texture2D(labels, c + vec2(one.x, 0.0)).r,
+        texture2D(labels, c + vec2(0.0, one.y)).r, texture2D(labels, c + one).r);
+    vec2 upper = u.x < 0.5 ? four.xy : four.yx, lower = u.x < 0.5 ? four.zw : four.wz;
+    if (u.y >= 0.5) { vec2 swapped = upper; upper = lower; lower = swapped; }
+    label = upper.x;  // of the four, the pixel here; then those beside it, and across
+    if (label <= 0.0) {
+        bool is_beside = abs(u.x - 0.5) < abs(u.y - 0.5);
+        label = is_beside ? upper.y : lower.x;
+        if (label <= 0.0) label = is_beside ? lower.x : upper.y;
+        if (label <= 0.0) label = lower.y;
+    }
+    float far = corner_distance(vec4(equal(four, vec4(label))), u);
+"""
+_NEAR_END = """
 float corner_distance(vec4 inside, vec2 u) {  // from the line around the corners that are inside
     float n = dot(inside, vec4(1.0));
     if (n > 1.5 && n < 2.5) {
@@ -103,103 +144,72 @@ float corner_distance(vec4 inside, vec2 u) {  // from the line around the corner
     return min(min(cut.x, cut.y), min(cut.z, cut.w));
 }
 """
-_NEAR_FIND = """
-        vec2 at = floor(p - 0.5), u = p - 0.5 - at, c = (at + 0.5) * one;
-        vec4 four = vec4(
-            texture2D($texture, c).r, texture2D($texture, c + one * vec2(1.0, 0.0)).r,
-            texture2D($texture, c + one * vec2(0.0, 1.0)).r, texture2D($texture, c + one).r);
-        vec2 upper = u.x < 0.5 ? four.xy : four.yx, lower = u.x < 0.5 ? four.zw : four.wz;
-        if (u.y >= 0.5) { vec2 swapped = upper; upper = lower; lower = swapped; }
-        label = upper.x;  // of the four, the pixel here; then those beside it, and across
-        if (label <= 0.0) {
-            bool is_beside = abs(u.x - 0.5) < abs(u.y - 0.5);
-            label = is_beside ? upper.y : lower.x;
-            if (label <= 0.0) label = is_beside ? lower.x : upper.y;
-            if (label <= 0.0) label = lower.y;
-        }
-        far = corner_distance(vec4(equal(four, vec4(label))), u);
-"""
-
-_BETWEEN_HELPERS = """
-float smooth_distance(mat3 inside, vec3 wx, vec3 wy, vec3 dx, vec3 dy) {
-    // From the 0.5 level of an object that was smoothed: its height is a square of the distance.
-    vec3 rows = wx * inside;
-    float height = dot(rows, wy) - 0.5, s = sqrt(max(1.0 - 2.0 * abs(height), 0.0001));
-    return (1.0 - s) / max(length(vec2(dot(dx * inside, wy), dot(rows, dy))) / s, 0.35);
-}
-"""
 _BETWEEN_FIND = """
-        vec2 f = fract(p) - 0.5, c = texcoord - f * one, low = 0.5 - f, high = 0.5 + f;
-        vec3 wx = vec3(0.5 * low.x * low.x, 0.75 - f.x * f.x, 0.5 * high.x * high.x);
-        vec3 wy = vec3(0.5 * low.y * low.y, 0.75 - f.y * f.y, 0.5 * high.y * high.y);
-        vec3 dx = vec3(-low.x, -2.0 * f.x, high.x), dy = vec3(-low.y, -2.0 * f.y, high.y);
-        mat3 nine = mat3(ROWS);
-        label = nine[1].y;
-        if (label <= 0.0) {
-            float beside = f.x < 0.0 ? nine[1].x : nine[1].z;
-            float below = f.y < 0.0 ? nine[0].y : nine[2].y;
-            label = abs(f.x) > abs(f.y) ? beside : below;
-            if (label <= 0.0) label = beside + below;
-            if (label <= 0.0) {
-                vec3 most = max(max(nine[0], nine[1]), nine[2]);
-                label = max(max(most.x, most.y), most.z);
-            }
-        }
-        mat3 inside = mat3(INSIDE);
-        far = smooth_distance(inside, wx, wy, dx, dy);
-        if (inside[0] == vec3(1.0) && inside[1] == vec3(1.0) && inside[2] == vec3(1.0)) far = 99.0;
+    vec2 low = fract(p), high = 1.0 - low;  // how far the edges of the pixel here are
+    float own = texture2D(labels, texcoord).r;
+    float left = texture2D(labels, texcoord - vec2(one.x, 0.0)).r;
+    float right = texture2D(labels, texcoord + vec2(one.x, 0.0)).r;
+    float above = texture2D(labels, texcoord - vec2(0.0, one.y)).r;
+    float below = texture2D(labels, texcoord + vec2(0.0, one.y)).r;
+    vec4 edges = vec4(low, high) + 9.0 * vec4(equal(vec4(left, above, right, below), vec4(own)));
+    vec2 nearest = min(edges.xy, edges.zw);
+    float across = edges.x < edges.z ? left : right, along = edges.y < edges.w ? above : below;
+    label = own > 0.0 ? own : nearest.x < nearest.y ? across : along;
+    float far = min(min(nearest.x, nearest.y), (nearest.x + nearest.y - 0.5) * 0.70710678);
 """
 _FAR_FIND = """
-        float own = texture2D($texture, texcoord).r, other = 0.0;
-        float reach = own > 0.0 ? object_half_width(own) : $half_width;
-        reach = max(reach, 0.5) + 0.5;
-        float same = 0.0, theirs = 0.0, s;
-        vec2 by = reach * $px * one;
-        CIRCLE
-        label = own > 0.0 ? own : other;
-        float share = own > 0.0 ? 1.0 - same / COUNT : theirs / COUNT;
-        if (share > 0.0) far = reach * $px * cos(3.14159265 * min(share, 0.5));
+    vec2 reach = (usual_half_width + vec2(0.5, -0.5)) * $px;
+    vec2 one_way = reach * one, other_way = vec2(-reach.y, reach.x) * one;
+    float own = texture2D(labels, texcoord).r;
+    vec4 four = vec4(
+        texture2D(labels, texcoord + one_way).r, texture2D(labels, texcoord - one_way).r,
+        texture2D(labels, texcoord + other_way).r, texture2D(labels, texcoord - other_way).r);
+    vec2 most_of_two = max(four.xy, four.zw);
+    label = own > 0.0 ? own : max(most_of_two.x, most_of_two.y);
+    float others = dot(vec4(notEqual(four, vec4(own))), vec4(1.0));
 """
-_FAR_PLACE = (
-    "s = texture2D($texture, texcoord + by * vec2({x:.4f}, {y:.4f})).r; same += float(s == own);"
-    " if (s > 0.0) {{ theirs += 1.0; other = s; }}"
-)
+_FAR_COVER = """
+    float line = min(0.5 * others * (1.0 + 2.0 * $more * object.g), 1.0);
+    line *= min(most / usual_half_width, 1.0);
+    float casing = line;
+"""
+_PARTS = {
+    NEAR: (_NEAR_HELPERS, _NEAR_FIND, _COVER, _NEAR_END),
+    BETWEEN: ("", _BETWEEN_FIND, _COVER, ""),
+    FAR: ("", _FAR_FIND, _FAR_COVER, ""),
+}
 
 
-def program(way: str) -> str:
-    """Return the functions of a way to find outlines, with ``$`` before what they need to know."""
-    # Where lines are near, only objects of one pixel could be too thin for them.
-    helpers, find, limit, casing = {
-        NEAR: (_NEAR_HELPERS, _NEAR_FIND, "99.0", "min($casing, half_width)"),
-        BETWEEN: (_BETWEEN_HELPERS, _between(), "limit(number)", "min($casing, half_width)"),
-        FAR: ("", _far(), "limit(number)", "0.0"),
-    }[way]
-    helpers += "" if way == NEAR else _LIMIT_HELPERS
+def program(way: str, *, are_two: bool = False) -> str:
+    """Return the functions of a way to find outlines, with ``$`` before what they need to know.
+
+    Parameters
+    ----------
+    way
+        One of `WAYS`.
+    are_two
+        Whether there are other labels beneath.
+    """
     # The function that is called from without comes first: vispy takes the first one for it.
-    prototypes = _PROTOTYPES + ("" if way == NEAR else "float limit(float number);")
-    code = prototypes + _LOOK_UP.replace("FIND", find.strip()) + _HELPERS + helpers
-    return code.replace("CASING", casing).replace("LIMIT", limit)
+    prototypes, find, cover, end = _PARTS[way]
+    code = _OUTLINE_IN.replace("FIND", find.strip()).replace("COVER", cover.strip())
+    look_up = _LOOK_UP_TWO if are_two else _LOOK_UP_ONE
+    look_up = look_up.replace("HATCH", f"{float(HATCH_SPACING_PX)}")
+    return _PROTOTYPE + prototypes + look_up + code + end
 
 
-def needed(way: str) -> frozenset[str]:
+def colour(casing_alpha: float, *, are_two: bool = False) -> str:
+    """Return the function that colours what such a program found."""
+    code = (_COLOUR_OF_TWO if are_two else _COLOUR_OF_ONE) + _LINE_COLOUR
+    return code.replace("$casing_alpha", f"{casing_alpha:.3f}")
+
+
+def needed(program: str) -> frozenset[str]:
     """Return the names of what a program needs to know."""
-    return frozenset(re.findall(r"\$(\w+)", program(way)))
+    return frozenset(re.findall(r"\$(\w+)", program))
 
 
-def standalone(way: str) -> str:
+def standalone(program: str) -> str:
     """Return the same as a part of a shader that compiles by itself."""
     uniforms = "\n".join(f"uniform {kind} u_{name};" for name, kind in UNIFORMS.items())
-    return "#version 120\n" + uniforms + re.sub(r"\$(\w+)", r"u_\1", program(way))
-
-
-def _between() -> str:
-    places = [[f"vec2({x}.0, {y}.0)" for x in (-1, 0, 1)] for y in (-1, 0, 1)]
-    rows = ", ".join(f"texture2D($texture, c + one * {place}).r" for row in places for place in row)
-    inside = ", ".join(f"vec3(equal(nine[{j}], vec3(label)))" for j in range(3))
-    return _BETWEEN_FIND.replace("ROWS", rows).replace("INSIDE", inside)
-
-
-def _far() -> str:
-    angles = [2 * math.pi * (k + 0.25) / _CIRCLE for k in range(_CIRCLE)]
-    circle = "\n        ".join(_FAR_PLACE.format(x=math.cos(a), y=math.sin(a)) for a in angles)
-    return _FAR_FIND.replace("CIRCLE", circle).replace("COUNT", f"{_CIRCLE}.0")
+    return "#version 120\n" + uniforms + re.sub(r"\$(\w+)", r"u_\1", program)

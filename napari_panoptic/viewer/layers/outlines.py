@@ -23,6 +23,7 @@ from vispy.visuals.shaders import Function
 from napari_panoptic.kernels.drawing import outline_pixels
 from napari_panoptic.viewer.kit.napari_private import (
     Drawn,
+    Shading,
     draw_contours_with,
     is_shader_accepted,
     redraw,
@@ -32,11 +33,16 @@ from napari_panoptic.viewer.layers import outline_shader
 
 CASING_PX, CASING_ALPHA = 0.75, 0.6
 """Width and opacity of the pale line on either side of an outline."""
-_LONGEST_SIDE_PX = 255
-"""Lines of objects whose size is not known are as wide as those of such objects."""
+SELECTED_MORE_PX = 1.0
+"""How much wider the line of the selected object is."""
 _WIDEST_PX = 254
 _LABELS = 1 << 16
-_SELECTED_MORE_PX = 1.0
+_LONGEST_SIDE_PX = 255
+"""Lines of objects whose size is not known are as wide as those of such objects."""
+_STEPS_PER_PX = 64
+"""In which an object's line can be wider than those of others."""
+_SIDE, _MORE = 0, 1
+"""Columns of what the graphics card knows of each label."""
 _LOGGER = logging.getLogger(__name__)
 _OUTLINES: weakref.WeakKeyDictionary[Labels, weakref.ref[Outlines]] = weakref.WeakKeyDictionary()
 
@@ -89,7 +95,9 @@ class Outlines:
         # The layer holds this object, by the function that finds its contours, and not the reverse.
         self._layer, self._viewer = weakref.ref(layer), weakref.ref(viewer)
         self._width_px, self._selected = 1.5, 0
-        self._sides: NDArray[np.uint8] | None = None
+        self._objects = np.zeros((_LABELS, 2), np.uint8)
+        self._objects[:, _SIDE] = _LONGEST_SIDE_PX
+        self._beneath: Beneath | None = None
         self._programs: _Programs | None = None
         self._is_lined = False
         self._replaces = draw_outlines_fast(layer, lambda: self._is_lined)
@@ -109,14 +117,23 @@ class Outlines:
             self._width_px = width_px
             self._redraw()
 
+    def put_beneath(self, beneath: Beneath | None) -> None:
+        """Draw outlines of other labels beneath those of the layer; None for no others."""
+        if beneath is not self._beneath:
+            self._beneath, self._programs = beneath, None
+            self._redraw()
+
     def select(self, label: int | None) -> None:
         """Draw the line of one object a pixel wider."""
         if (label or 0) != self._selected:
             self._selected = label or 0
-            self._redraw()
+            self._tell_objects()
 
     def set_boxes(
-        self, boxes: NDArray[np.integer[Any]], values: NDArray[np.int64] | None = None
+        self,
+        boxes: NDArray[np.integer[Any]],
+        values: NDArray[np.int64] | None = None,
+        more_px: NDArray[np.floating[Any]] | float = 0.0,
     ) -> None:
         """Set where objects lie: no line is wider than a quarter of the shorter side of a box.
 
@@ -126,25 +143,43 @@ class Outlines:
             (n, 4): y0, x0, y1, x1 of each object in px, half open.
         values
             int64 (n,): the label of each object, if they are not 1..n.
+        more_px
+            How much wider than others the line of each is on the screen, up to 3 px.
         """
         labels = np.arange(1, len(boxes) + 1) if values is None else values
         shorter = (boxes[:, 2:] - boxes[:, :2]).min(axis=1, initial=_LONGEST_SIDE_PX)
+        more = np.broadcast_to(np.rint(np.multiply(more_px, _STEPS_PER_PX)), len(boxes))
         inside = (labels > 0) & (labels < _LABELS)
-        sides = np.full(_LABELS, _LONGEST_SIDE_PX, np.uint8)
-        sides[labels[inside]] = shorter[inside]
-        self._set_sides(sides)
+        objects = np.zeros((_LABELS, 2), np.uint8)
+        objects[:, _SIDE] = _LONGEST_SIDE_PX
+        objects[labels[inside], _SIDE] = shorter[inside]
+        objects[labels[inside], _MORE] = more[inside]
+        self._set_objects(objects)
 
     def set_usual_side(self, side_px: float) -> None:
         """Set the shorter side of all objects, where labels do not tell which one is meant."""
-        side = min(max(round(side_px), 1), _LONGEST_SIDE_PX)
-        self._set_sides(np.full(_LABELS, side, np.uint8))
+        objects = np.zeros((_LABELS, 2), np.uint8)
+        objects[:, _SIDE] = min(max(round(side_px), 1), _LONGEST_SIDE_PX)
+        self._set_objects(objects)
 
-    def _set_sides(self, sides: NDArray[np.uint8]) -> None:
-        if self._sides is None or not np.array_equal(sides, self._sides):
-            self._sides = sides
-            if self._programs is not None:
-                self._programs.set_sides(sides)
-            self._redraw()
+    def _set_objects(self, objects: NDArray[np.uint8]) -> None:
+        if not np.array_equal(objects, self._objects):
+            self._objects = objects
+            self._tell_objects()
+
+    def _tell_objects(self) -> None:
+        """Send what is known of each label to the graphics card."""
+        if self._programs is not None:
+            self._programs.set_objects(self._emphasised())
+        self._redraw()
+
+    def _emphasised(self) -> NDArray[np.uint8]:
+        """Return the objects with a wider line for the selected one."""
+        objects = self._objects
+        if self._selected:
+            objects = objects.copy()
+            objects[self._selected % _LABELS, _MORE] += round(SELECTED_MORE_PX * _STEPS_PER_PX)
+        return objects
 
     def _follow(self, _event: object = None) -> None:
         """Take over the drawing of the layer, also after its type of data or the view changed."""
@@ -154,14 +189,14 @@ class Outlines:
         is_lined = (
             self._replaces
             and _DRIVER.accepts is not False
-            and shade_labels_with(layer, viewer, self._look_up, _colour())
+            and shade_labels_with(layer, viewer, self._shading)
         )
         if is_lined != self._is_lined:
             self._is_lined = is_lined
             if layer.contour:
                 layer.refresh()
 
-    def _look_up(self, drawn: Drawn) -> Function | None:
+    def _shading(self, drawn: Drawn) -> Shading | None:
         """Choose the program for the present zoom; None for what napari draws."""
         layer = self._layer()
         if layer is None or layer.contour < 1 or not self._is_lined:
@@ -174,11 +209,9 @@ class Outlines:
             QTimer.singleShot(0, layer.refresh)
             return None
         if self._programs is None:
-            self._programs = _Programs()
-            if self._sides is not None:
-                self._programs.set_sides(self._sides)
+            self._programs = _Programs(self._emphasised(), self._beneath)
         factor = layer.downsample_factors[layer.data_level][-1] if layer.multiscale else 1
-        return self._programs.present(drawn, self._width_px, self._selected, float(factor))
+        return self._programs.present(drawn, self._width_px, float(factor))
 
     def _redraw(self) -> None:
         layer, viewer = self._layer(), self._viewer()
@@ -186,30 +219,75 @@ class Outlines:
             redraw(layer, viewer)
 
 
+class Beneath:
+    """Labels whose outlines lie beneath those of layers with as many pixels; several can share it.
+
+    Parameters
+    ----------
+    labels
+        uint16 (y, x): other labels than those of the layers.
+    width_px
+        The width of their lines on the screen.
+    area
+        The one of them that is hatched.
+    """
+
+    def __init__(self, labels: NDArray[np.uint16], width_px: float, area: int) -> None:
+        self.width_px, self.area = width_px, area
+        self.texture = Texture2D(labels, internalformat="r16", interpolation="nearest")
+
+
 class _Programs:
-    """The programs of one layer on the graphics card."""
+    """The programs of one layer on the graphics card.
 
-    def __init__(self) -> None:
-        sides = np.full((256, 256), _LONGEST_SIDE_PX, np.uint8)
-        self._sides = Texture2D(sides, internalformat="r8", interpolation="nearest")
-        self._programs = {way: _Program(way, self._sides) for way in _WAYS}
+    Parameters
+    ----------
+    objects
+        uint8 (65536, 2): of each label the shorter side in px and how much wider its line is.
+    beneath
+        Other labels beneath those of the layer.
+    """
 
-    def set_sides(self, sides: NDArray[np.uint8]) -> None:
-        """Set the shorter side of the object of each label."""
-        self._sides.set_data(sides.reshape(256, 256))
+    def __init__(self, objects: NDArray[np.uint8], beneath: Beneath | None = None) -> None:
+        picture, self._beneath = _as_picture(objects), beneath
+        self._objects = Texture2D(
+            picture, format="rg", internalformat="rg8", interpolation="nearest"
+        )
+        self._programs = {
+            way: _Program(way, are_two=beneath is not None) for way in outline_shader.WAYS
+        }
+        for program in self._programs.values():
+            program.set(objects=self._objects)
+            if beneath is not None:
+                program.set(beneath=beneath.texture, area=float(beneath.area))
+        self._note(objects)
 
-    def present(
-        self, drawn: Drawn, width_px: float, selected: int, factor: float = 1.0
-    ) -> Function:
+    def set_objects(self, objects: NDArray[np.uint8]) -> None:
+        """Exchange what is known of each label."""
+        self._objects.set_data(_as_picture(objects))
+        self._note(objects)
+
+    def _note(self, objects: NDArray[np.uint8]) -> None:
+        self._most_more_px = float(objects[:, _MORE].max()) / _STEPS_PER_PX
+        known = objects[:, _SIDE][objects[:, _SIDE] < _LONGEST_SIDE_PX]
+        self._usual_side_px = float(np.median(known)) if len(known) else float(_LONGEST_SIDE_PX)
+
+    def present(self, drawn: Drawn, width_px: float, factor: float = 1.0) -> Shading:
         """Return the program for a zoom, which knows the width of lines in pixels of the screen."""
-        half_px, casing_px = drawn.ratio * width_px / 2, drawn.ratio * CASING_PX
-        more_px = drawn.ratio * _SELECTED_MORE_PX / 2
-        widest_px = (half_px + (more_px if selected else 0) + 0.25) * drawn.px
+        beneath_px = 0.0 if self._beneath is None else self._beneath.width_px
+        half_px, half_beneath_px = drawn.ratio * width_px / 2, drawn.ratio * beneath_px / 2
+        widest_px = max(half_px, half_beneath_px) + drawn.ratio * self._most_more_px / 2
+        reach_px = (widest_px + 0.25) * drawn.px
         way = outline_shader.FAR
-        if widest_px < outline_shader.NEAR_PX:
+        if reach_px < outline_shader.NEAR_PX:
             way = outline_shader.NEAR
-        elif widest_px < outline_shader.BETWEEN_PX:
+        elif reach_px < outline_shader.BETWEEN_PX:
             way = outline_shader.BETWEEN
+        else:
+            # Around small objects its places lie nearer together, but as far as pixels do.
+            most_px = self._usual_side_px / 8 / (drawn.px * factor)
+            half_px = max(min(half_px, most_px), 0.5)
+            half_beneath_px = max(min(half_beneath_px, most_px), 0.5)
         program = self._programs[way]
         program.set(
             shape=tuple(map(float, drawn.size)),
@@ -217,38 +295,40 @@ class _Programs:
             px=drawn.px,
             side_px=drawn.px * factor,
             half_width=half_px,
-            more=more_px,
-            casing=casing_px,
-            selected=float(selected or -1),
+            half_width_beneath=half_beneath_px,
+            more=drawn.ratio * 255 / _STEPS_PER_PX / 2,
+            casing=drawn.ratio * CASING_PX,
         )
-        return program.function
+        return program.shading
 
 
 class _Program:
     """One program, which is told only what changed."""
 
-    def __init__(self, way: str, sides: Texture2D) -> None:
-        self.function = Function(outline_shader.program(way))
-        self._needed = outline_shader.needed(way)
-        if "sides" in self._needed:
-            self.function["sides"] = sides
+    def __init__(self, way: str, *, are_two: bool) -> None:
+        code = outline_shader.program(way, are_two=are_two)
+        colour = outline_shader.colour(CASING_ALPHA, are_two=are_two)
+        self.shading = Shading(Function(code), colour)
+        self._needed = outline_shader.needed(code)
         self._told: dict[str, object] = {}
 
     def set(self, **uniforms: object) -> None:
         for name, value in uniforms.items():
             if self._told.get(name) != value and name in self._needed:
-                self.function[name] = self._told[name] = value
+                self.shading.read[name] = self._told[name] = value
 
 
-_WAYS = (outline_shader.NEAR, outline_shader.BETWEEN, outline_shader.FAR)
-
-
-def _colour() -> str:
-    return outline_shader.COLOUR.replace("$casing_alpha", f"{CASING_ALPHA:.3f}")
+def _as_picture(objects: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    return objects.reshape(256, 256, 2)
 
 
 def _accepts_programs() -> bool:
-    accepts = all(is_shader_accepted(outline_shader.standalone(way)) for way in _WAYS)
+    programs = [
+        outline_shader.program(way, are_two=are_two)
+        for way in outline_shader.WAYS
+        for are_two in (False, True)
+    ]
+    accepts = all(is_shader_accepted(outline_shader.standalone(code)) for code in programs)
     if not accepts:
         _LOGGER.warning("The graphics driver refuses lines: outlines are drawn in image pixels.")
     return accepts

@@ -236,9 +236,9 @@ class TestLayers:
     def test_a_layer_is_drawn_by_functions_of_our_own(self, viewer, labels):
         viewer.add_layer(labels)
         labels.opacity = 1
-        look_up = Function("vec4 red(vec2 place) { return texture2D($texture, place); }")
-        drawn, seen = [], [look_up]
+        read = Function("vec4 red(vec2 place) { return texture2D($texture, place); }")
         colour = "vec4 blue(vec4 read) { return vec4(0.0, 0.0, 1.0, $colour_of(read.r).a); }"
+        drawn, seen = [], [private.Shading(read, colour)]
 
         def choose(how):
             drawn.append(how)
@@ -246,8 +246,8 @@ class TestLayers:
 
         viewer.scene.camera.zoom = 4
         own = viewer.screenshot(flash=False)
-        assert private.shade_labels_with(labels, viewer, choose, colour)
-        assert private.shade_labels_with(labels, viewer, choose, colour)  # as before
+        assert private.shade_labels_with(labels, viewer, choose)
+        assert private.shade_labels_with(labels, viewer, choose)  # as before
         private.redraw(labels, viewer)
         shown = viewer.screenshot(flash=False)
         assert (shown[..., :3] == (0, 0, 255)).all(-1).any()
@@ -263,7 +263,7 @@ class TestLayers:
         viewer.add_layer(labels)
         assert hasattr(private._canvas(viewer).layer_to_visual[labels].node, name)
         monkeypatch.setattr(private, "_SHADER_NAMES", (*private._SHADER_NAMES, f"{name}_renamed"))
-        assert not private.shade_labels_with(labels, viewer, lambda _drawn: None, "")
+        assert not private.shade_labels_with(labels, viewer, lambda _drawn: None)
         private.redraw(labels, viewer)
 
     def test_a_shader_is_compiled_to_see_whether_that_is_possible(self, viewer):

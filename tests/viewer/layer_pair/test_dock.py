@@ -212,7 +212,6 @@ def test_results_lie_on_the_layers(window, placed):
     assert np.allclose(camera, middle)
 
 
-@pytest.mark.long
 def test_results_on_layers_of_32_bits_are_outlined_by_lines(pair):
     assert pair.reference.data.dtype.itemsize >= 4
     pair.compare()
@@ -224,6 +223,7 @@ def test_results_on_layers_of_32_bits_are_outlined_by_lines(pair):
         assert outlines_of(layer, pair.viewer).are_lines
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("change", "words"),
     [
