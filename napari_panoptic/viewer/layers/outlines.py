@@ -98,6 +98,7 @@ class Outlines:
         self._objects = np.zeros((_LABELS, 2), np.uint8)
         self._objects[:, _SIDE] = _LONGEST_SIDE_PX
         self._beneath: Beneath | None = None
+        self._beneath_px = 0.0
         self._programs: _Programs | None = None
         self._is_lined = False
         self._replaces = draw_outlines_fast(layer, lambda: self._is_lined)
@@ -117,11 +118,12 @@ class Outlines:
             self._width_px = width_px
             self._redraw()
 
-    def put_beneath(self, beneath: Beneath | None) -> None:
+    def put_beneath(self, beneath: Beneath | None, width_px: float = 0.0) -> None:
         """Draw outlines of other labels beneath those of the layer; None for no others."""
         if beneath is not self._beneath:
             self._beneath, self._programs = beneath, None
-            self._redraw()
+        self._beneath_px = width_px
+        self._redraw()
 
     def select(self, label: int | None) -> None:
         """Draw the line of one object a pixel wider."""
@@ -211,7 +213,8 @@ class Outlines:
         if self._programs is None:
             self._programs = _Programs(self._emphasised(), self._beneath)
         factor = layer.downsample_factors[layer.data_level][-1] if layer.multiscale else 1
-        return self._programs.present(drawn, self._width_px, float(factor))
+        widths_px = self._width_px, self._beneath_px
+        return self._programs.present(drawn, widths_px, float(factor))
 
     def _redraw(self) -> None:
         layer, viewer = self._layer(), self._viewer()
@@ -226,14 +229,12 @@ class Beneath:
     ----------
     labels
         uint16 (y, x): other labels than those of the layers.
-    width_px
-        The width of their lines on the screen.
     area
         The one of them that is hatched.
     """
 
-    def __init__(self, labels: NDArray[np.uint16], width_px: float, area: int) -> None:
-        self.width_px, self.area = width_px, area
+    def __init__(self, labels: NDArray[np.uint16], area: int) -> None:
+        self.area = area
         self.texture = Texture2D(labels, internalformat="r16", interpolation="nearest")
 
 
@@ -249,7 +250,7 @@ class _Programs:
     """
 
     def __init__(self, objects: NDArray[np.uint8], beneath: Beneath | None = None) -> None:
-        picture, self._beneath = _as_picture(objects), beneath
+        picture = _as_picture(objects)
         self._objects = Texture2D(
             picture, format="rg", internalformat="rg8", interpolation="nearest"
         )
@@ -272,10 +273,9 @@ class _Programs:
         known = objects[:, _SIDE][objects[:, _SIDE] < _LONGEST_SIDE_PX]
         self._usual_side_px = float(np.median(known)) if len(known) else float(_LONGEST_SIDE_PX)
 
-    def present(self, drawn: Drawn, width_px: float, factor: float = 1.0) -> Shading:
+    def present(self, drawn: Drawn, widths_px: tuple[float, float], factor: float = 1.0) -> Shading:
         """Return the program for a zoom, which knows the width of lines in pixels of the screen."""
-        beneath_px = 0.0 if self._beneath is None else self._beneath.width_px
-        half_px, half_beneath_px = drawn.ratio * width_px / 2, drawn.ratio * beneath_px / 2
+        half_px, half_beneath_px = (drawn.ratio * width_px / 2 for width_px in widths_px)
         widest_px = max(half_px, half_beneath_px) + drawn.ratio * self._most_more_px / 2
         reach_px = (widest_px + 0.25) * drawn.px
         way = outline_shader.FAR

@@ -750,6 +750,12 @@ class Scene:
             set_unless_so(slot.layer, "contour", self._look.contour(slot.side, zoom))
             set_unless_so(slot.layer, "opacity", self._look.opacity)
 
+    @property
+    def are_lines(self) -> bool:
+        """Whether outlines are lines, rather than pixels of the image."""
+        slots = [slot for slot in self._own if slot.role == REFERENCE or slot.is_team]
+        return bool(slots) and all(self._lines(slot).are_lines for slot in slots)
+
     def _lines(self, slot: _SceneSlot) -> Outlines:
         return outlines_of(slot.layer, self._viewer)
 

@@ -1,5 +1,8 @@
 """Outlines are lines of the wanted width, on the edges of the pixels, at every zoom."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 from napari.layers import Labels
@@ -7,11 +10,12 @@ from qtpy.QtCore import QCoreApplication
 from scipy.spatial import cKDTree
 
 from napari_panoptic.display.styles import LUT_LENGTH
+from napari_panoptic.kernels.drawing import HATCH_SPACING_PX
 from napari_panoptic.viewer.kit import napari_private as private
 from napari_panoptic.viewer.kit.napari_private import Drawn
 from napari_panoptic.viewer.layers import outline_shader, outlines
 from napari_panoptic.viewer.layers.labels import label_colours, set_colours
-from napari_panoptic.viewer.layers.outlines import Outlines, outlines_of
+from napari_panoptic.viewer.layers.outlines import Beneath, Outlines, outlines_of
 
 SIZE = 60
 RECTANGLE, BESIDE = (slice(10, 30), slice(8, 28)), (slice(10, 30), slice(28, 40))
@@ -161,7 +165,7 @@ class TestLines:
         objects = np.full((1 << 16, 2), 255, np.uint8)
         programs, told = outlines._Programs(objects), []
         for ratio in (1.0, 2.0):
-            read = programs.present(Drawn(0.01, ratio, (60, 60), 65535), 2.5).read
+            read = programs.present(Drawn(0.01, ratio, (60, 60), 65535), (2.5, 0)).read
             told.append([read[name].value for name in ("half_width", "casing", "more")])
         assert told[1] == pytest.approx([2 * value for value in told[0]])
 
@@ -233,6 +237,84 @@ class TestLayer:
         for half in (row[:, : row.shape[1] // 2], row[:, row.shape[1] // 2 :]):
             # Both sides of the two rectangles, and the border between them.
             assert half.sum(axis=1) == pytest.approx(7.5, abs=0.5)
+
+
+class TestTwo:
+    """Outlines of other labels beneath those of the layer."""
+
+    AREA = LUT_LENGTH - 1
+
+    @pytest.fixture
+    def two(self, viewer):
+        above, below = np.zeros((2, SIZE, SIZE), np.uint16)
+        above[10:30, 8:28], below[35:55, 8:28], below[5:55, 40:55] = 1, 2, self.AREA
+        table = lut((0, 0, 0, 0))
+        table[1], table[2], table[self.AREA] = (1, 0, 0, 1), (0, 1, 0, 1), (0, 0, 1, 1)
+        layer = Labels(above, colormap=label_colours(table), opacity=1)
+        viewer.add_layer(layer)
+        layer.contour = 1
+        outlines_of(layer, viewer).put_beneath(Beneath(below, self.AREA), 2.5)
+        viewer.scene.camera.center = (0, (SIZE - 1) / 2, (SIZE - 1) / 2)
+        return layer
+
+    def shares(self, viewer):
+        """Return the shares of red, green and blue lines; casings are white."""
+        QCoreApplication.processEvents()
+        shot = viewer.screenshot(flash=False)[..., :3] / 255
+        return [shot[..., k] - shot.min(axis=-1) for k in range(3)]
+
+    @pytest.mark.parametrize("zoom", [1.4, 3, 10])
+    @pytest.mark.usefixtures("two")
+    def test_both_have_their_width_and_colour(self, viewer, zoom):
+        viewer.scene.camera.zoom = zoom
+        red, green, _ = self.shares(viewer)
+        off = 0.55 if zoom == 1.4 else 0.15
+        assert np.abs(widths_across(viewer, red, 20, (5, 11)) - 1.5).max() < off
+        assert np.abs(widths_across(viewer, green, 45, (5, 11)) - 2.5).max() < off
+
+    @pytest.mark.usefixtures("two")
+    def test_the_area_is_hatched(self, viewer):
+        viewer.scene.camera.zoom = 10
+        blue = self.shares(viewer)[2]
+        where = places(viewer, blue.shape)
+        y, x = np.moveaxis(np.floor(where), -1, 0)
+        inside = (y > 6) & (y < 53) & (x > 41) & (x < 53)  # within its outline
+        inside &= (np.abs(where - np.floor(where) - 0.5) < 0.4).all(-1)
+        is_hatch = (y + x) % HATCH_SPACING_PX == 0
+        assert blue[inside & is_hatch].min() > 0.99
+        assert blue[inside & ~is_hatch].max() < 0.01
+
+    def test_alone_again_the_layer_is_as_before(self, viewer, two):
+        viewer.scene.camera.zoom = 6
+        lines = outlines_of(two, viewer)
+        lines.put_beneath(None)
+        assert self.shares(viewer)[1].max() == 0
+        assert self.shares(viewer)[0].max() > 0.9
+
+
+class TestEnd:
+    def test_a_layer_that_was_removed_is_let_go_of(self, viewer):
+        layer = add_layer(viewer, shapes())
+        lines, known = weakref.ref(outlines_of(layer, viewer)), weakref.ref(layer)
+        picture(viewer)
+        viewer.layers.remove(layer)
+        viewer.layers.selection.clear()
+        del layer
+        QCoreApplication.processEvents()
+        gc.collect()
+        assert known() is None
+        assert lines() is None
+        assert picture(viewer)[0].max() == 0
+
+    def test_a_copy_has_the_contours_of_napari(self, viewer, layer):
+        outlines_of(layer, viewer)
+        copy = Labels.create(*layer.as_layer_data_tuple())
+        viewer.add_layer(copy)
+        copy.contour = 2
+        expected = Labels(layer.data)
+        expected.contour = 2
+        np.testing.assert_array_equal(copy._slice.image.view > 0, expected._slice.image.view > 0)
+        assert (layer._slice.image.view == layer.data).all()
 
 
 class TestWithoutThem:
