@@ -336,7 +336,7 @@ class NumberSlider(QLabeledDoubleSlider):  # type: ignore[misc]
 
 
 _SIDE_TEXTS = dict(zip(SIDE_WORDS, (str(side) for side in SIDES), strict=True))
-_TEXTS: Mapping[str, str] = {**_SIDE_TEXTS, **styles.CAUSE_WORDS}
+_TEXTS = _SIDE_TEXTS | {str(cause): word for cause, word in styles.CAUSE_WORDS.items()}
 """Words of menus that are written otherwise."""
 _VERDICT_TEXTS = {VERDICT_WORDS[verdict]: text for verdict, text in VERDICT_MEANINGS.items()}
 _NO_CAUSE, _NO_VERDICT = "no cause", "none yet"

@@ -82,6 +82,12 @@ class _Objects:
     pictures: CellPictures
     colours: Sequence[Rgb]
 
+    @cached_property
+    def beneath(self) -> Beneath | None:
+        """The reference, which all cells draw as lines beneath their team's."""
+        reference = self.pictures.reference
+        return None if reference is None else Beneath(reference, AREA)
+
 
 @dataclass(frozen=True, eq=False)
 class _Contents:
@@ -122,12 +128,6 @@ class _Contents:
     def roles(self) -> list[str]:
         """The roles of all layers, from below."""
         return list(self.cells)
-
-    @cached_property
-    def beneath(self) -> Beneath | None:
-        """The reference, which all cells draw as lines beneath their team's."""
-        reference = self.pictures.reference
-        return None if reference is None else Beneath(reference, AREA)
 
     def can_follow(self, shown: _Contents | None) -> bool:
         """Return whether the layers of other contents can show these."""
@@ -507,22 +507,22 @@ class TeamGrid:
         if slot.content != (evaluation, look.colour_by):
             set_colours(slot.layer, team_lut(evaluation, look, contents.objects.colours))
             slot.content = (evaluation, look.colour_by)
-        self._outline(slot.layer, contents, evaluation)
+        self._outline(slot.layer, contents.objects, evaluation)
         set_unless_so(slot.layer, "opacity", look.opacity)
         self._own.set_visible(slot.role, look.display is not Display.HIDDEN)
 
-    def _outline(self, layer: Labels, contents: _Contents, evaluation: Evaluation) -> None:
+    def _outline(self, layer: Labels, objects: _Objects, evaluation: Evaluation) -> None:
         """Draw lines, unless outlines are in the picture already."""
-        if contents.beneath is not None:
+        if objects.beneath is not None:
             lines, look, outcomes = (
                 outlines_of(layer, self._viewer),
                 self._scene.look,
                 evaluation.outcomes,
             )
-            lines.put_beneath(contents.beneath, look.line_px(Side.REFERENCE))
+            lines.put_beneath(objects.beneath, look.line_px(Side.REFERENCE))
             lines.set_width(look.line_px(Side.PREDICTION))
             lines.set_boxes(np.concatenate([outcomes.side(side).bbox for side in Side]))
-        set_unless_so(layer, "contour", 0 if contents.beneath is None else 1)
+        set_unless_so(layer, "contour", 0 if objects.beneath is None else 1)
 
     def _name(self) -> None:
         """Write name and PQ into every cell; the current team's is marked."""
