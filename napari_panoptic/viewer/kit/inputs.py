@@ -164,10 +164,11 @@ class Steps:
     """
 
     step_tips = ("", "")
+    can_step = True
 
     def step_at(self: Any, event: QMouseEvent | QHelpEvent | None) -> int:
         """Return where a click would step: -1, 1, or 0 between the arrows."""
-        if event is None or not self.isEnabled():
+        if event is None or not self.can_step or not self.isEnabled():
             return 0
         x = event.pos().x()
         return -1 if x < EDGE_PX else int(x >= self.width() - EDGE_PX)
