@@ -22,7 +22,7 @@ from napari_panoptic.review.plan.goal import Goal
 from napari_panoptic.review.verdicts import Share
 from napari_panoptic.values.vocabulary import Verdict
 from napari_panoptic.viewer.kit.figures import Cell, FigureTable
-from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
+from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox, name_choices
 from napari_panoptic.viewer.kit.keys import key_text
 from napari_panoptic.viewer.kit.layouts import FlowBar, ScrollPanel, stack
 from napari_panoptic.viewer.kit.shown import PlainLabel, WrappedLabel
@@ -141,10 +141,10 @@ class PlanForm(QWidget):
 
     def offer_teams(self, teams: Sequence[str], team: str | None) -> None:
         """List the teams of a cohort."""
-        self.team.offer([Choice(name, name) for name in teams])
+        self.team.offer(name_choices(teams))
         if team in teams:
             self.team.show_choice(team)
-        self.other.offer([_ALONE, *(Choice(name, name) for name in teams)])
+        self.other.offer([_ALONE, *name_choices(teams)])
         self.has_suspects.setEnabled(len(teams) > 1)
         self._show_others()
 
