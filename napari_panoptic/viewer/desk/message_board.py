@@ -55,7 +55,7 @@ class MessageBoard(QFrame):
         self._close = QToolButton()
         self._close.setText("✕")
         self._close.setToolTip("Close the message")
-        self._close.clicked.connect(self.hide)
+        self._close.clicked.connect(self._dismiss)
         line = QHBoxLayout(self)
         line.setContentsMargins(_MARGIN, _MARGIN, _MARGIN, _MARGIN)
         line.addWidget(scrolled, 1)
@@ -119,6 +119,10 @@ class MessageBoard(QFrame):
         self._text.set_breakable(text)
         self._end.start(max(_SHOWN_MS, _MS_PER_CHARACTER * len(text)))
         self._begin.start()
+
+    def _dismiss(self) -> None:
+        stop_timers(self._begin, self._end)
+        self.hide()
 
     def _show(self) -> None:
         if (window := self._living_window()) is not None:

@@ -3,11 +3,9 @@
 import pytest
 from qtpy.QtCore import QPoint, Qt
 from qtpy.QtTest import QTest
-from qtpy.QtWidgets import QAbstractButton, QDockWidget
+from qtpy.QtWidgets import QAbstractButton
 
 from napari_panoptic.display.names import distinct_names
-from napari_panoptic.viewer.desk.nuclei import desk_of
-from napari_panoptic.viewer.desk.window import mark_own
 from napari_panoptic.viewer.kit.widgets import is_in_sight
 from tests.viewer.finding import FIRST, SECOND
 
@@ -92,26 +90,3 @@ def test_buttons_of_a_panel_are_seen_while_the_mouse_is_over_it(desk, wait_until
     wait_until(lambda: all(button.isVisible() for button in buttons))
     QTest.mouseMove(desk.strip, QPoint(5, 5))
     wait_until(lambda: not any(button.isVisible() for button in buttons))
-
-
-def test_in_a_window_of_its_own_the_layer_list_is_closed_until_wanted(
-    make_napari_viewer, cohort, close_desk, wait_until
-):
-    viewer = make_napari_viewer(show=True)
-    mark_own(viewer)
-    desk = desk_of(viewer)
-    desk.show_cohort(cohort)
-    wait_until(lambda: desk.is_settled and desk.is_arranged)
-    window = desk.strip.window()
-    layer_list = next(d for d in window.findChildren(QDockWidget) if d.objectName() == "layer list")
-    for workspace in desk.workspaces:
-        desk.show_workspace(workspace.name)
-        assert not layer_list.isVisible()
-    desk.show_workspace("Inspect")
-    button = desk._bar.button("Layers")
-    assert desk._bar.leave.isHidden()
-    button.click()
-    wait_until(lambda: is_in_sight(layer_list))
-    button.click()
-    wait_until(lambda: not is_in_sight(layer_list))
-    close_desk(desk)
