@@ -26,7 +26,7 @@ SELECTED_MORE_PX = 1.0
 """How much wider the line around the object in question is."""
 WIDEST_SHARE = 0.25
 """Greatest width of a line, in shorter sides of its object."""
-FINE_ENOUGH_PX = 0.6
+FINE_ENOUGH_PX = 1.0
 """From afar, pixels of the image are left out as long as others lie this near in the picture."""
 _SMOOTH_PX = 0.5
 """How far beyond its width a line covers parts of pixels."""
