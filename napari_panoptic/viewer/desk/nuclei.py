@@ -128,9 +128,9 @@ WORKSPACES = (
             right=DockArea(
                 0.3,
                 (
-                    Stack(("Object",), 0.42),
-                    Stack((OBJECTS, "Edits"), 0.44),
-                    Stack((METRICS,), 0.16),
+                    Stack(("Object",), 0.38),
+                    Stack((OBJECTS, "Edits"), 0.48),
+                    Stack((METRICS,), 0.14),
                 ),
             ),
         ),
@@ -352,7 +352,8 @@ class Desk(DeskShell):
         own = []
         for part in self.parts:
             raising = () if part.key is None else (panel_shortcut(part.key, part.title),)
-            own.append((part.title, (*raising, *(shortcut for shortcut, _ in part.shortcuts()))))
+            keys = (*part.single_keys, *(shortcut for shortcut, _ in part.shortcuts()))
+            own.append((part.title, (*raising, *keys)))
         self.panels.keys.show_keys(key_sections(own))
         show_in_front(self.panels.keys)
 

@@ -73,7 +73,7 @@ def test_the_title_says_that_absent_classes_count(qtbot, desk):
     figures = desk.panels.title.title()
     counts = desk.session.shown.counts
     absent = int(((counts.tp + counts.fn == 0) & (counts.fp > 0)).sum())
-    assert ("absent" in figures) == (absent > 0)
+    assert ("without annotation" in figures) == (absent > 0)
     title = TitleStrip()
     qtbot.addWidget(title)
     title.show_title(["region"], 0.178, "includes 3 classes without annotation")
