@@ -137,9 +137,9 @@ def absent_classes(counts: Counts) -> list[str]:
 
 
 def absent_text(counts: Counts) -> str:
-    """Describe in a few words how many absent classes PQ counts; empty for none."""
+    """Describe in a few words how many classes of PQ 0 are not annotated; empty for none."""
     n = len(absent_classes(counts))
-    return f"{counted(n, 'absent class')} {_count_as_0(n)}" if n else ""
+    return f"includes {counted(n, 'class')} without annotation" if n else ""
 
 
 def mean_sentence(counts: Counts) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.findings import Finding
-from napari_panoptic.display.crops import Crop, CropSource, cut
+from napari_panoptic.display.crops import Crop, CropSource, OtherTeam, cut
 from napari_panoptic.io.images.slides import SlideImage
 from napari_panoptic.nuclei.regions.reading import read_picture
 from napari_panoptic.nuclei.regions.region import HeldRegion, held_region
@@ -91,7 +91,7 @@ class CropReader:
         )
         if found is None:
             return None
-        beside = tuple(other.pair.prediction for other in others if other is not None)
+        beside = tuple(OtherTeam.of(other) for other in others if other is not None)
         return CropSource.of(opened.image, found, beside)
 
     def _region(self, name: str) -> _Opened | None:

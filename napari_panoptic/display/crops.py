@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.display.object_layers import checks, overlap, window
+from napari_panoptic.display.object_layers import overlap, window
+from napari_panoptic.display.outlines import Lined, draw_outlines, margin_px, shorter_sides
 from napari_panoptic.display.palette import status_colour_table
+from napari_panoptic.display.styles import PREDICTION_LINE_PX, REFERENCE_LINE_PX
 from napari_panoptic.io.images.slides import SlideImage
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.matching import NO_PARTNER
@@ -26,17 +28,32 @@ ROOM = 1.8
 """Default width of a crop, in widths of a large object."""
 LARGE_SHARE = 90.0
 """Percentile of the widths of all objects that counts as a large one."""
-REFERENCE_RIM_PX, PREDICTION_RIM_PX = 3, 2
-"""Outline widths on the screen: the reference is heavier, as on the image."""
-DASH_PX = 6
-"""Length of the dashes along the edge of a crop that is too small for its object."""
+LINE_PX = {Side.REFERENCE: REFERENCE_LINE_PX, Side.PREDICTION: PREDICTION_LINE_PX}
+"""Width of the outlines of each side in points."""
+EDGE_WIDTH, EDGE_DASH = 3, 6
+"""Width and length of the dashes along the edge of a crop that is too small for its object."""
 OTHER_TEAM_RGBA = (255, 255, 255, 235)
-OTHER_TEAM_RIM_PX, OTHER_TEAM_DASH_PX = 2, 4
+OTHER_TEAM_WIDTH, OTHER_TEAM_DASH = 2, 4
 """Outlines of other teams, such as another version of the prediction, in points."""
 BESIDE_ALPHA = 0.45
 """Opacity of objects unrelated to the one in the centre."""
 BEYOND = 128
 """Grey value outside of the image, and of regions without one."""
+
+
+@dataclass(frozen=True, eq=False)
+class OtherTeam:
+    """The objects of another team, whose outlines are drawn too."""
+
+    #: The objects.
+    labels: LabelImage
+    #: int (n, 4): the box of each.
+    bbox: NDArray[np.integer]
+
+    @classmethod
+    def of(cls, evaluation: Evaluation) -> OtherTeam:
+        """Take the predictions of an evaluation."""
+        return cls(evaluation.pair.prediction, evaluation.outcomes.prediction.bbox)
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,15 +67,15 @@ class CropSource:
     prediction: LabelImage
     #: Their outcomes.
     outcomes: Outcomes
-    #: The objects of other teams, whose outlines are drawn too.
-    beside: tuple[LabelImage, ...] = ()
+    #: Other teams whose outlines are drawn too.
+    beside: tuple[OtherTeam, ...] = ()
 
     @classmethod
     def of(
         cls,
         image: SlideImage | None,
         evaluation: Evaluation,
-        beside: tuple[LabelImage, ...] = (),
+        beside: tuple[OtherTeam, ...] = (),
     ) -> CropSource:
         """Take the objects and outcomes of an evaluation."""
         pair = evaluation.pair
@@ -72,6 +89,11 @@ class CropSource:
     def colours(self) -> dict[Side, NDArray[np.uint8]]:
         """RGBA of every label of a side, uint8 (n + 1, 4); label 0 is transparent."""
         return {side: _label_colours(self.outcomes.side(side)) for side in Side}
+
+    @cached_property
+    def shorter(self) -> dict[Side, NDArray[np.int32]]:
+        """The shorter side of every object of a side in px, as of `shorter_sides`."""
+        return {side: shorter_sides(self.outcomes.side(side).bbox) for side in Side}
 
     def usual_field_px(self) -> int:
         """Return the width of a crop in which nearly all objects can be seen whole."""
@@ -118,32 +140,26 @@ def cut(
     """
     y0, x0, y1, x1 = (int(value) for value in source.outcomes.side(side).bbox[row])
     corner = (y0 + y1 - field_px) // 2, (x0 + x1 - field_px) // 2
-    on_top = _on_top(source, side, row)
-    field = _square(corner, field_px)
-    labels = {
-        which: _enlarged(_drawn(source.labels(which), on_top[which], field), size_px)
+    margin = margin_px(size_px / field_px, per_point)
+    wide = corner[0] - margin, corner[1] - margin
+    windows, concerned = windows_around(source, side, row, wide, field_px + 2 * margin)
+    layers = [
+        Lined(
+            windows[which],
+            source.shorter[which],
+            _fainter(source.colours[which], concerned[which]),
+            LINE_PX[which],
+            row + 1 if which is side else 0,
+        )
         for which in Side
-    }
-    concerned = _concerned(source, side, row, labels)
-    outlines = np.zeros((size_px, size_px, 4), np.uint8)
-    for which, width in ((Side.REFERENCE, REFERENCE_RIM_PX), (Side.PREDICTION, PREDICTION_RIM_PX)):
-        own = labels[which]
-        rim = _rim(own, max(round(width * per_point), 1))
-        if which is Side.REFERENCE:  # straddles the border: seen beside a prediction's on it
-            own, grown = _grown(own)
-            rim |= grown
-        if which is side:
-            rim |= np.isin(own, concerned[which]) & _dashed_edge(size_px, width)
-        colours = source.colours[which][own[rim]]
-        beside = ~np.isin(own[rim], concerned[which])
-        colours[beside, 3] = (colours[beside, 3] * BESIDE_ALPHA).astype(np.uint8)
-        outlines[rim] = colours
-    for other in source.beside:
-        dash = max(round(OTHER_TEAM_DASH_PX * per_point), 1)
-        width = max(round(OTHER_TEAM_RIM_PX * per_point), 1)
-        beside_it = _enlarged(window(other.index, field), size_px)
-        rim = _rim(beside_it, width) & checks((size_px, size_px), dash)
-        outlines[rim] = OTHER_TEAM_RGBA
+    ]
+    box = _square(wide, field_px + 2 * margin)
+    layers += [_dashed(other, box) for other in source.beside]
+    outlines = draw_outlines(layers, (size_px, size_px), margin_px=margin, per_point=per_point)
+    if max(y1 - y0, x1 - x0) > field_px:  # it continues beyond the crop
+        inner = windows[side][margin:-margin, margin:-margin]
+        is_object = _enlarged(inner, size_px) == row + 1
+        outlines[is_object & _dashed_edge(size_px, per_point)] = source.colours[side][row + 1]
     return Crop(tissue_at(source.image, corner, field_px, size_px), outlines)
 
 
@@ -216,34 +232,33 @@ def _enlarged(square: NDArray[Any], size_px: int) -> NDArray[Any]:
     return square[np.ix_(nearest, nearest)]
 
 
-def _rim(labels: NDArray[np.int32], width: int) -> NDArray[np.bool_]:
-    """Return a mask of object pixels near their border; the edge of the crop is no border."""
-    padded = np.pad(labels, width, mode="edge")
-    height, breadth = labels.shape
-    rim = np.zeros(labels.shape, bool)
-    for shift in range(1, width + 1):
-        for y, x in ((shift, 0), (-shift, 0), (0, shift), (0, -shift)):
-            moved = padded[width + y : width + y + height, width + x : width + x + breadth]
-            rim |= moved != labels
-    return rim & (labels > 0)
+def _dashed(other: OtherTeam, box: Box) -> Lined:
+    """Return how the objects of another team are outlined in a window."""
+    return Lined(
+        window(other.labels.index, box),
+        shorter_sides(other.bbox),
+        np.full((len(other.labels) + 1, 4), OTHER_TEAM_RGBA, np.uint8),
+        OTHER_TEAM_WIDTH,
+        dash=OTHER_TEAM_DASH,
+    )
 
 
-def _dashed_edge(size: int, width: int) -> NDArray[np.bool_]:
-    """Return a mask of dashes along the edge, for an object that continues beyond the crop."""
+def _dashed_edge(size: int, per_point: float) -> NDArray[np.bool_]:
+    """Return a mask of dashes along the edge of a crop."""
+    width, length = (max(round(each * per_point), 1) for each in (EDGE_WIDTH, EDGE_DASH))
     along = np.arange(size)
     near = np.minimum(along, size - 1 - along) < width
-    dash = (along // DASH_PX) % 2 == 0
+    dash = (along // length) % 2 == 0
     dashes: NDArray[np.bool_] = (near[:, None] & dash) | (near & dash[:, None])
     return dashes
 
 
-def _grown(labels: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
-    """Dilate objects by a pixel into the background; return labels and the added pixels."""
-    padded = np.pad(labels, 1)
-    neighbours = (padded[2:, 1:-1], padded[:-2, 1:-1], padded[1:-1, 2:], padded[1:-1, :-2])
-    beside = np.maximum.reduce(neighbours)
-    grown = (labels == 0) & (beside > 0)
-    return np.where(grown, beside, labels), grown
+def _fainter(colours: NDArray[np.uint8], concerned: NDArray[np.int64]) -> NDArray[np.uint8]:
+    """Return the colours of labels, those of unrelated objects more transparent."""
+    fainter = colours.copy()
+    fainter[:, 3] = fainter[:, 3] * BESIDE_ALPHA
+    fainter[concerned] = colours[concerned]
+    return fainter
 
 
 def tissue_at(

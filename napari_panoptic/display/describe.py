@@ -64,7 +64,9 @@ class ObjectFacts:
         if self.status is Status.MISCLASSIFIED and self.partner_class:
             across = "predicted" if self.side is Side.REFERENCE else "annotated"
             return f"{words}: {across} as {self.partner_class}"
-        return f"{words}: {self.cause}" if self.cause is not Cause.NONE else words
+        return (
+            f"{words}: {styles.CAUSE_WORDS[self.cause]}" if self.cause is not Cause.NONE else words
+        )
 
     @property
     def explanation(self) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.display.styles import count_text, length_text, ratio_text
+from napari_panoptic.display.styles import CAUSE_WORDS, count_text, length_text, ratio_text
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.outcomes import SideOutcomes
 from napari_panoptic.values.vocabulary import (
@@ -75,7 +75,7 @@ def explain(evaluation: AnyEvaluation, side: Side, row: int) -> Sentence:
     if status is Status.IGNORED:
         return (f"{_percent(near.ambiguous_share)} of it is in an ambiguous area.",)
     if cause not in _SENTENCES:
-        return (f"{cause.capitalize()}: {CAUSE_MEANINGS[cause]}",)
+        return (f"{CAUSE_WORDS[cause].capitalize()}: {CAUSE_MEANINGS[cause]}",)
     return _SENTENCES[cause](near)
 
 

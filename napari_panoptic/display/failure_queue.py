@@ -10,8 +10,36 @@ from numpy.typing import NDArray
 
 from napari_panoptic.values.vocabulary import SIDES, Side
 
+SMALL_PERCENT = 1
+"""Percentage of the annotated objects that are small, unless the user sets a size."""
 UNKNOWN = -1
 """Side of a stop that is a region whose failures are not known yet."""
+
+
+def small_below(annotated_px: NDArray[np.integer]) -> int:
+    """Return the area below which objects are small, given the areas of annotated ones (n,)."""
+    if not len(annotated_px):
+        return 0
+    return int(np.percentile(annotated_px, SMALL_PERCENT, method="lower"))
+
+
+def small_last(
+    order: NDArray[np.intp], area_px: NDArray[np.integer], small_px: int
+) -> NDArray[np.intp]:
+    """Put objects of a smaller area at the end of an order (k,) of rows; each part keeps it."""
+    return order[np.argsort(area_px[order] < small_px, kind="stable")]
+
+
+@dataclass(frozen=True)
+class QueuePlace:
+    """Where the selected failure is among those that the queue leads to."""
+
+    #: From 1; None if no failure of the queue is selected.
+    number: int | None
+    #: Failures that the queue leads to, as far as they are known.
+    total: int
+    #: Whether the selected one is small, and so among the last.
+    is_small: bool = False
 
 
 @dataclass(frozen=True)
@@ -96,9 +124,9 @@ class FailureQueue:
         """Where the user is; None before the first step."""
         return self._stop
 
-    def reset(self) -> None:
-        """Forget where the user is."""
-        self._stop = None
+    def reset(self, stop: QueueStop | None = None) -> None:
+        """Forget where the user is, or go on from a stop that is remembered."""
+        self._stop, self._stops = stop, Stops.joined([])
 
     def go_to(self, stop: QueueStop, stops: Stops) -> bool:
         """Go on from a failure that the user chose.

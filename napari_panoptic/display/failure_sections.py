@@ -21,6 +21,9 @@ from napari_panoptic.values.vocabulary import (
 
 _BY_STATUS = 100
 """Plus the code of a status: the section of objects without a cause."""
+SMALL = "small objects"
+"""Title of the section of failures too small to matter."""
+SMALL_MEANING = "Failures of less than {} px: they come last. napari's Preferences have the size."
 
 
 class GroupBy(MenuChoice):
@@ -53,9 +56,9 @@ def passing(failures: CohortFailures, wanted: ObjectFilter) -> NDArray[np.bool_]
 
 
 def sections(
-    failures: CohortFailures, order: NDArray[np.intp], by: GroupBy
+    failures: CohortFailures, order: NDArray[np.intp], by: GroupBy, small_px: int = 0
 ) -> tuple[FailureSection, ...]:
-    """Group failures; empty sections are left out.
+    """Group failures; empty sections are left out, and small failures have one at the end.
 
     Parameters
     ----------
@@ -65,12 +68,18 @@ def sections(
         int (k,): the rows to show, in the order that each section keeps.
     by
         What the sections are.
+    small_px
+        Failures of a smaller area are small.
 
     Returns
     -------
     tuple of FailureSection
         Causes by their worst failure; classes, teams and regions in the cohort's order.
     """
+    is_small = failures.columns["area_px"][order] < small_px
+    if is_small.any():
+        small = FailureSection(SMALL, SMALL_MEANING.format(small_px), order[is_small])
+        return (*sections(failures, order[~is_small], by), small)
     codes, titled = _grouping(failures, by)
     own = codes[order]
     if not len(own):
@@ -111,4 +120,4 @@ def _cause_heading(code: int) -> tuple[str, str]:
         status = STATUSES[code - _BY_STATUS]
         return str(status), styles.STATUS_MEANINGS[status]
     cause = CAUSES[code]
-    return str(cause), styles.CAUSE_MEANINGS[cause]
+    return styles.CAUSE_WORDS[cause], styles.CAUSE_MEANINGS[cause]

@@ -127,15 +127,17 @@ SETTING_MEANINGS: Mapping[StrEnum, str] = {
     Matching.CENTROID: (
         "A pair matches if the best overlapping prediction has its centre in the nucleus."
     ),
-    AmbiguousPolicy.CLIP: "Ambiguous areas are cut from annotation and prediction.",
-    AmbiguousPolicy.CLIP_PREDICTIONS: "Ambiguous areas are cut from predictions only.",
+    AmbiguousPolicy.CLIP: "Ambiguous areas are cut away from annotation and predictions.",
+    AmbiguousPolicy.CLIP_PREDICTIONS: "Ambiguous areas are cut away from predictions only.",
     AmbiguousPolicy.MAJORITY: (
         "Ambiguous pixels do not count; unmatched objects mostly inside are ignored."
     ),
     AmbiguousPolicy.KEEP: "Ambiguous areas count like any other area.",
     Restoration.BORDER_REMOVED: "Objects of a colour-coded mask without their drawn borders.",
     Restoration.BORDER_DILATED: "Objects of a colour-coded mask, grown by the radius.",
-    Outlines.AS_PUBLISHED: "Whole prediction against the remaining part of the nucleus.",
+    Outlines.AS_PUBLISHED: (
+        "Whole prediction against the remaining part of the nucleus, as published."
+    ),
     Outlines.BOTH_CLIPPED: "Both outlines after ambiguous areas were cut away.",
     Outlines.BOTH_WHOLE: "Both outlines before ambiguous areas were cut away.",
 }
@@ -143,13 +145,13 @@ SETTING_MEANINGS: Mapping[StrEnum, str] = {
 SETTING_WORDS: Mapping[StrEnum, str] = {
     Matching.STRICT_IOU: "Overlap",
     Matching.CENTROID: "Centre",
-    AmbiguousPolicy.CLIP: "Cut both",
-    AmbiguousPolicy.CLIP_PREDICTIONS: "Cut predictions",
-    AmbiguousPolicy.MAJORITY: "Leave pixels out",
-    AmbiguousPolicy.KEEP: "Count as usual",
-    Restoration.BORDER_REMOVED: "Without borders",
-    Restoration.BORDER_DILATED: "Grown by radius",
-    Outlines.AS_PUBLISHED: "As published",
+    AmbiguousPolicy.CLIP: "Removed from both",
+    AmbiguousPolicy.CLIP_PREDICTIONS: "Removed from predictions",
+    AmbiguousPolicy.MAJORITY: "Objects inside ignored",
+    AmbiguousPolicy.KEEP: "Counted as usual",
+    Restoration.BORDER_REMOVED: "Left out",
+    Restoration.BORDER_DILATED: "Regrown by the radius",
+    Outlines.AS_PUBLISHED: "Nucleus cut, prediction whole",
     Outlines.BOTH_CLIPPED: "Both cut",
     Outlines.BOTH_WHOLE: "Both whole",
 }

@@ -15,6 +15,8 @@ from napari_panoptic.common.choices import MenuChoice
 from napari_panoptic.common.spreadsheets import inert
 from napari_panoptic.display import styles
 from napari_panoptic.display.glossary import OBJECT_MEANINGS, VERDICT_WORDS
+from napari_panoptic.explain.impact import PatientMean
+from napari_panoptic.nuclei.metrics import count
 from napari_panoptic.nuclei.outcomes import NO_ID, ObjectColumns, Outcomes
 from napari_panoptic.values.vocabulary import (
     CAUSE_CODE,
@@ -84,15 +86,30 @@ COLUMNS: tuple[ObjectColumn, ...] = (
 class WorstFirst(MenuChoice):
     """What makes one failure worse than another."""
 
-    IOU = "lowest IoU", "Failures that overlap nothing come first, then those that nearly match."
-    AREA = "largest area", "The largest failures come first."
-    CAUSE = "cause", "Failures of one cause come together, in the order of the cause menu."
-    CLASS = "class", "Failures of one class come together, in the order of the classes."
-    DISTANCE = (
-        "largest HD",
-        "The failures whose outlines are furthest from their partner's come first; those without a "
-        "partner have no such distance and come after them.",
+    IMPACT = (
+        "impact",
+        "The failures come first that cost most: those that would add most to the mean PQ over "
+        "patients if they alone were mended (in one region: to its PQ). The larger comes first "
+        "among equals.",
+        "Impact",
     )
+    IOU = (
+        "lowest IoU",
+        "Failures that overlap nothing come first, then those that nearly match.",
+        "IoU",
+    )
+    AREA = "largest area", "The largest failures come first.", "Area"
+    SCORE = (
+        "highest score",
+        "The predictions come first of which the model was surest; what has no score comes last.",
+        "Score",
+    )
+    CAUSE = (
+        "cause",
+        "Failures of one cause come together, in the order of the cause menu.",
+        "Cause",
+    )
+    RANDOM = "random", "A random order, always the same.", "Random"
 
 
 @dataclass(frozen=True)
@@ -144,8 +161,9 @@ class ObjectRows:
 
     #: How many rows belong to the reference.
     n_reference: int
-    #: Column name -> array (n, …): the columns of `ObjectColumns`, and those of `COLUMNS`. Words
-    #: are codes into ``words``.
+    #: Column name -> array (n, …): the columns of `ObjectColumns`, those of `COLUMNS`, and
+    #: ``impact``: what mending a failure alone would add to the region's PQ. Words are codes into
+    #: ``words``.
     values: ObjectColumns
     #: Column name -> the words that codes stand for.
     words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -162,6 +180,7 @@ class ObjectRows:
         yx = values["centroid_yx_px"]
         values |= {
             "verdict": np.zeros(len(yx), np.int16),
+            "impact": PatientMean.of([("", count(outcomes))]).gains("", values),
             "hausdorff_um": values["hausdorff_px"]
             * (np.nan if outcomes.mpp is None else outcomes.mpp),
             "centroid_y_px": yx[:, 0],
@@ -217,7 +236,9 @@ class ObjectRows:
     @classmethod
     def empty(cls) -> ObjectRows:
         """Make a table without objects."""
-        return cls(0, {column.name: np.zeros(0) for column in COLUMNS})
+        names = (*(column.name for column in COLUMNS), "impact")
+        none = {name: np.zeros(0) for name in names}
+        return cls(0, {**none, "centroid_yx_px": np.zeros((0, 2))})
 
     def row_of(self, side: Side, object_row: int) -> int:
         """Return the table row of an object."""
@@ -236,7 +257,8 @@ class ObjectRows:
     def text_of(self, value: float, column: ObjectColumn) -> str:
         """Return a value of a column as the table shows it."""
         if column.kind is Kind.WORD:
-            return self.words[column.name][int(value)]
+            word = self.words[column.name][int(value)]
+            return styles.CAUSE_WORDS[Cause(word)] if column.name == "cause" else word
         if column.kind is Kind.ID:
             return styles.UNDEFINED if value == NO_ID else str(int(value))
         if column.kind is Kind.RATIO:
@@ -383,16 +405,32 @@ def worst_first(columns: ObjectColumns, by: WorstFirst) -> NDArray[np.intp]:
     Parameters
     ----------
     columns
-        The objects.
+        The objects. With a column ``impact`` if they are ordered by it.
     by
         What makes one worse than another. Undefined values come last.
     """
     area, iou = -columns["area_px"].astype(np.int64), columns["iou"]
+    if by is WorstFirst.IMPACT:
+        return np.lexsort((iou, area, -columns["impact"]))
+    if by is WorstFirst.RANDOM:
+        return np.argsort(_shuffled(columns), kind="stable")
     keys = {
         WorstFirst.IOU: iou,
         WorstFirst.AREA: area,
+        WorstFirst.SCORE: -columns["score"],
         WorstFirst.CAUSE: _CAUSE_RANKS[columns["cause"].astype(np.intp)],
-        WorstFirst.CLASS: columns["class"],
-        WorstFirst.DISTANCE: -columns["hausdorff_px"],
     }
     return np.lexsort((area, iou, keys[by]))
+
+
+def _shuffled(columns: ObjectColumns) -> NDArray[np.uint64]:
+    """Return a number for each object that depends on nothing but its id, side and place."""
+    yx = np.round(columns["centroid_yx_px"] * 1000).astype(np.int64).astype(np.uint64)
+    parts = [columns["id"].astype(np.uint64), columns["side"].astype(np.uint64), *yx.T]
+    mixed = np.zeros(len(parts[0]), np.uint64)
+    for part in parts:  # the steps of SplitMix64, whose overflow is meant
+        mixed = mixed + part + np.uint64(0x9E3779B97F4A7C15)
+        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        mixed ^= mixed >> np.uint64(31)
+    return mixed

@@ -22,7 +22,7 @@ from napari_panoptic.display.palette import rgba_table
 from napari_panoptic.display.palette import status_colour_table as status_colour_table
 from napari_panoptic.values.cohort import Rgb
 from napari_panoptic.values.vocabulary import CAUSE_MEANINGS as CAUSE_MEANINGS
-from napari_panoptic.values.vocabulary import Side, Status
+from napari_panoptic.values.vocabulary import Cause, Side, Status
 
 LUT_LENGTH = (1 << 16) - 1
 """Rows of a colour table: one per uint16 label, so that no label wraps onto another's colour.
@@ -139,6 +139,12 @@ STATUS_WORDS: Mapping[Status, str] = {
 }
 SHORT_STATUS_WORDS: Mapping[Status, str] = {**STATUS_WORDS, Status.MISCLASSIFIED: "mis."}
 """For narrow columns and captions, beside a colour or above a tooltip with the whole word."""
+
+CAUSE_WORDS: Mapping[Cause, str] = {
+    **{cause: str(cause) for cause in Cause},
+    Cause.AMBIGUOUS_SPILL: "mostly ambiguous",
+}
+"""The causes in the words of the window; files have the code names."""
 
 UNDEFINED = "–"
 MINUS = "\N{MINUS SIGN}"

@@ -24,7 +24,7 @@ Edited = Sequence[tuple[Side, str | None]]
 
 
 def title_parts(session: Session, edited: Edited, listed: ListedObjects | None) -> list[str]:
-    """Return what is shown, the most important first.
+    """Return how the region and team are shown and evaluated, the most important first.
 
     Parameters
     ----------
@@ -39,23 +39,25 @@ def title_parts(session: Session, edited: Edited, listed: ListedObjects | None) 
     if snapshot is None:
         return [session.cohort.name]
     settings = snapshot.settings
-    team = session.team or "no team"
+    parts = []
+    if session.team is None:
+        parts.append("no team")
     if session.shown is None:
-        team += f" ({_why_not_shown(session, snapshot)})"
-    if (Side.PREDICTION, session.team) in edited:
-        team += " (edited)"
-    policy = SETTING_WORDS[settings.ambiguous].lower()
-    parts = [snapshot.region.name, team, _rule(settings), f"ambiguous: {policy}"]
-    if snapshot.region.image is not None and snapshot.image is None:
-        parts.insert(2, "image unreadable")
+        parts.append(_why_not_shown(session, snapshot))
     if (Side.REFERENCE, None) in edited:
-        parts.insert(1, "annotation (edited)")
+        parts.append("annotation edited")
+    if (Side.PREDICTION, session.team) in edited:
+        parts.append("prediction edited")
+    if snapshot.region.image is not None and snapshot.image is None:
+        parts.append("image unreadable")
+    if session.threshold is not None:
+        parts.append(threshold_text(session.n_below_threshold, session.threshold))
+    policy = SETTING_WORDS[settings.ambiguous].lower()
+    parts += [_rule(settings), f"ambiguous areas {policy}"]
     if session.is_flattened:
         parts.append("overlaps flattened while edited")
     elif settings.overlaps is Overlaps.KEEP and session.evaluation is not None:
         parts.append(_overlaps_text(session, snapshot))
-    if session.threshold is not None:
-        parts.insert(2, threshold_text(session.n_below_threshold, session.threshold))
     if listed is not None:
         parts.append(f"other objects: {listed.others.short}")
     return parts

@@ -150,6 +150,19 @@ def counts_if_merged(evaluation: Evaluation, groups: Sequence[FailureGroup]) -> 
         additive. Only rules that use centroids or first pixels (centroid rule, threshold below 0.5)
         need the pixels of the predictions to be cut.
     """
+    edited = _outcomes_if_merged(evaluation, groups)
+    return tally_all(edited).counts(edited.class_names)
+
+
+def statuses_if_merged(evaluation: Evaluation, group: FailureGroup) -> NDArray[np.int8]:
+    """Return the status code that each reference object of a group would have.
+
+    See :func:`counts_if_merged` for the edit. In the order of `reference_rows`.
+    """
+    return _outcomes_if_merged(evaluation, [group]).reference.status[group.reference_rows]
+
+
+def _outcomes_if_merged(evaluation: Evaluation, groups: Sequence[FailureGroup]) -> Outcomes:
     set_of_reference = np.full(len(evaluation.outcomes.reference), NO_GROUP, np.int64)
     set_of_prediction = np.full(len(evaluation.outcomes.prediction), NO_GROUP, np.int64)
     for number, group in enumerate(groups):
@@ -157,8 +170,7 @@ def counts_if_merged(evaluation: Evaluation, groups: Sequence[FailureGroup]) -> 
         set_of_prediction[group.prediction_rows] = number
     sets = _Sets(len(groups), set_of_reference, set_of_prediction)
     links = _links(evaluation)
-    edited = _evaluate_plan(evaluation, links, _plan(evaluation, links, sets))
-    return tally_all(edited).counts(edited.class_names)
+    return _evaluate_plan(evaluation, links, _plan(evaluation, links, sets))
 
 
 def pq_if_merged(evaluation: Evaluation, group: FailureGroup) -> Metrics:

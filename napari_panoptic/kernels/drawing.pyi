@@ -35,3 +35,21 @@ def paint_ellipses(
     width_px: int,
     picture: NDArray[np.uint8],
 ) -> None: ...
+def nearest_lines(
+    labels: NDArray[np.int32],
+    rows: NDArray[np.int64],
+    columns: NDArray[np.int64],
+    xy: NDArray[np.float32],
+    start: NDArray[np.int64],
+    ring_label: NDArray[np.int32],
+    half_widths: NDArray[np.float32],
+    reaches: NDArray[np.float32],
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]: ...
+def paint_lines(
+    picture: NDArray[np.uint8],
+    nearest: NDArray[np.int32],
+    far: NDArray[np.float32],
+    half_widths: NDArray[np.float32],
+    gaps: NDArray[np.float32],
+    colours: NDArray[np.uint8],
+) -> None: ...

@@ -1,8 +1,8 @@
-"""Pictures of objects: outlines, dashes, hatching and ellipses."""
+"""Pictures of objects: outlines, lines, dashes, hatching and ellipses."""
 
 import numpy as np
 
-from libc.math cimport floor
+from libc.math cimport floor, sqrtf
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 from napari_panoptic.kernels._border cimport expect, expect_boxes, expect_shape
@@ -349,3 +349,182 @@ cdef int paint_ellipse(
                     continue
             picture[y, x] = code
     return 0
+
+
+def nearest_lines(
+    const int32_t[:, ::1] labels not None,
+    const int64_t[::1] rows not None,
+    const int64_t[::1] columns not None,
+    const float[:, ::1] xy not None,
+    const int64_t[::1] start not None,
+    const int32_t[::1] ring_label not None,
+    const float[::1] half_widths not None,
+    const float[::1] reaches not None,
+):
+    """Find the line around an object that covers most of each pixel of a picture.
+
+    Pixels of an object see only lines of this object, so that objects that touch both keep theirs.
+
+    Parameters
+    ----------
+    labels
+        int32 (y, x), 0 for background.
+    rows, columns
+        int64 (height,) and (width,): where in the labels the middle of each pixel lies.
+    xy, start
+        float32 (m, 2) and int64 (r + 1,): corners of closed lines, ring after ring, in px of the
+        picture.
+    ring_label, half_widths
+        int32 and float32 (r,): the label and half of the width of each ring.
+    reaches
+        float32 (r,): how far from the middle of each line pixels see it, in px of the picture.
+
+    Returns
+    -------
+    nearest
+        int32 (height, width): the ring, -1 for none.
+    far
+        float32 (height, width): how far its middle is, in px of the picture.
+    """
+    cdef Py_ssize_t height = rows.shape[0], width = columns.shape[0], n_rings = ring_label.shape[0]
+    cdef Py_ssize_t ring, y, x
+    expect(xy.shape[1] == 2, "a corner has two coordinates")
+    expect(start.shape[0] == n_rings + 1, "there is not one label for each ring")
+    expect(
+        half_widths.shape[0] == n_rings and reaches.shape[0] == n_rings,
+        "there is not one width for each ring",
+    )
+    for ring in range(n_rings):
+        expect(
+            0 <= start[ring] <= start[ring + 1] <= xy.shape[0], "a ring lies outside the corners"
+        )
+    for y in range(height):
+        expect(0 <= rows[y] < labels.shape[0], "a row lies outside the labels")
+    for x in range(width):
+        expect(0 <= columns[x] < labels.shape[1], "a column lies outside the labels")
+    found = np.full((height, width), -1, np.int32)
+    distances = np.full((height, width), np.inf, np.float32)
+    cdef int32_t[:, ::1] nearest = found
+    cdef float[:, ::1] far = distances
+    cdef int32_t[:, ::1] owner = np.empty((height, width), np.int32)
+    with nogil:
+        for y in range(height):
+            for x in range(width):
+                owner[y, x] = labels[rows[y], columns[x]]
+        for ring in range(n_rings):
+            see_ring(owner, xy, start, ring_label[ring], ring, half_widths, reaches, nearest, far)
+    return found, distances
+
+
+cdef int see_ring(
+    const int32_t[:, ::1] owner,
+    const float[:, ::1] xy,
+    const int64_t[::1] start,
+    int32_t label,
+    Py_ssize_t ring,
+    const float[::1] half_widths,
+    const float[::1] reaches,
+    int32_t[:, ::1] nearest,
+    float[:, ::1] far,
+) except -1 nogil:
+    """Note a ring at the pixels that it covers more of than those before it."""
+    cdef Py_ssize_t i, j, y, x, first, last, bottom, height = far.shape[0], width = far.shape[1]
+    cdef float reach = reaches[ring], half = half_widths[ring], limit = reach * reach
+    cdef float x0, y0, x1, y1, dx, dy, per_square, per_dy, px, py, by_x, by_y, at, one, other
+    for i in range(start[ring], start[ring + 1]):
+        j = i + 1 if i + 1 < start[ring + 1] else start[ring]
+        x0, y0, x1, y1 = xy[i, 0], xy[i, 1], xy[j, 0], xy[j, 1]
+        dx = x1 - x0
+        dy = y1 - y0
+        per_square = 1 / (dx * dx + dy * dy) if dx != 0 or dy != 0 else 0
+        per_dy = 1 / dy if dy != 0 else 0
+        bottom = clipped(max(y0, y1) + reach + 1, height)
+        for y in range(clipped(min(y0, y1) - reach, height), bottom):
+            py = y + <float>0.5
+            one = x0
+            other = x1
+            if dy != 0:  # only where the line itself is near enough to the row
+                one = x0 + dx * share((py - reach - y0) * per_dy)
+                other = x0 + dx * share((py + reach - y0) * per_dy)
+            first = clipped(min(one, other) - reach, width)
+            last = clipped(max(one, other) + reach + 1, width)
+            for x in range(first, last):
+                px = x + <float>0.5
+                at = share(((px - x0) * dx + (py - y0) * dy) * per_square)
+                by_x = px - x0 - at * dx
+                by_y = py - y0 - at * dy
+                at = by_x * by_x + by_y * by_y
+                if at >= limit or (owner[y, x] != 0 and owner[y, x] != label):
+                    continue
+                at = sqrtf(at)
+                if nearest[y, x] < 0 or at - half < far[y, x] - half_widths[nearest[y, x]]:
+                    nearest[y, x] = <int32_t>ring
+                    far[y, x] = at
+    return 0
+
+
+cdef inline Py_ssize_t clipped(float value, Py_ssize_t most) noexcept nogil:
+    """Return a whole number from 0 to a greatest one, not above a value within these."""
+    if value <= 0:
+        return 0
+    return <Py_ssize_t>value if value < most else most
+
+
+cdef inline float share(float value) noexcept nogil:
+    """Return the nearest number from 0 to 1."""
+    return 0 if value < 0 else 1 if value > 1 else value
+
+
+def paint_lines(
+    uint8_t[:, :, ::1] picture not None,
+    const int32_t[:, ::1] nearest not None,
+    const float[:, ::1] far not None,
+    const float[::1] half_widths not None,
+    const float[::1] gaps not None,
+    const uint8_t[:, ::1] colours not None,
+):
+    """Paint lines over a picture, their edges smooth.
+
+    Parameters
+    ----------
+    picture
+        uint8 (y, x, 4): red, green, blue and opacity, changed in place.
+    nearest, far
+        As returned by :func:`nearest_lines`.
+    half_widths, gaps, colours
+        float32 (r,), float32 (r,) and uint8 (r, 4), for each ring: half of the width in px, half
+        of the width of a gap along its middle, and the colour. Pixels wholly in the gap are left.
+    """
+    cdef Py_ssize_t y, x, k, height = picture.shape[0], width = picture.shape[1]
+    cdef int32_t ring
+    cdef float half, alpha, below, together
+    expect(picture.shape[2] == 4 and colours.shape[1] == 4, "a colour has four numbers")
+    expect(
+        colours.shape[0] == half_widths.shape[0] and gaps.shape[0] == half_widths.shape[0],
+        "there is not one colour for each ring",
+    )
+    expect_shape(nearest.shape, height, width)
+    expect_shape(far.shape, height, width)
+    expect(
+        height == 0 or width == 0 or np.max(nearest) < half_widths.shape[0],
+        "a pixel is near a line that is not there",
+    )
+    with nogil:
+        for y in range(height):
+            for x in range(width):
+                ring = nearest[y, x]
+                if ring < 0 or far[y, x] + 0.5 <= gaps[ring]:
+                    continue
+                # The share of the pixel that a line at this distance covers.
+                half = half_widths[ring]
+                alpha = min(half, far[y, x] + 0.5) - max(-half, far[y, x] - 0.5)
+                alpha = min(alpha, 1) * colours[ring, 3] / 255
+                if alpha <= 0:
+                    continue
+                below = picture[y, x, 3] * (1 - alpha) / 255
+                together = alpha + below
+                for k in range(3):
+                    picture[y, x, k] = <uint8_t>(
+                        (colours[ring, k] * alpha + picture[y, x, k] * below) / together + 0.5
+                    )
+                picture[y, x, 3] = <uint8_t>(255 * together + 0.5)

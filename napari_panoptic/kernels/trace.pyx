@@ -140,6 +140,63 @@ cdef int expect_rings(const int32_t[:, ::1] vertices, const int64_t[::1] start) 
     return 0
 
 
+def chamfer(const int32_t[:, ::1] corners not None, const int64_t[::1] start not None):
+    """Lead rings along the edges of pixels from middle to middle of these edges.
+
+    Single steps become straight, longer ones are chamfered.
+
+    Parameters
+    ----------
+    corners, start
+        Rings of horizontal and vertical edges, each with a turn at every corner.
+
+    Returns
+    -------
+    halves
+        int32 (m, 2): x, y of the corners of the new rings, in halves of a pixel.
+    start
+        int64 (r + 1,): where each of them starts.
+    """
+    cdef Py_ssize_t n_rings = start.shape[0] - 1, ring, i, j, k, count, used = 0
+    cdef int32_t dx, dy, step_x, step_y
+    cdef int64_t before, after
+    expect_rings(corners, start)
+    result, starts = np.empty((2 * corners.shape[0], 2), np.int32), np.zeros(n_rings + 1, np.int64)
+    cdef int32_t[:, ::1] halves = result
+    cdef int64_t[::1] new_start = starts
+    cdef int32_t[:, ::1] ends = np.empty((2 * corners.shape[0] + 2, 2), np.int32)
+    with nogil:
+        for ring in range(n_rings):
+            count = 0
+            for i in range(start[ring], start[ring + 1]):
+                j = i + 1 if i + 1 < start[ring + 1] else start[ring]
+                dx = corners[j, 0] - corners[i, 0]
+                dy = corners[j, 1] - corners[i, 1]
+                step_x = (dx > 0) - (dx < 0)
+                step_y = (dy > 0) - (dy < 0)
+                # The middles of the first and the last pixel's edge, which may be one.
+                count += 1
+                ends[count, 0] = 2 * corners[i, 0] + step_x
+                ends[count, 1] = 2 * corners[i, 1] + step_y
+                if dx != step_x or dy != step_y:
+                    count += 1
+                    ends[count, 0] = 2 * corners[j, 0] - step_x
+                    ends[count, 1] = 2 * corners[j, 1] - step_y
+            if count > 0:
+                for k in range(2):
+                    ends[0, k] = ends[count, k]
+                    ends[count + 1, k] = ends[1, k]
+            for i in range(1, count + 1):
+                before = <int64_t>(ends[i, 0] - ends[i - 1, 0]) * (ends[i + 1, 1] - ends[i, 1])
+                after = <int64_t>(ends[i, 1] - ends[i - 1, 1]) * (ends[i + 1, 0] - ends[i, 0])
+                if before != after:  # not on a straight line
+                    halves[used, 0] = ends[i, 0]
+                    halves[used, 1] = ends[i, 1]
+                    used += 1
+            new_start[ring + 1] = used
+    return result[:used].copy(), starts
+
+
 def cut_loops(
     const int32_t[:, ::1] vertices not None,
     const int64_t[::1] start not None,

@@ -38,11 +38,11 @@ LOSSES = TableSpec(
         words("kind"),
         whole("groups"),
         number("pq", "pooled PQ"),
-        number("pq_if_one", "if one"),
+        number("pq_if_one", "if mended"),
         number("pq_lost", "change of PQ", lambda value: signed(value, 4)),
     ],
-    "PQ of the counts summed over the cohort, and if every group of a kind were joined, or cut "
-    "along the annotation. The changes of the kinds do not add up.",
+    "PQ of the counts summed over the cohort, and if every group of a kind were mended: joined, or "
+    "cut along the annotation. The changes of the kinds do not add up.",
 )
 GROUPS = TableSpec(
     "groups.csv",
@@ -126,6 +126,7 @@ class Groups(TeamQuestion):
                     frame,
                     lambda row: self._objects(frame.iloc[[row]]),
                     has_others=True,
+                    is_of_objects=True,
                     printed=0,
                 ),
             ),

@@ -6,6 +6,8 @@ import io
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
 from PIL import Image
 
 from napari_panoptic.common.errors import PanopticError
@@ -14,6 +16,8 @@ from napari_panoptic.io.images.slides import SlideImage, read_image
 from napari_panoptic.tables.markup import Child, Html, data_uri, element
 from napari_panoptic.values.vocabulary import Status
 
+FIGURE_WIDTH = 168
+"""Width of the picture of a failure on a page."""
 _QUALITY = 82
 
 
@@ -42,9 +46,30 @@ def _encoded(picture: Image.Image, quality: int, *, is_optimized: bool) -> bytes
     return target.getvalue()
 
 
+def outlined(
+    tissue: NDArray[np.uint8], outlines: NDArray[np.uint8], *, is_smooth: bool = True
+) -> Image.Image:
+    """Return the RGB picture of tissue, enlarged to the size of its outlines, beneath them.
+
+    Parameters
+    ----------
+    tissue
+        uint8 (y, x, 3).
+    outlines
+        uint8 (y, x, 4), as of `napari_panoptic.display.outlines.draw_outlines`.
+    is_smooth
+        Whether to interpolate between the pixels of the tissue.
+    """
+    height, width, _ = outlines.shape
+    way = Image.Resampling.BILINEAR if is_smooth else Image.Resampling.NEAREST
+    ground = Image.fromarray(tissue).resize((width, height), way).convert("RGBA")
+    return Image.alpha_composite(ground, Image.fromarray(outlines)).convert("RGB")
+
+
 def figure(content: bytes, alt: str, *caption: Child) -> Html:
     """Return the picture of a failure with its caption; all are shown in the same size."""
-    image = element("img", src=data_uri("image/jpeg", content), alt=alt, width="168")
+    src = data_uri("image/jpeg", content)
+    image = element("img", src=src, alt=alt, width=str(FIGURE_WIDTH))
     return element("figure", image, element("figcaption", *caption))
 
 

@@ -20,7 +20,7 @@ from napari_panoptic.live.read_ahead import ReadAhead, ReadAheadSettings
 from napari_panoptic.live.session import Session
 from napari_panoptic.values.cohort import Cohort, Task
 from napari_panoptic.viewer.desk.nuclei import Desk, desk_of
-from napari_panoptic.viewer.desk.window import fit_into_screen
+from napari_panoptic.viewer.desk.window import fit_into_screen, mark_own
 from napari_panoptic.viewer.kit.napari_private import settings_saved_once, window_of
 from napari_panoptic.viewer.opening import AnyDesk, Opened, read_folder, show_in, title_of
 
@@ -206,7 +206,8 @@ def _leave(status: int) -> None:
 
 
 def _give_size(viewer: napari.Viewer) -> None:
-    """Make a window as large as preferred, within its screen."""
+    """Make a window of the program's own, as large as preferred, within its screen."""
+    mark_own(viewer)
     viewer.window.resize(*PREFERRED_SIZE)
     _keep_on_screen(viewer)
 

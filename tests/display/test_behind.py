@@ -86,8 +86,7 @@ def test_the_title_does_not_make_another_filter():
         (WorstFirst.IOU, [13, 23, 12, 22, 11, 21, 14]),
         (WorstFirst.AREA, [13, 12, 22, 23, 11, 21, 14]),
         (WorstFirst.CAUSE, [13, 23, 12, 22, 11, 21, 14]),
-        (WorstFirst.CLASS, [12, 13, 23, 22, 11, 21, 14]),
-        (WorstFirst.DISTANCE, [12, 22, 13, 23, 11, 21, 14]),
+        (WorstFirst.SCORE, [13, 23, 12, 22, 11, 21, 14]),
     ],
 )
 def test_each_order_puts_its_worst_first(rows, by, ids_in_order):

@@ -2,6 +2,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import ndimage
 
 from napari_panoptic.display.crop_reader import CropReader, CropSize, crop_of
 from napari_panoptic.display.crops import (
@@ -11,6 +12,7 @@ from napari_panoptic.display.crops import (
     OTHER_TEAM_RGBA,
     SMALLEST_FIELD_PX,
     CropSource,
+    OtherTeam,
     bounded_field_px,
     cut,
 )
@@ -63,26 +65,29 @@ def test_outlines_have_the_colour_of_the_status():
     assert STATUS_COLOURS[Status.FN] in colours(crop)
 
 
-def test_the_reference_is_drawn_heavier():
-    # The reference is drawn 1 px outside its border and 3 inside, the prediction 2 inside.
-    crops = [
-        cut(source(), side, row, field_px=32, size_px=64)
-        for side, row in ((Side.REFERENCE, 2), (Side.PREDICTION, 2))
-    ]
-    wanted = [STATUS_COLOURS[Status.FN], STATUS_COLOURS[Status.FP]]
-    middle = [crop.outlines[32, :32] for crop in crops]
-    widths = [
-        int(((line[:, :3] == colour).all(axis=1) & (line[:, 3] == 255)).sum())
-        for line, colour in zip(middle, wanted, strict=True)
-    ]
-    assert widths == [4, 2]
+def width_of(crop, colour, alpha=255):
+    """Return the width of the line that the middle row crosses first left of the middle."""
+    size = len(crop.outlines)
+    middle = crop.outlines[size // 2, size // 4 : size // 2].astype(float)
+    # What is not white in the blue of these colours is line.
+    blue = colour[2]
+    return float((middle[:, 3] / alpha * (255 - middle[:, 2]) / (255 - blue)).sum())
+
+
+@pytest.mark.parametrize("per_point", [1.0, 2.0])
+def test_the_reference_is_drawn_heavier_and_the_object_itself_too(per_point):
+    wanted = {Side.REFERENCE: 2.5, Side.PREDICTION: 1.5}
+    for side, status in ((Side.REFERENCE, Status.FN), (Side.PREDICTION, Status.FP)):
+        crop = cut(source(), side, 2, field_px=32, size_px=256, per_point=per_point)
+        found = width_of(crop, STATUS_COLOURS[status])
+        assert found == pytest.approx(per_point * (wanted[side] + 1), abs=0.1)
 
 
 def test_what_does_not_touch_the_object_is_fainter():
-    crop = cut(source(), Side.PREDICTION, 2, field_px=48, size_px=96)
+    crop = cut(source(), Side.PREDICTION, 2, field_px=48, size_px=288)
     assert STATUS_COLOURS[Status.FP] in colours(crop)
     assert STATUS_COLOURS[Status.FN] not in colours(crop)
-    assert (crop.outlines[..., 3] == int(255 * 0.45)).any()
+    assert STATUS_COLOURS[Status.FN] in colours(crop, alpha=int(255 * 0.45))
 
 
 def test_an_object_larger_than_its_crop_is_dashed_along_the_edge():
@@ -114,28 +119,25 @@ def test_crops_have_bounded_widths(wanted, given):
 
 
 def test_another_version_is_dashed_on_top():
-    own, other = source(), four_fates().pair.reference
+    own, pair = source(), four_fates().pair
+    other = OtherTeam(pair.reference, four_fates().outcomes.reference.bbox)
     both = replace(own, beside=(other,))
-    one, two = (cut(at, Side.REFERENCE, 2, field_px=32, size_px=64) for at in (own, both))
-    is_dash = (two.outlines == OTHER_TEAM_RGBA).all(axis=-1)
-    np.testing.assert_array_equal(one.outlines[~is_dash], two.outlines[~is_dash])
+    one, two = (cut(at, Side.REFERENCE, 2, field_px=32, size_px=128) for at in (own, both))
+    is_dash = (two.outlines != one.outlines).any(axis=-1)
     np.testing.assert_array_equal(one.tissue, two.tissue)
 
-    # On the border pixels of its objects, twice as large on the screen, and not on all of them.
-    window = other.index[13:45, :26]
+    # Within a pixel and a half of the borders of its objects, on half of them.
+    window = pair.reference.index[13:45, :26]
     inside = np.zeros((32, 32), np.int32)
     inside[: len(window), 6:32] = window
-    large = inside.repeat(2, axis=0).repeat(2, axis=1)
-    padded = np.pad(large, 2, mode="edge")
-    moved = [
-        padded[2 + y : 66 + y, 2 + x : 66 + x]
-        for step in (1, 2)
-        for y, x in ((step, 0), (-step, 0), (0, step), (0, -step))
-    ]
-    border = (large > 0) & np.any([neighbour != large for neighbour in moved], axis=0)
-    assert is_dash.any()
-    assert not (is_dash & ~border).any()
-    assert 0.3 < is_dash.sum() / border.sum() < 0.7
+    large = inside.repeat(4, axis=0).repeat(4, axis=1)
+    is_edge = np.zeros(large.shape, bool)
+    is_edge[1:] |= large[1:] != large[:-1]
+    is_edge[:, 1:] |= large[:, 1:] != large[:, :-1]
+    nearly_white = np.array(OTHER_TEAM_RGBA[:3]) - 30
+    assert (two.outlines[is_dash][:, :3] > nearly_white).all(axis=1).any()
+    assert not (is_dash & ~ndimage.binary_dilation(is_edge, iterations=4)).any()
+    assert 0.3 < is_dash.sum() / (3 * is_edge.sum()) < 0.7
 
 
 def test_crops_of_two_versions_are_read_with_both(cohort):
@@ -150,7 +152,7 @@ def test_crops_of_two_versions_are_read_with_both(cohort):
         reader = CropReader(cohort, EvaluationSettings(), None, shown.outlined)
         crop = reader.crop(name, size)
         reader.close()
-        beside = () if expected is None else (found.predictions[expected],)
+        beside = () if expected is None else (OtherTeam.of(found.evaluations[expected]),)
         live = CropSource(
             found.image,
             found.reference,

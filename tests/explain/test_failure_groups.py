@@ -18,6 +18,7 @@ from napari_panoptic.explain.failure_groups import (
     failure_groups,
     lost_over,
     pq_if_merged,
+    statuses_if_merged,
 )
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluate
 from napari_panoptic.nuclei.metrics import Counts, unit_metrics
@@ -105,7 +106,7 @@ def expected_members(evaluation: Evaluation) -> set[tuple[frozenset[int], frozen
     return found
 
 
-def really_merged(evaluation: Evaluation, groups: list[FailureGroup]) -> Counts:
+def really_merged(evaluation: Evaluation, groups: list[FailureGroup]) -> Evaluation:
     """Edit the label image as the docstring says, and evaluate it from the start."""
     pixels, pair = Pixels(evaluation), evaluation.pair
     partner = evaluation.outcomes.prediction.partner
@@ -143,7 +144,7 @@ def really_merged(evaluation: Evaluation, groups: list[FailureGroup]) -> Counts:
     edited = LabelImage.from_array(labels, classes, pair.class_names)
     quick = evaluation.settings.replaced(distances=False)
     changed = LabelPair(pair.reference, edited, pair.ambiguous, pair.mpp)
-    return evaluate(changed, quick).counts
+    return evaluate(changed, quick)
 
 
 def assert_same_counts(found: Counts, expected: Counts) -> None:
@@ -236,12 +237,14 @@ def test_groups_and_their_losses_equal_those_of_edited_images(
     assert members == expected_members(evaluation)
     assert [g.pq_lost for g in groups] == sorted((g.pq_lost for g in groups), reverse=True)
     for group in groups:
-        expected = really_merged(evaluation, [group])
-        assert_same_counts(counts_if_merged(evaluation, [group]), expected)
-        lost = unit_metrics(expected).pq - evaluation.metrics.pq
+        merged = really_merged(evaluation, [group])
+        assert_same_counts(counts_if_merged(evaluation, [group]), merged.counts)
+        statuses = merged.outcomes.reference.status[group.reference_rows]
+        np.testing.assert_array_equal(statuses_if_merged(evaluation, group), statuses)
+        lost = unit_metrics(merged.counts).pq - evaluation.metrics.pq
         assert math.isclose(group.pq_lost, lost, abs_tol=1e-12)
     everything = counts_if_merged(evaluation, groups)
-    assert_same_counts(everything, really_merged(evaluation, list(groups)))
+    assert_same_counts(everything, really_merged(evaluation, list(groups)).counts)
 
 
 @settings(max_examples=40, deadline=None)

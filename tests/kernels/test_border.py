@@ -201,6 +201,36 @@ def test_pictures_that_do_not_fit() -> None:
         drawing.outline_pixels(np.zeros((3, 3)), 1)
 
 
+def test_lines_that_do_not_fit() -> None:
+    rows, xy = np.arange(3), np.zeros((4, 2), np.float32)
+    start, label, one = np.array([0, 4]), np.ones(1, np.int32), np.ones(1, np.float32)
+    nearest, far = drawing.nearest_lines(ONES, rows, rows, xy, start, label, one, one)
+    for wrong in (rows - 1, rows + 1):
+        with pytest.raises(ValueError, match="a row lies outside"):
+            drawing.nearest_lines(ONES, wrong, rows, xy, start, label, one, one)
+    for wrong in (rows - 1, rows + 18):
+        with pytest.raises(ValueError, match="a column lies outside"):
+            drawing.nearest_lines(ONES, rows, wrong, xy, start, label, one, one)
+    for ends in ([0, 5], [-1, 4], [3, 2]):
+        with pytest.raises(ValueError, match="a ring lies outside"):
+            drawing.nearest_lines(ONES, rows, rows, xy, np.array(ends), label, one, one)
+    with pytest.raises(ValueError, match="one label for each ring"):
+        drawing.nearest_lines(ONES, rows, rows, xy, start[:1], label, one, one)
+    for widths in ((one[:0], one), (one, one[:0])):
+        with pytest.raises(ValueError, match="one width for each ring"):
+            drawing.nearest_lines(ONES, rows, rows, xy, start, label, *widths)
+    picture, colour = np.zeros((3, 3, 4), np.uint8), np.full((1, 4), 255, np.uint8)
+    drawing.paint_lines(picture, nearest, far, one, one, colour)
+    with pytest.raises(ValueError, match="four numbers"):
+        drawing.paint_lines(picture[..., :3].copy(), nearest, far, one, one, colour)
+    with pytest.raises(ValueError, match="one colour for each ring"):
+        drawing.paint_lines(picture, nearest, far, one, one, colour[:0])
+    with pytest.raises(ValueError, match="differ in shape"):
+        drawing.paint_lines(picture, nearest[:2], far, one, one, colour)
+    with pytest.raises(ValueError, match="a line that is not there"):
+        drawing.paint_lines(picture, nearest + 1, far, one, one, colour)
+
+
 def test_masks_that_do_not_fit() -> None:
     numbers, last = restore.counted_components(ONES.astype(np.uint8))
     with pytest.raises(ValueError, match="differ in shape"):
@@ -225,6 +255,8 @@ def test_rings_that_do_not_fit() -> None:
             trace.cut_loops(xy, np.array(start), np.full(3, -1))
         with pytest.raises(ValueError, match="ring"):
             trace.name_line_pixels(xy, np.array(start), np.ones(3, np.int64))
+        with pytest.raises(ValueError, match="ring"):
+            trace.chamfer(xy, np.array(start))
     with pytest.raises(ValueError, match="does not come before it"):
         trace.cut_loops(xy, np.array([0, 3]), np.array([-1, 2, -1]))
     # 2^62 pixels four times are none in 64 bits.

@@ -7,11 +7,13 @@ import pandas as pd
 import pytest
 
 from napari_panoptic.display.failure_sections import (
+    SMALL,
     GroupBy,
     passing,
     sections,
 )
 from napari_panoptic.display.object_rows import ObjectFilter, ObjectRows, WorstFirst, worst_first
+from napari_panoptic.explain.impact import PatientMean
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.live.snapshots import load_region
 from napari_panoptic.live.summary import RegionSummary, evaluate_cohort_summary
@@ -134,7 +136,46 @@ def test_the_order_is_that_of_the_object_table(failures, snapshots, by):
         twins = rows.values["status"] == rows.words["status"].index("misclassified")
         twins &= np.arange(len(rows)) >= rows.n_reference
         table = [int(rows.values["id"][at]) for at in listed if not twins[at]]
-        assert own.columns["id"][worst_first(own.columns, by)].tolist() == table
+        impact = PatientMean.of([("", snapshots_counts(snapshots, block))]).gains("", own.columns)
+        columns = {**own.columns, "impact": impact}
+        assert own.columns["id"][worst_first(columns, by)].tolist() == table
+
+
+def snapshots_counts(snapshots, block):
+    return snapshots[block.region].evaluations[block.team].counts
+
+
+def test_a_random_order_is_always_the_same_and_no_other_one(failures):
+    columns = failures.columns
+    order = worst_first(columns, WorstFirst.RANDOM)
+    assert sorted(order.tolist()) == list(range(len(failures)))
+    backwards = {name: column[::-1] for name, column in columns.items()}
+    again = len(failures) - 1 - worst_first(backwards, WorstFirst.RANDOM)
+    for name in ("id", "side", "area_px"):  # equal objects may change places
+        np.testing.assert_array_equal(columns[name][again], columns[name][order])
+        assert abs(np.corrcoef(columns[name][order], np.arange(len(order)))[0, 1]) < 0.25
+
+
+def test_small_failures_come_last_in_one_section(failures):
+    areas = failures.columns["area_px"]
+    small_px = int(np.median(areas))
+    order = worst_first(failures.columns, WorstFirst.AREA)[::-1]
+    found = sections(failures, order, GroupBy.CLASS, small_px)
+    assert found[-1].title == SMALL
+    assert str(small_px) in found[-1].meaning
+    assert found[-1].rows.tolist() == [row for row in order if areas[row] < small_px]
+    assert found[:-1]
+    assert all((areas[at.rows] >= small_px).all() for at in found[:-1])
+    assert sum(len(at.rows) for at in found) == len(failures)
+    assert SMALL not in [at.title for at in sections(failures, order, GroupBy.CLASS)]
+
+
+def test_annotated_areas_are_those_of_all_reference_objects(lines, snapshots):
+    for line in lines:
+        if line.failures is not None:
+            objects = snapshots[line.region].evaluations[line.team].objects
+            own = objects.loc[objects["side"] == "reference", "area_px"]
+            assert line.failures.annotated_px.tolist() == own.tolist()
 
 
 def test_filters_let_the_same_objects_through_as_the_table(failures):

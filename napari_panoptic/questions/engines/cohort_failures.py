@@ -47,6 +47,9 @@ class RegionFailures:
     class_names: tuple[str, ...]
     #: Micrometres per pixel, or None.
     mpp: float | None
+    #: int64 (r,): areas of the annotated objects, failures or not, which tell what is small; empty
+    #: where they are not asked for.
+    annotated_px: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def __len__(self) -> int:
         """Count the failures."""
@@ -68,7 +71,11 @@ def region_failures(evaluation: Evaluation) -> RegionFailures:
         Side.PREDICTION: np.flatnonzero(prediction == _FP),
     }
     found = chosen_failures(outcomes, rows)
-    found = replace(found, columns={**found.columns, **_whole_columns(evaluation, rows)})
+    found = replace(
+        found,
+        columns={**found.columns, **_whole_columns(evaluation, rows)},
+        annotated_px=outcomes.reference.area_px,
+    )
     is_misclassified = found.columns["status"] == _MISCLASSIFIED
     if evaluation.settings.distances or not is_misclassified.any():
         return found

@@ -6,17 +6,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-from PIL import Image
-
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.display.crops import ROOM, CropSource, bounded_field_px, cut
 from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
 from napari_panoptic.nuclei.regions.region import held_region
 from napari_panoptic.nuclei.regions.results import RegionResult
 from napari_panoptic.questions.engines.cohort_failures import FailureName
-from napari_panoptic.report.pictures import jpeg, readable_image
+from napari_panoptic.report.pictures import FIGURE_WIDTH, jpeg, outlined, readable_image
 from napari_panoptic.values.cohort import Cohort, Source
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import CAUSES, Cause, Side, Status
@@ -228,10 +224,6 @@ def pictures_of(
         y0, x0, y1, x1 = (int(value) for value in side.bbox[row])
         # The usual width, which makes sizes comparable; wider for objects that would not fit.
         field = max(usual, bounded_field_px(ROOM * max(y1 - y0, x1 - x0)))
-        crop = cut(source, failure.side, row, field_px=field, size_px=SIZE_PX)
-        yield Picture(failure, jpeg(_picture(crop.tissue, crop.outlines)), field, mpp)
-
-
-def _picture(tissue: NDArray[np.uint8], outlines: NDArray[np.uint8]) -> Image.Image:
-    picture = Image.fromarray(tissue).resize((SIZE_PX, SIZE_PX), Image.Resampling.BILINEAR)
-    return Image.alpha_composite(picture.convert("RGBA"), Image.fromarray(outlines))
+        per_point = SIZE_PX / FIGURE_WIDTH
+        crop = cut(source, failure.side, row, field_px=field, size_px=SIZE_PX, per_point=per_point)
+        yield Picture(failure, jpeg(outlined(crop.tissue, crop.outlines)), field, mpp)

@@ -10,13 +10,15 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
 from napari_panoptic.common.text import visible
+from napari_panoptic.display.object_layers import window
+from napari_panoptic.display.outlines import Lined, draw_outlines, margin_px, shorter_sides
 from napari_panoptic.display.palette import STATUS_COLOURS
+from napari_panoptic.display.styles import PREDICTION_LINE_PX, REFERENCE_LINE_PX
 from napari_panoptic.inspection.inspect import Inspection
 from napari_panoptic.inspection.looking import SampledSide, probed, sampled_region
 from napari_panoptic.io.files.replacing import replaced_when_complete
 from napari_panoptic.io.images.slides import SlideImage
-from napari_panoptic.kernels.drawing import outline_pixels
-from napari_panoptic.report.pictures import readable_image
+from napari_panoptic.report.pictures import outlined, readable_image
 from napari_panoptic.values.cohort import Rgb
 from napari_panoptic.values.vocabulary import Status
 
@@ -27,7 +29,6 @@ PICTURE_PX = 720
 """The longer side of the picture."""
 MOST_TIMES = 8
 """Small regions are enlarged by no more than this."""
-_REFERENCE_WIDTH, _PREDICTION_WIDTH = 2, 3
 _BLACK = 24
 _LEGEND_PX = 26
 
@@ -59,32 +60,32 @@ def inspection_picture(inspection: Inspection) -> InspectionPicture | None:
     region = inspection.cohort.region(name)
     info = probed([region]).get(name)
     seen = sampled_region(inspection.cohort, region, info, [team])
-    # The annotation is drawn last, and thinner: equal outlines show both colours.
     sides = (
-        (seen.predictions.get(team), PREDICTION_COLOUR, _PREDICTION_WIDTH),
-        (seen.reference, REFERENCE_COLOUR, _REFERENCE_WIDTH),
+        (seen.reference, REFERENCE_COLOUR, REFERENCE_LINE_PX),
+        (seen.predictions.get(team), PREDICTION_COLOUR, PREDICTION_LINE_PX),
     )
     drawn = [
-        (labels, colour, width)
-        for side, colour, width in sides
+        (labels, colour, line)
+        for side, colour, line in sides
         if (labels := _labels(side)) is not None
     ]
     if not drawn:
         return None
-    box = _box(drawn[-1][0])
+    box = _box(drawn[0][0])
     image = readable_image(region.image, region.image_item)
     try:
         pixels = _tissue(image, box)
     finally:
         if image is not None:
             image.close()
-    times = max(1, min(MOST_TIMES, PICTURE_PX // max(pixels.shape[:2])))
-    pixels = pixels.repeat(times, axis=0).repeat(times, axis=1)
-    for labels, colour, line in drawn:
-        window = labels[box[0] : box[2], box[1] : box[3]]
-        large = np.ascontiguousarray(window.repeat(times, axis=0).repeat(times, axis=1))
-        pixels[outline_pixels(large, line) > 0] = colour
-    return InspectionPicture(pixels, name, team)
+    height, width, _ = pixels.shape
+    times = max(1, min(MOST_TIMES, PICTURE_PX // max(height, width)))
+    margin = margin_px(times)
+    wide = box[0] - margin, box[1] - margin, box[2] + margin, box[3] + margin
+    layers = [_lined(window(labels, wide), colour, line) for labels, colour, line in drawn]
+    outlines = draw_outlines(layers, (times * height, times * width), margin_px=margin)
+    picture = outlined(pixels, outlines, is_smooth=False)
+    return InspectionPicture(np.asarray(picture), name, team)
 
 
 def save_picture(picture: InspectionPicture, path: Path) -> None:
@@ -111,6 +112,18 @@ def save_picture(picture: InspectionPicture, path: Path) -> None:
 
 def _labels(side: SampledSide | None) -> NDArray[np.int32] | None:
     return None if side is None or side.masks is None else side.masks.labels.index
+
+
+def _lined(labels: NDArray[np.int32], colour: Rgb, width: float) -> Lined:
+    """Return how the objects of a window are outlined."""
+    from scipy import ndimage
+
+    boxes = np.zeros((labels.max(initial=0), 4), np.int64)
+    for box, found in zip(boxes, ndimage.find_objects(labels), strict=True):
+        if found is not None:
+            box[:] = [each.start for each in found] + [each.stop for each in found]
+    colours = np.full((len(boxes) + 1, 4), (*colour, 255), np.uint8)
+    return Lined(labels, shorter_sides(boxes), colours, width)
 
 
 def _box(labels: NDArray[np.int32]) -> Box:

@@ -1,4 +1,4 @@
-"""Pictures of the items of a package: tissue as JPEG, and outlines as paths of SVG."""
+"""Pictures of the items of a package: tissue as JPEG, and outlines as closed lines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from napari_panoptic.display.crops import (
     windows_around,
 )
 from napari_panoptic.display.object_layers import window
-from napari_panoptic.io.formats.polygons.trace import pixel_outlines
+from napari_panoptic.display.outlines import line_rings
 from napari_panoptic.io.images.slides import SlideImage
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX, read_picture
@@ -43,18 +43,30 @@ CLOSE_UP = 2.2
 """Width that is shown first, in widths of the object."""
 ITEM_BYTES = 58_000
 """Most bytes of an item's picture and outlines: 300 of them, in base64, stay below 25 MB."""
+LONGEST_SIDE_PX = 64
+"""Lines around larger objects are nowhere too wide for them."""
 _QUALITIES = (92, 88, 84, 80, 72, 60)
 _MARGIN_PX = 2
+_WAYS = {1: "a", 4: "b", 3: "c", 2: "d", -1: "e", -4: "f", -3: "g", -2: "h"}
+"""Letters of the ways x + 3 y: to the right, then clockwise, as `package.js` reads them."""
 
 
 @dataclass(frozen=True)
 class Outlined:
-    """The outlines of one side as SVG paths, in pixels of the image from the picture's corner."""
+    """The outlines of one side, as closed lines from the picture's corner.
 
-    #: The object or objects to judge.
-    concerned: str
-    #: Unrelated objects around them.
-    beside: str
+    A line is written as ``x y`` of its first corner in halves of a pixel, the steps to the others,
+    and a semicolon. A step is a letter for the way (a to the right, b down to the right, c down,
+    and so on, clockwise) and a length unless it is 1: in pixels, or in halves along diagonals.
+
+    Lines of objects whose shorter side is of the same length, in px and at most
+    `LONGEST_SIDE_PX`, are kept together: it limits their width.
+    """
+
+    #: Shorter side -> lines of the object or objects to judge.
+    concerned: Mapping[int, str]
+    #: The same for unrelated objects around them.
+    beside: Mapping[int, str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +168,9 @@ def _object(question: ItemQuestion, subjects: Subjects, crops: CropSource) -> Dr
     wide = corner[0] - _MARGIN_PX, corner[1] - _MARGIN_PX
     windows, concerned = windows_around(crops, side, row, wide, field + 2 * _MARGIN_PX)
     concerned = {which: labels[labels > 0] for which, labels in concerned.items()}
-    outlines = {which: _outlined(windows[which], concerned[which]) for which in Side}
+    outlines = {
+        which: _outlined(windows[which], concerned[which], crops.shorter[which]) for which in Side
+    }
     close_up = min(max(round(CLOSE_UP * extent), SMALLEST_FIELD_PX // 3), field)
     subject = subjects.of(*judged_as_one(subjects.evaluation, side, row))
     target = Target(subject.side, subject.object_id, subject.fingerprint)
@@ -183,7 +197,8 @@ def _tile(question: ItemQuestion, crops: CropSource) -> DrawnItem:
     width = field + 2 * _MARGIN_PX
     box = top, left, top + width, left + width
     outlines = {
-        which: _outlined(window(crops.labels(which).index, box), np.zeros(0)) for which in Side
+        which: _outlined(window(crops.labels(which).index, box), np.zeros(0), crops.shorter[which])
+        for which in Side
     }
     return DrawnItem(
         item=PackageItem(question.item, question.team, question.region, None),
@@ -201,28 +216,43 @@ def _classes(labels: LabelImage, concerned: NDArray[np.int64]) -> tuple[str, ...
     return tuple(dict.fromkeys(labels.class_names[number - 1] for number in sorted(numbers)))
 
 
-def _outlined(labels: NDArray[np.int32], concerned: NDArray[np.generic]) -> Outlined:
+def _outlined(
+    labels: NDArray[np.int32], concerned: NDArray[np.generic], shorter: NDArray[np.int32]
+) -> Outlined:
     """Trace the objects of a window that has a margin around the picture."""
-    present = np.unique(labels[labels > 0])
-    numbers = np.zeros(labels.shape, np.int32)
-    numbers[labels > 0] = 1 + np.searchsorted(present, labels[labels > 0])
-    outlines = pixel_outlines(numbers, len(present))
-    paths: dict[bool, list[str]] = {True: [], False: []}
-    is_concerned = np.isin(present, concerned).tolist()
-    for row, own in enumerate(is_concerned):
-        paths[own] += [_path(ring - _MARGIN_PX) for ring in outlines.rings_of(row)]
-    return Outlined("".join(paths[True]), "".join(paths[False]))
+    rings = line_rings(labels)
+    sides = np.minimum(shorter[rings.label], LONGEST_SIDE_PX).tolist()
+    halves = np.split(rings.halves_xy - 2 * _MARGIN_PX, rings.start[1:-1])
+    paths: dict[bool, dict[int, str]] = {True: {}, False: {}}
+    for ring, side, own in zip(
+        halves, sides, np.isin(rings.label, concerned).tolist(), strict=False
+    ):
+        paths[own][side] = paths[own].get(side, "") + _path(ring)
+    return Outlined(paths[True], paths[False])
 
 
-def _path(ring: NDArray[np.int32]) -> str:
-    """Write a ring of horizontal and vertical edges as a closed path."""
-    x, y = ring[0].tolist()
-    steps = np.diff(ring, axis=0).tolist()
-    return f"M{x} {y}{''.join(f'h{dx}' if dx else f'v{dy}' for dx, dy in steps)}z"
+def _path(halves: NDArray[np.int32]) -> str:
+    """Write a ring of corners in halves of a pixel; `package.js` makes a path of SVG of it.
+
+    SVG's own notation takes three times as many bytes.
+    """
+    x, y = halves[0].tolist()
+    steps = np.diff(halves, axis=0)
+    lengths = abs(steps).max(axis=1)
+    ways = (np.sign(steps) @ [1, 3]).tolist()
+    # Along an axis, lengths are whole pixels.
+    lengths = np.where((steps == 0).any(axis=1), lengths // 2, lengths)
+    written = [
+        f"{_WAYS[way]}{length if length > 1 else ''}"
+        for way, length in zip(ways, lengths.tolist(), strict=True)
+    ]
+    return f"{x} {y}{''.join(written)};"
 
 
 def _length(outlines: Mapping[Side, Outlined]) -> int:
-    return sum(len(each.concerned) + len(each.beside) for each in outlines.values())
+    paths = [path for each in outlines.values() for path in each.concerned.values()]
+    paths += [path for each in outlines.values() for path in each.beside.values()]
+    return sum(map(len, paths))
 
 
 def _tissue(

@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from napari_panoptic.common.text import visible
+from napari_panoptic.display.crops import LINE_PX
 from napari_panoptic.display.glossary import VERDICT_MEANINGS, VERDICT_WORDS
+from napari_panoptic.display.outlines import CASING_PX, MORE_PX, WIDEST_SHARE
 from napari_panoptic.display.palette import STATUS_COLOURS, hex_colour
 from napari_panoptic.report.package.drawing import DrawnItem, drawn
 from napari_panoptic.report.page import TEMPLATES, content_hash, rendered, write_page
@@ -59,6 +61,12 @@ def package_page(
         "reviewer": reviewer,
         "most": MOST_COUNTED,
         "colours": {_SIDE_WORDS[side]: colour for side, colour in COLOURS.items()},
+        "lines": {
+            "widths": {_SIDE_WORDS[side]: width for side, width in LINE_PX.items()},
+            "more": MORE_PX,
+            "casing": CASING_PX,
+            "share": WIDEST_SHARE,
+        },
         "verdicts": [
             {"verdict": str(v), "words": _sentence(VERDICT_WORDS[v]), "meaning": _meaning(v)}
             for v in Verdict
@@ -153,7 +161,11 @@ def _item(drawn: DrawnItem, picture: int, *, is_blind: bool) -> dict[str, Any]:
         "mpp": drawn.mpp,
         "facts": _facts(drawn, is_blind=is_blind),
         "paths": {
-            _SIDE_WORDS[side]: [own.concerned, own.beside] for side, own in drawn.outlines.items()
+            _SIDE_WORDS[side]: {
+                "concerned": list(own.concerned.items()),
+                "beside": list(own.beside.items()),
+            }
+            for side, own in drawn.outlines.items()
         },
     }
 

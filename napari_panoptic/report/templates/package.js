@@ -234,14 +234,54 @@
     return made;
   }
 
-  function outlines(side, [concerned, beside]) {
-    const stroke = data.colours[side];
-    return drawing(
-      "g", { class: side },
-      drawing("path", { class: "beside", d: beside, stroke }),
-      drawing("path", { class: "casing", d: concerned }),
-      drawing("path", { class: "concerned", d: concerned, stroke }),
-    );
+  // In halves of a pixel: to the right, down to the right, down and so on, clockwise.
+  const WAYS = {
+    a: [2, 0], b: [1, 1], c: [0, 2], d: [-1, 1], e: [-2, 0], f: [-1, -1], g: [0, -2], h: [1, -1],
+  };
+
+  // Returns a path of SVG for closed lines: where each begins, and its steps.
+  function pathOf(written) {
+    return written.replaceAll(/(-?\d+) (-?\d+)([a-h\d]*);/g, (_, startX, startY, steps) => {
+      const parts = steps.matchAll(/([a-h])(\d*)/g);
+      const line = Array.from(parts, ([, way, length]) => {
+        const [x, y] = WAYS[way].map((step) => (step * (length || 1)) / 2);
+        return `l${x} ${y}`;
+      });
+      return `M${startX / 2} ${startY / 2}${line.join("")}z`;
+    });
+  }
+
+  // One path for the objects whose shorter side is of the same length, in px of the image.
+  function lines(item, kind, side, isCasing) {
+    const wanted = data.lines.widths[side] +
+      (kind === "concerned" && side === item.side ? data.lines.more : 0);
+    const stroke = isCasing ? "#fff" : data.colours[side];
+    const paths = item.paths[side][kind].map(([shorter, written]) => {
+      const path = drawing("path", { class: isCasing ? "casing" : "line", d: pathOf(written), stroke });
+      Object.assign(path.dataset, { shorter, wanted });
+      return path;
+    });
+    return drawing("g", { class: side }, ...paths);
+  }
+
+  // What is beside the object lies below it, and all casings lie below all lines.
+  function outlines(item) {
+    const sides = SIDES.filter((side) => item.paths[side]);
+    return ["beside", "concerned"].map((kind) => drawing(
+      "g", { class: kind },
+      ...[true, false].flatMap((isCasing) => sides.map((side) => lines(item, kind, side, isCasing))),
+    ));
+  }
+
+  // Lines are as wide at every zoom, but no wider than a share of the objects' shorter sides.
+  function adjustLines(picture) {
+    const scale = picture.getBoundingClientRect().width / view[2];
+    for (const path of picture.querySelectorAll("path")) {
+      const most = data.lines.share * scale * path.dataset.shorter;
+      const width = Math.min(path.dataset.wanted, most);
+      const casing = path.classList.contains("casing") ? Math.min(data.lines.casing, width / 2) : 0;
+      path.style.strokeWidth = `${width + 2 * casing}px`;
+    }
   }
 
   function square([x, y, width]) {
@@ -257,7 +297,7 @@
     const picture = drawing(
       "svg", { role: "img", class: isTile(item) ? "tile" : "", "aria-label": `Picture ${name || item.item}` },
       drawing("image", { href, ...size }),
-      ...SIDES.filter((side) => item.paths[side]).map((side) => outlines(side, item.paths[side])),
+      ...outlines(item),
       ...(isTile(item) ? square(item.close) : []),
     );
     const caption = element("figcaption", {});
@@ -285,6 +325,7 @@
     view = size >= field ? [middle, middle, size] : [within(x), within(y), size];
     for (const picture of document.querySelectorAll("figure > svg")) {
       picture.setAttribute("viewBox", `${view[0]} ${view[1]} ${view[2]} ${view[2]}`);
+      adjustLines(picture);
     }
     const um = current().mpp ? ` (${(view[2] * current().mpp).toFixed(0)} µm)` : "";
     byId("scale").textContent = `Width shown: ${Math.round(view[2])} px${um}`;
@@ -552,6 +593,7 @@
     event.preventDefault();
     action();
   });
+  window.addEventListener("resize", () => look(view));
   window.addEventListener("storage", (event) => {
     if (event.key !== STORAGE_KEY) return;
     const known = stored();

@@ -20,7 +20,7 @@ from napari_panoptic.values.detections import DetectionCohort, Points
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.desk import shell
 from napari_panoptic.viewer.desk.shell import DeskShell
-from napari_panoptic.viewer.desk.workspaces import LAYERS, Arrangement, DockArea, Stack, Workspace
+from napari_panoptic.viewer.desk.workspaces import Arrangement, DockArea, Stack, Workspace
 from napari_panoptic.viewer.jobs.detection_work import (
     ReadFrame,
     count_frames,
@@ -65,7 +65,7 @@ WORKSPACES = (
         "Inspect",
         "Browse and edit points",
         Arrangement(
-            left=DockArea(0.2, (Stack((FRAMES_DOCK,), 0.6), Stack((LAYERS,), 0.4))),
+            left=DockArea(0.2, (Stack((FRAMES_DOCK,)),)),
             right=DockArea(0.32, (Stack((SETTINGS_DOCK,), 0.25), Stack((POINTS_DOCK,), 0.75))),
         ),
         POINTS_DOCK,

@@ -9,10 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 from psygnal import Signal
 
-from napari_panoptic.display.failure_queue import FailureQueue, QueueStop, Stops
+from napari_panoptic.display.failure_queue import (
+    UNKNOWN,
+    FailureQueue,
+    QueuePlace,
+    QueueStop,
+    Stops,
+    small_below,
+    small_last,
+)
 from napari_panoptic.display.failure_sections import passing
-from napari_panoptic.display.object_rows import worst_first
+from napari_panoptic.display.object_rows import WorstFirst, worst_first
+from napari_panoptic.explain.impact import PatientMean
 from napari_panoptic.live.session import Selection, Session
+from napari_panoptic.live.summary import RegionSummary
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.questions.engines.cohort_failures import (
     Block,
@@ -25,7 +35,7 @@ from napari_panoptic.viewer.jobs.region_work import SummaryWork
 from napari_panoptic.viewer.panels.objects.panel import ObjectTable
 from napari_panoptic.viewer.panels.part import Connections
 from napari_panoptic.viewer.state.desk_state import DeskState
-from napari_panoptic.viewer.state.preferences import Queue
+from napari_panoptic.viewer.state.preferences import PREFERENCES, Queue
 
 LAST = "This is the last failure of the cohort. Shift+N goes back."
 FIRST = "This is the first failure of the cohort. N goes on."
@@ -101,6 +111,16 @@ class FailureSteps:
         self._going_on: _Asked | None = None
         self._chosen: tuple[FailureName, ...] = ()
         self._only: FailureSet | None = None
+        self._patients = {region.name: region.patient for region in session.cohort.regions}
+        self._is_open = False
+        self._opened_at: Selection | None = None
+        """The failure that was selected at opening, not by the user."""
+        self._left_at = self._remembered()
+        """The stop of an earlier start, until the queue goes on from it."""
+        self._queue.reset(self._left_at)
+        self._known: tuple[tuple[object, ...], Stops] | None = None
+        self._order_kept: NDArray[np.intp] | None = None
+        self._measured: tuple[list[RegionSummary], int] = ([], 0)
 
     def connections(self) -> Connections:
         """Return what begins the walk again, or lets go of what was chosen for it."""
@@ -224,15 +244,97 @@ class FailureSteps:
         self.choose(())
 
     def leave(self, _changed: object = None) -> None:
-        """Begin again with the next step, unless an object is selected then."""
+        """Begin with the first failure at the next step, whatever is selected."""
         self._queue.reset()
+        self._left_at = None
+
+    def first(self) -> None:
+        """Select the failure at which an earlier start ended, or else the worst one here.
+
+        Nothing happens if the user has selected an object, or on a slide, which opens as a map.
+        """
+        snapshot, shown, here = self._session.snapshot, self._session.shown, self._here()
+        if snapshot is None or shown is None or here is None:
+            return
+        self._is_open = True
+        if self._session.selection is not None or snapshot.is_slide:
+            return
+        stops = self._of_region(here)
+        stop = self._left_at
+        if stop is None or stop.region != here or stops.find(stop) is None:
+            stop = stops.at(0) if len(stops) else None
+        row = None
+        if stop is not None and stop.side is not None and stop.id is not None:
+            row = shown.outcomes.side(stop.side).row_of(stop.id)
+        if stop is not None and stop.side is not None and row is not None:
+            self._session.select_row(stop.side, row)
+            self._opened_at = self._session.selection
+            self._follow_selected()
+
+    def place(self) -> QueuePlace:
+        """Return where the selected failure is among those that N leads to."""
+        here = self._here()
+        is_by_region = self._is_by_region
+        if is_by_region and here is None:
+            return QueuePlace(None, 0)
+        stops = self._of_region(here) if is_by_region and here is not None else self._stops()
+        total = int(np.count_nonzero(stops.side != UNKNOWN))
+        stop = self._selected_stop(stops)
+        number = None if stop is None else stops.find(stop)
+        if stop is None or number is None:
+            return QueuePlace(None, total)
+        return QueuePlace(number + 1, total, self._is_small(stop))
+
+    def keep_stop(self) -> None:
+        """Remember where the queue is, for the next start."""
+        stop, root = self._queue.stop, self._session.cohort.root
+        if self._only is not None:
+            return
+        kept: list[str | int] = []
+        if stop is not None and stop.side is not None and stop.id is not None:
+            kept = [self._team, self._names[stop.region], str(stop.side), stop.id]
+        if kept != (PREFERENCES.stop(root) or []):
+            PREFERENCES.keep_stop(root, kept)
+
+    def order(self, failures: CohortFailures, *, alone: bool = False) -> NDArray[np.intp]:
+        """Return the rows of failures, the worst first and the small ones last.
+
+        Parameters
+        ----------
+        failures
+            The failures.
+        alone
+            Whether the impact is that on the PQ of the region, not on the mean over patients.
+        """
+        columns = failures.columns
+        if self._state.order is WorstFirst.IMPACT:
+            columns = {**columns, "impact": self._impact(failures, alone=alone)}
+        order = worst_first(columns, self._state.order)
+        return small_last(order, columns["area_px"], self.small_px)
+
+    @property
+    def small_px(self) -> int:
+        """The area below which failures are small, and come last."""
+        if chosen := PREFERENCES.small_px:
+            return chosen
+        lines, (measured, known) = self._lines(self._team), self._measured
+        if lines != measured:
+            parts = [line.failures.annotated_px for line in lines if line.failures is not None]
+            known = small_below(np.concatenate([np.zeros(0, np.int64), *parts]))
+            self._measured = lines, known
+        return known
 
     def stand_here(self) -> None:
         """Go on from the selected object, whatever becomes of it until the next step."""
         self._stand_here(self._here())
 
     def arrive(self) -> None:
-        """Go on in a region whose failures were not known before it was shown."""
+        """Go on in a region whose failures were not known before it was shown.
+
+        The first region that is shown begins with its worst failure.
+        """
+        if not self._is_open:
+            self.first()
         snapshot = self._session.snapshot
         if self._going_on is None or snapshot is None or self._here() is None:
             return
@@ -256,16 +358,35 @@ class FailureSteps:
         self._going_on = None
         here = self._here()
         stops = self._stand_here(here)
-        stop = self._queue.step(
-            stops,
-            asked.step,
-            start=here if self._is_by_region else None,
-            wanted=self._mask(stops, asked),
-            wraps=asked.wraps,
-        )
+        stop = self._not_known_yet(stops)
+        if stop is None:
+            stop = self._queue.step(
+                stops,
+                asked.step,
+                start=here if self._is_by_region else None,
+                wanted=self._mask(stops, asked),
+                wraps=asked.wraps,
+            )
         if stop is not None:
             self._visit(stop, asked)
         return stop is not None
+
+    def _not_known_yet(self, stops: Stops) -> QueueStop | None:
+        """Return where an earlier start ended, if its region is still to be evaluated."""
+        stop, self._left_at = self._left_at, None
+        if stop is None or self._is_by_region or stops.find(stop) is not None:
+            return None
+        is_coming = (self._names[stop.region], self._team) not in self._session.summaries
+        return stop if is_coming and self._summary.is_busy else None
+
+    def _remembered(self) -> QueueStop | None:
+        """Return where an earlier start ended with the present team; None if unknown."""
+        kept = PREFERENCES.stop(self._session.cohort.root) or []
+        match kept:
+            case [str(team), str(region), str(side), int(id_)]:
+                if team == self._team and region in self._names and side in SIDES:
+                    return QueueStop(self._names.index(region), Side(side), id_)
+        return None
 
     def _chosen_here(self) -> list[FailureName]:
         snapshot, team = self._session.snapshot, self._session.team
@@ -285,15 +406,39 @@ class FailureSteps:
         stop = self._queue.stop
         if stop is not None and stop.region != here and self._is_by_region:
             self._queue.reset()
-        snapshot, chosen = self._session.snapshot, self._session.selection
-        if chosen is None or snapshot is None or here is None:
+        chosen, selected = self._session.selection, self._selected_stop(stops)
+        if selected is None or (stop is not None and chosen == self._opened_at):
             return stops
-        if snapshot.region.name == self._names[here]:
-            place = self._number(here, chosen.team)
-            own = QueueStop(place, chosen.side, chosen.id)
-            if not self._queue.go_to(own, stops) and (partner := self._partner()) is not None:
-                self._queue.go_to(QueueStop(place, *partner), stops)
+        if self._queue.stop is not None or selected == self._first_of(stops, here):
+            self._queue.go_to(selected, stops)
         return stops
+
+    def _first_of(self, stops: Stops, here: int | None) -> QueueStop | None:
+        """Return the stop with which the queue begins."""
+        own = np.flatnonzero(stops.region == here) if self._is_by_region else range(len(stops))
+        return stops.at(int(own[0])) if len(own) else None
+
+    def _selected_stop(self, stops: Stops) -> QueueStop | None:
+        """Return the stop of the selected object, or of its partner; None if it has none."""
+        snapshot, chosen, here = self._session.snapshot, self._session.selection, self._here()
+        if chosen is None or snapshot is None or here is None:
+            return None
+        if snapshot.region.name != self._names[here]:
+            return None
+        place = self._number(here, chosen.team)
+        found = [QueueStop(place, chosen.side, chosen.id)]
+        if (partner := self._partner()) is not None:
+            found.append(QueueStop(place, *partner))
+        return next((stop for stop in found if stops.find(stop) is not None), None)
+
+    def _is_small(self, stop: QueueStop) -> bool:
+        """Return whether the object of a stop in the region that is shown is small."""
+        shown = self._session.shown
+        if shown is None or stop.side is None or stop.id is None:
+            return False
+        own = shown.outcomes.side(stop.side)
+        row = own.row_of(stop.id)
+        return row is not None and int(own.area_px[row]) < self.small_px
 
     def _partner(self) -> tuple[Side, int] | None:
         """Return the object that the selected one is matched with: a pair is one failure."""
@@ -319,9 +464,30 @@ class FailureSteps:
         self._go_to(region, stop.side, stop.id, team=team or None, beside=agreeing)
 
     def _stops(self) -> Stops:
+        """Return the stops of the queue; sorted again only if something has changed."""
+        state, session, model = self._state, self._session, self._objects.model
+        teams = self._teams if self._only is None else session.cohort.team_names
+        given = (
+            *(state.order, state.queue, state.object_filter, self._only, PREFERENCES.small_px),
+            *(session.wanted_region, session.snapshot, session.shown, id(model.order)),
+            *(line for team in teams for line in self._lines(team)),
+        )
+        # The order is kept too: another one would not have the same id.
+        if self._known is None or self._known[0] != given:
+            found = self._sorted_stops()
+            self._known, self._order_kept = (given, found), model.order
+        return self._known[1]
+
+    def _sorted_stops(self) -> Stops:
         if not self._is_by_region:
             return self._over_the_cohort()
         return Stops.joined([self._of_region(at) for at in range(len(self._names))])
+
+    def _lines(self, team: str) -> list[RegionSummary]:
+        """Return what is known of a team's regions."""
+        lines = self._session.summaries
+        found = (lines.get((name, team)) for name in self._names)
+        return [line for line in found if line is not None]
 
     def _of_region(self, region: int) -> Stops:
         """Return the failures of a region: of the one that is shown, as the table lists them."""
@@ -330,39 +496,46 @@ class FailureSteps:
             if self._session.shown is not None:
                 return self._listed(region)
             return Stops.unknown(region) if self._session.team in snapshot.pending else nothing
-        line = self._session.summaries.get((self._names[region], self._session.team or ""))
+        line = self._session.summaries.get((self._names[region], self._team))
         if line is None or line.is_slide:
             return Stops.unknown(region)
         if line.failures is None:
             return nothing
-        return self._ordered(CohortFailures([Block(line.team, "", line.region, line.failures)]))
+        failures = CohortFailures([Block(line.team, "", line.region, line.failures)])
+        return self._ordered(failures, alone=True)
 
     def _listed(self, region: int) -> Stops:
+        """Return the failures that the table lists, in its order.
+
+        Small ones come last unless the user has sorted the table by a column.
+        """
         model = self._objects.model
-        rows = model.failures()
+        rows, values = model.failures(), model.rows.values
+        if self._objects.view.sorted_by < 0:
+            rows = small_last(rows, values["area_px"], self.small_px)
         side = (rows >= model.rows.n_reference).astype(np.int8)
-        return Stops.of_region(region, side, model.rows.values["id"][rows])
+        return Stops.of_region(region, side, values["id"][rows])
 
     def _over_the_cohort(self) -> Stops:
-        lines, only = self._session.summaries, self._only
+        only = self._only
         if only is not None and only.given:
             return self._ordered(CohortFailures(only.given))
-        known = [lines.get((name, team)) for team in self._teams for name in self._names]
         blocks = [
             Block(line.team, "", line.region, line.failures)
-            for line in known
-            if line is not None and line.failures is not None
+            for team in self._teams
+            for line in self._lines(team)
+            if line.failures is not None
         ]
         if only is not None:
             blocks = [only.part(block) for block in blocks]
         return self._ordered(CohortFailures(blocks))
 
-    def _ordered(self, failures: CohortFailures) -> Stops:
-        """Return failures in the order of the table, as far as its filter lets them through.
+    def _ordered(self, failures: CohortFailures, *, alone: bool = False) -> Stops:
+        """Return failures in the order of the queue, as far as the filter lets them through.
 
         The filter has no effect on a set.
         """
-        order = worst_first(failures.columns, self._state.order)
+        order = self.order(failures, alone=alone)
         if self._only is None:
             order = order[passing(failures, self._state.object_filter)[order]]
         numbers = [
@@ -373,6 +546,25 @@ class FailureSteps:
         return Stops(
             regions, columns["side"][order].astype(np.int8), columns["id"][order].astype(np.int64)
         )
+
+    def _impact(self, failures: CohortFailures, *, alone: bool) -> NDArray[np.float64]:
+        """Return what mending each failure would add to a PQ: the team's, or the region's."""
+        lines, gains, means = self._session.summaries, [np.zeros(0)], dict[str, PatientMean]()
+        for block in failures.blocks:
+            patient, line = self._patients[block.region], lines.get((block.region, block.team))
+            if alone:
+                known = [] if line is None or line.counts is None else [(patient, line.counts)]
+                mean = PatientMean.of(known)
+            elif (found := means.get(block.team)) is None:
+                mean = means[block.team] = PatientMean.of(
+                    (self._patients[at.region], at.counts)
+                    for at in self._lines(block.team)
+                    if at.counts is not None
+                )
+            else:
+                mean = found
+            gains.append(mean.gains(patient, block.failures.columns))
+        return np.concatenate(gains)
 
     def _mask(self, stops: Stops, asked: _Asked) -> NDArray[np.bool_] | None:
         """Mark the stops to consider; None for all."""

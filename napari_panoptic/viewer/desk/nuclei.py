@@ -17,7 +17,7 @@ from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.viewer.desk import shell
 from napari_panoptic.viewer.desk.link import Link
 from napari_panoptic.viewer.desk.shell import DeskShell
-from napari_panoptic.viewer.desk.workspaces import LAYERS, Arrangement, DockArea, Stack, Workspace
+from napari_panoptic.viewer.desk.workspaces import Arrangement, DockArea, Stack, Workspace
 from napari_panoptic.viewer.kit.commands import offer
 from napari_panoptic.viewer.kit.keys import (
     OPEN_COHORT,
@@ -40,6 +40,7 @@ from napari_panoptic.viewer.panels.objects.panel import ObjectsPresenter, Object
 from napari_panoptic.viewer.panels.overview import OverviewPicture, OverviewPresenter
 from napari_panoptic.viewer.panels.part import PanelPart, Panels, Presenter, presenter_of
 from napari_panoptic.viewer.panels.question_panel import question_presenter
+from napari_panoptic.viewer.panels.queue import QueueBar, QueuePresenter
 from napari_panoptic.viewer.panels.ranking import RankingPresenter
 from napari_panoptic.viewer.panels.review.plan.presenter import PlanPresenter
 from napari_panoptic.viewer.panels.review.presenter import ReviewPresenter
@@ -108,6 +109,7 @@ def base_parts(panels: Panels) -> list[PanelPart[Any]]:
         PanelPart(ObjectsPresenter, panels.objects),
         PanelPart(MetricsPresenter, panels.metrics),
         PanelPart(TitlePresenter, panels.title),
+        PanelPart(QueuePresenter, panels.queue),
         PanelPart(LegendPresenter, panels.legend),
     ]
 
@@ -123,13 +125,12 @@ WORKSPACES = (
         "Inspect",
         "Browse regions, objects and metrics",
         Arrangement(
-            left=DockArea(0.2, (Stack((REGIONS,), 0.6), Stack((LAYERS,), 0.4))),
             right=DockArea(
-                0.34,
+                0.3,
                 (
-                    Stack(("Object",), 0.36),
-                    Stack((OBJECTS, "Edits"), 0.45),
-                    Stack((METRICS,), 0.21),
+                    Stack(("Object",), 0.38),
+                    Stack((OBJECTS, "Edits"), 0.48),
+                    Stack((METRICS,), 0.14),
                 ),
             ),
         ),
@@ -140,7 +141,7 @@ WORKSPACES = (
         "Compare the failures of the whole cohort",
         Arrangement(
             right=DockArea(
-                0.46,
+                0.42,
                 (
                     Stack(("Failures", *BESIDE_FAILURES), 0.66),
                     Stack(("Object",), 0.34),
@@ -152,15 +153,14 @@ WORKSPACES = (
     Workspace(
         "Groups",
         "Find splits, mergers and duplicates, and what they cost",
-        Arrangement(right=DockArea(0.42, (Stack(("Groups",), 0.66), Stack(("Object",), 0.34)))),
+        Arrangement(right=DockArea(0.36, (Stack(("Groups",), 0.66), Stack(("Object",), 0.34)))),
         "Groups",
     ),
     Workspace(
         "Ambiguous",
         "Compare two policies for ambiguous areas, and draw such areas",
         Arrangement(
-            left=DockArea(0.16, (Stack((LAYERS,)),)),
-            right=DockArea(0.4, (Stack(("Ambiguous", "Edits")),)),
+            right=DockArea(0.36, (Stack(("Ambiguous", "Edits")),)),
         ),
         "Ambiguous",
     ),
@@ -174,7 +174,7 @@ WORKSPACES = (
         "Review",
         "Judge failures one by one",
         Arrangement(
-            right=DockArea(0.36, (Stack(("Review", "Plan"), 0.7), Stack(("Object", OBJECTS), 0.3)))
+            right=DockArea(0.3, (Stack(("Review", "Plan"), 0.7), Stack(("Object", OBJECTS), 0.3)))
         ),
         "Review",
     ),
@@ -202,9 +202,7 @@ class Desk(DeskShell):
 
     name = INSPECTOR
     workspaces = WORKSPACES
-    empty = Arrangement(
-        left=DockArea(0.2, (Stack((LAYERS,)),)), right=DockArea(0.36, (Stack((START,)),))
-    )
+    empty = Arrangement(right=DockArea(0.36, (Stack((START,)),)))
     extras: ClassVar[Mapping[str, str]] = {
         REGIONS: "Show the tables of regions and teams",
         SETTINGS: "Show the settings of the evaluation",
@@ -214,7 +212,8 @@ class Desk(DeskShell):
         super().__init__(viewer)
         self.link: Link | None = None
         self.session: Session | None = None
-        title, objects = TitleStrip(), ObjectTable()
+        legend, queue, objects = LegendStrip(), QueueBar(), ObjectTable()
+        title = TitleStrip(legend, queue)
         title.show_message(NOTHING_OPEN)
         self.start = StartPanel(self.viewer, self.open)
         self.make_strip(title)
@@ -224,7 +223,8 @@ class Desk(DeskShell):
             metrics=MetricsPanel(),
             objects=objects,
             title=title,
-            legend=LegendStrip(),
+            queue=queue,
+            legend=legend,
             notes=NotesDialog(objects),
             keys=KeysDialog(objects),
         )

@@ -15,7 +15,7 @@ from napari_panoptic.tables.figures import ratio
 from napari_panoptic.values.raters import RatedCohort
 from napari_panoptic.viewer.desk import shell
 from napari_panoptic.viewer.desk.shell import DeskShell
-from napari_panoptic.viewer.desk.workspaces import LAYERS, Arrangement, DockArea, Stack, Workspace
+from napari_panoptic.viewer.desk.workspaces import Arrangement, DockArea, Stack, Workspace
 from napari_panoptic.viewer.jobs.rater_work import CaseEvaluator, CaseLoader, CaseView, WantedCase
 from napari_panoptic.viewer.kit.commands import bind_commands
 from napari_panoptic.viewer.kit.keys import (
@@ -48,7 +48,7 @@ WORKSPACES = (
         "Inspect",
         "Browse cases, levels, slices and raters",
         Arrangement(
-            left=DockArea(0.2, (Stack((CASES_DOCK,), 0.6), Stack((LAYERS,), 0.4))),
+            left=DockArea(0.2, (Stack((CASES_DOCK,)),)),
             right=DockArea(
                 0.3,
                 (

@@ -24,9 +24,11 @@ from napari_panoptic.values.cohort import Task
 from napari_panoptic.viewer.desk.message_board import MessageBoard
 from napari_panoptic.viewer.desk.window import (
     Keyboard,
+    TitleButtons,
     WindowBefore,
     WindowSize,
     give_corners_to_sides,
+    is_own,
 )
 from napari_panoptic.viewer.desk.workspaces import (
     LAYERS,
@@ -231,7 +233,7 @@ class DeskShell(ABC):
     empty: ClassVar[Arrangement | None] = None
     """Where docks stand before a cohort is open; None for a desk that is never empty."""
     extras: ClassVar[Mapping[str, str]] = {}
-    """Docks with a button of their own in every workspace, and what they are for."""
+    """Docks that a menu shows in every workspace, and what they are for."""
 
     def __init__(self, viewer: Any) -> None:
         self._viewer = unwrapped(viewer)
@@ -272,7 +274,7 @@ class DeskShell(ABC):
 
     @abstractmethod
     def legend_strip(self) -> QWidget:
-        """Return what stands below the image."""
+        """Return what colours and outlines mean: below the image, or part of the strip."""
 
     @abstractmethod
     def leave_cohort(self) -> None:
@@ -330,18 +332,20 @@ class DeskShell(ABC):
             window.addDockWidget(Qt.DockWidgetArea.TopDockWidgetArea, own)
             own.setTitleBarWidget(QWidget())
             own.show()
-        legend = f"{self.name} legend"
+        legend, name = self.legend_strip(), f"{self.name} legend"
         around = [(title, widget, "right") for title, widget in self.docked().items()]
-        around.append((legend, self.legend_strip(), "bottom"))
+        strips = [] if self.strip.isAncestorOf(legend) else [name]
+        around += [(name, legend, "bottom") for name in strips]
         size = WindowSize(window)
-        self._docks = found = add_docks(self._viewer, around, [legend])
+        self._docks = found = add_docks(self._viewer, around, strips)
         give_corners_to_sides(window)
-        movable = {title: dock for title, dock in found.items() if title != legend}
+        self._bar.leave.setHidden(is_own(window))  # there is nothing behind the desk
+        movable = {title: dock for title, dock in found.items() if title != name}
         for title, dock in movable.items():
             action = dock.toggleViewAction()
             if action is not None:  # in napari's Window menu
                 action.triggered.connect(partial(self._on_menu, title))
-        self._arranger = Arranger(window, movable, found[legend], size)
+        self._arranger = Arranger(window, movable, found.get(name, legend), size)
         self._keyboard = Keyboard(self._viewer, window, movable.values())
         for title in self.extras:
             movable[title].visibilityChanged.connect(self._show_extras)
@@ -353,8 +357,8 @@ class DeskShell(ABC):
             self._bar.offer_workspaces(False)
         # The legend's letters stay small, or it would make the columns beside the image narrow.
         fonts = DockFonts([*movable.values(), *([] if own is None else [own])])
-        guard = CloseGuard(window, self.may_leave)
-        self._helpers = [self._arranger, guard, fonts, size, self._keyboard, self.messages]
+        guard, titles = CloseGuard(window, self.may_leave), TitleButtons(movable.values())
+        self._helpers = [self._arranger, guard, fonts, titles, size, self._keyboard, self.messages]
 
     def show_last_workspace(self) -> None:
         """Show the workspace of the last window."""

@@ -14,7 +14,8 @@ from typing import Any
 from psygnal import Signal
 from qtpy.compat import isalive
 from qtpy.QtCore import QEvent, QObject, QPoint, QSize, Qt
-from qtpy.QtWidgets import QApplication, QDockWidget, QLayout, QMainWindow, QWidget
+from qtpy.QtGui import QCursor
+from qtpy.QtWidgets import QAbstractButton, QApplication, QDockWidget, QLayout, QMainWindow, QWidget
 
 from napari_panoptic.viewer.jobs.jobs import single_shot, stop_timers
 from napari_panoptic.viewer.kit.layouts import QWIDGETSIZE_MAX, ShrinkingPanel
@@ -33,6 +34,22 @@ _CORNERS = {
 _LEAST_PX = QSize(160, 40)
 """What a panel may still insist on where the window is too small for all of them."""
 _UNLIMITED = QSize(QWIDGETSIZE_MAX, QWIDGETSIZE_MAX)
+
+
+_OWN = "napari-panoptic window"
+"""Property of the windows that the program opened itself."""
+
+
+def mark_own(viewer: Any) -> None:
+    """Note that the program opened the window: a desk then arranges napari's docks too."""
+    window = window_of(viewer)
+    if window is not None:
+        window.setProperty(_OWN, True)
+
+
+def is_own(window: QWidget | None) -> bool:
+    """Return whether the program opened the window; in others, a desk is a guest."""
+    return window is not None and bool(window.property(_OWN))
 
 
 class WindowPart(QObject):
@@ -258,6 +275,59 @@ def fit_into_screen(window: QWidget) -> None:
     beyond = QPoint(max(frame.right() - free.right(), 0), max(frame.bottom() - free.bottom(), 0))
     if not beyond.isNull():
         window.move(frame.topLeft() - beyond)
+
+
+_MOUSE = (QEvent.Type.Enter, QEvent.Type.Leave, QEvent.Type.Move, QEvent.Type.Resize)
+
+
+class TitleButtons(QObject):
+    """Shows the buttons in the titles of docks only while the mouse is over the dock.
+
+    Parameters
+    ----------
+    docks
+        The docks; where one floats, its buttons stay.
+    """
+
+    def __init__(self, docks: Iterable[QDockWidget]) -> None:
+        super().__init__()
+        self._docks = list(docks)
+        for dock in self._docks:
+            dock.installEventFilter(self)
+            # napari makes another title then.
+            dock.dockLocationChanged.connect(self._on_moved)
+            dock.topLevelChanged.connect(self._on_moved)
+            _show_title_buttons(dock, False)
+
+    def release(self) -> None:
+        """Show all of them again."""
+        for dock in self._docks:
+            if isalive(self) and isalive(dock):  # type: ignore[no-untyped-call]
+                dock.removeEventFilter(self)
+                _show_title_buttons(dock, True)
+        self._docks = []
+
+    def eventFilter(self, watched: QObject | None, event: QEvent | None) -> bool:  # noqa: N802
+        """Notice the mouse, also where a dock moves away below it; pass events on."""
+        if event is not None and event.type() in _MOUSE and isinstance(watched, QDockWidget):
+            self._follow(watched, event.type() != QEvent.Type.Leave)
+        return False
+
+    def _on_moved(self, _where: object) -> None:
+        dock = self.sender()
+        if isinstance(dock, QDockWidget) and dock in self._docks:
+            self._follow(dock)
+
+    @staticmethod
+    def _follow(dock: QDockWidget, may_be_over: bool = True) -> None:
+        is_over = may_be_over and dock.rect().contains(dock.mapFromGlobal(QCursor.pos()))
+        _show_title_buttons(dock, is_over or dock.isFloating())
+
+
+def _show_title_buttons(dock: QDockWidget, shown: bool) -> None:
+    title = dock.titleBarWidget()
+    for button in () if title is None else title.findChildren(QAbstractButton):
+        button.setVisible(shown)
 
 
 class Keyboard(WindowPart):

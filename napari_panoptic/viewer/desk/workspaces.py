@@ -1,8 +1,8 @@
 """Workspaces: which docks stand where for a task, and how the user arranged them.
 
-Only docks of the desk are arranged, and napari's own two, as long as they are in the left column
-where napari puts them. Docks of other plugins and floating docks stay where they are. A row of
-buttons above the image chooses one.
+Only docks of the desk are arranged; in a window that the program opened itself also napari's own
+two, as long as they are in the left column where napari puts them. Docks of other plugins and
+floating docks stay where they are. A row of buttons above the image chooses one.
 """
 
 from __future__ import annotations
@@ -24,14 +24,17 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from napari_panoptic.viewer.desk.window import WindowPart, WindowSize
+from napari_panoptic.viewer.desk.window import WindowPart, WindowSize, is_own
 from napari_panoptic.viewer.jobs.jobs import single_shot, stop_timers
+from napari_panoptic.viewer.kit.inputs import MenuButton
 from napari_panoptic.viewer.kit.layouts import row_of
 from napari_panoptic.viewer.kit.napari_private import napari_docks
 from napari_panoptic.viewer.kit.widgets import ToolButton, is_in_sight
 
 LAYERS = "Layers"
 """The name under which napari's layer list and layer controls are arranged."""
+_WORDS = {LAYERS: "Layer list"}
+"""Titles in words that nothing else in the window has."""
 REST_MS = 300
 """How long after a change of the window its docks are still being laid out by Qt."""
 _SAME_SHARE = 0.02
@@ -153,7 +156,7 @@ class Arranger(WindowPart):
     docks
         Title -> dock.
     legend
-        The dock below the canvas, shown with it.
+        What is shown with the canvas only; a dock of its own stands below it.
     size
         Keeps the window from growing.
     """
@@ -162,7 +165,7 @@ class Arranger(WindowPart):
         self,
         window: QMainWindow,
         docks: Mapping[str, QDockWidget],
-        legend: QDockWidget,
+        legend: QWidget,
         size: WindowSize,
     ) -> None:
         super().__init__(window)
@@ -199,6 +202,8 @@ class Arranger(WindowPart):
             self._set_canvas_visible(window, wanted.has_image)
             self._legend.setVisible(wanted.has_image)
             places = self._places()
+            if not is_own(window):
+                del places[LAYERS]  # they stay as the user has them
             for dock in [dock for group in places.values() for dock in group]:
                 if not dock.isFloating():
                     window.removeDockWidget(dock)  # hides it
@@ -221,6 +226,9 @@ class Arranger(WindowPart):
         if not wanted:
             for dock in self._places().get(title, ()):
                 dock.hide()
+        elif title == LAYERS and not is_own(self.window):
+            for dock in self._places()[LAYERS]:
+                dock.show()
         elif title not in now.docks:
             side = _HOMES.get(title, "right")
             area = now.areas.get(side) or DockArea(_EXTRA_SHARE, ())
@@ -314,7 +322,7 @@ class Arranger(WindowPart):
             if number:
                 across = _HORIZONTAL if side == "bottom" else _VERTICAL
                 window.splitDockWidget(groups[number - 1][0][0], docks[0], across)
-            elif side == "bottom":
+            elif side == "bottom" and isinstance(self._legend, QDockWidget):
                 window.splitDockWidget(self._legend, docks[0], _VERTICAL)
             else:
                 window.addDockWidget(_AREAS[side], docks[0])
@@ -439,14 +447,14 @@ CHOSEN_STYLE = (
 
 
 class WorkspaceBar(QWidget):
-    """A button for each workspace, and one for each dock that any workspace may show.
+    """A button for each workspace, and a menu of the docks that any workspace may show.
 
     Parameters
     ----------
     workspaces
         What to choose from; a single one needs no button.
     extras
-        Titles of the docks with a button of their own, and what they are for.
+        Titles of the docks in the menu, and what they are for.
     """
 
     chosen = Signal(str)
@@ -461,13 +469,15 @@ class WorkspaceBar(QWidget):
         for number, workspace in enumerate(workspaces if len(workspaces) > 1 else (), start=1):
             self._add_workspace(workspace, number)
         for name, meaning in extras:
-            button = self._extras[name] = _button(name, meaning)
+            button = self._extras[name] = _button(_WORDS.get(name, name), meaning)
             button.clicked.connect(
                 lambda on=False, name=name: self.extra_toggled.emit(name, bool(on))
             )
         self.leave = _button("✕", "Close the desk")
         self.leave.setCheckable(False)
-        row = row_of(*self._buttons.values(), None, *self._extras.values(), self.leave)
+        panels = MenuButton("Panels", "More panels, in every workspace.", *self._extras.values())
+        panels.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        row = row_of(*self._buttons.values(), None, panels, self.leave)
         row.setContentsMargins(2, 0, 2, 0)
         row.setSpacing(1)
         self.setLayout(row)
@@ -484,12 +494,12 @@ class WorkspaceBar(QWidget):
             self._buttons[name].setChecked(True)
 
     def show_extra(self, name: str, visible: bool) -> None:
-        """Mark whether a dock with a button of its own is shown."""
+        """Mark whether a dock of the menu is shown."""
         if name in self._extras:
             self._extras[name].setChecked(visible)
 
     def button(self, name: str) -> QToolButton:
-        """Return the button of a workspace or dock."""
+        """Return the button of a workspace, or what stands for a dock in the menu."""
         return self._buttons[name] if name in self._buttons else self._extras[name]
 
     def _add_workspace(self, workspace: Workspace, number: int) -> None:

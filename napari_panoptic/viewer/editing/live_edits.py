@@ -28,6 +28,7 @@ from napari_panoptic.values.settings import Overlaps
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.jobs.jobs import single_shot, stop_timers
 from napari_panoptic.viewer.kit.events import Within
+from napari_panoptic.viewer.kit.napari_private import show_tools
 from napari_panoptic.viewer.kit.shown import show_error, show_info, show_warning
 from napari_panoptic.viewer.layers.scene import Scene
 from napari_panoptic.viewer.layers.watch import ClassChange, LayerValues, LayerWatch
@@ -567,6 +568,7 @@ class LiveEdits:
             watch.is_thorough = self._is_on or is_small
             if watch.layer.editable != self._is_on:
                 watch.layer.editable = self._is_on
+                show_tools(watch.layer, shown=self._is_on)
                 if self._is_on:  # else a first stroke would become a part of object 1
                     self._choose_new_label(side)
 

@@ -16,8 +16,6 @@ from qtpy.QtGui import QFont, QFontInfo, QFontMetrics, QIcon, QKeyEvent, QResize
 from qtpy.QtWidgets import (
     QAbstractItemView,
     QHeaderView,
-    QStyledItemDelegate,
-    QStyleOptionViewItem,
     QTableView,
     QWidget,
 )
@@ -27,7 +25,6 @@ from napari_panoptic.viewer.kit.events import Within
 from napari_panoptic.viewer.kit.shown import shown
 from napari_panoptic.viewer.kit.widgets import is_desk_key, outline_icon, qcolor, viewport_of
 
-_IS_CUT_AT_END = Qt.ItemDataRole.UserRole
 _MARGIN_PX = 12
 """Beside the longest text of a column."""
 _ARROW_PX = 14
@@ -96,8 +93,6 @@ class Column:
     #: Width in px, with letters of 12 px, to which a column shrinks where there is no room for its
     #: texts; None for columns that are never cut, or that share the room.
     least: int | None = None
-    #: Whether a text that is too long loses its end; else its middle.
-    is_cut_at_end: bool = False
 
     def cell(self, row: int) -> str:
         """Return the text of a row."""
@@ -220,7 +215,7 @@ class ArrayModel(QAbstractTableModel):
             tint = qcolor(_TINT)
             tint.setAlphaF(min(0.15 + 0.7 * column.shade(row), 1.0))
             return tint
-        return column.is_cut_at_end if role == _IS_CUT_AT_END else None
+        return None
 
     def headerData(  # noqa: N802
         self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
@@ -262,18 +257,6 @@ class ArrayModel(QAbstractTableModel):
         return order if self._chosen is None else order[self._chosen[order]]
 
 
-class CellDelegate(QStyledItemDelegate):
-    """Cuts the end of texts off in columns that ask for that."""
-
-    def initStyleOption(  # noqa: N802
-        self, option: QStyleOptionViewItem | None, index: QModelIndex
-    ) -> None:
-        """Set how a text is cut."""
-        super().initStyleOption(option, index)
-        if option is not None and index.data(_IS_CUT_AT_END):
-            option.textElideMode = Qt.TextElideMode.ElideRight
-
-
 class ArrayTable(QTableView):
     """Shows an array model; rows are chosen whole, by mouse or keys.
 
@@ -303,12 +286,11 @@ class ArrayTable(QTableView):
         self.setModel(self._model)
         #: True while the selection changes from outside.
         self.quiet = Within()
-        self.setItemDelegate(CellDelegate(self))
         self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
         self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         self.setShowGrid(False)
         self.setWordWrap(False)
-        self.setTextElideMode(Qt.TextElideMode.ElideMiddle)
+        self.setTextElideMode(Qt.TextElideMode.ElideRight)
         vertical, horizontal = header_of(self.verticalHeader()), self.heading
         vertical.setVisible(False)
         vertical.setDefaultSectionSize(self.row_height)

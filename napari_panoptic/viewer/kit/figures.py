@@ -13,13 +13,14 @@ from qtpy.QtGui import QEnterEvent, QFocusEvent, QKeyEvent, QMouseEvent, QPainte
 from qtpy.QtWidgets import (
     QAbstractItemView,
     QSizePolicy,
+    QStyledItemDelegate,
     QStyleOptionViewItem,
     QVBoxLayout,
     QWidget,
 )
 
 from napari_panoptic.values.cohort import Rgb
-from napari_panoptic.viewer.kit.array_table import CENTRE_KEYS, ArrayTable, CellDelegate, Column
+from napari_panoptic.viewer.kit.array_table import CENTRE_KEYS, ArrayTable, Column
 from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel, shown
 from napari_panoptic.viewer.kit.widgets import swatch_icon, viewport_of
 
@@ -175,7 +176,7 @@ class Cell:
     target: object = None
 
 
-class _LinkDelegate(CellDelegate):
+class _LinkDelegate(QStyledItemDelegate):
     """Underlines the figure under the mouse, frames the chosen one and the one with the keys."""
 
     def __init__(self, table: FigureTable) -> None:
@@ -333,7 +334,6 @@ def _column(head: Cell, cells: Sequence[Cell], *, is_first: bool) -> Column:
         title_target=head.target,
         width=0,
         is_text=is_first,
-        is_cut_at_end=True,
     )
 
 

@@ -6,9 +6,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from psygnal import Signal
-from qtpy.QtCore import QLocale, QSignalBlocker, Qt
-from qtpy.QtGui import QAction, QKeyEvent, QMouseEvent  # type: ignore[attr-defined]
+from qtpy.QtCore import QEvent, QLocale, QRect, QSignalBlocker, Qt
+from qtpy.QtGui import (  # type: ignore[attr-defined]
+    QAction,
+    QHelpEvent,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+)
 from qtpy.QtWidgets import (
+    QAbstractButton,
     QButtonGroup,
     QComboBox,
     QLineEdit,
@@ -16,6 +24,7 @@ from qtpy.QtWidgets import (
     QPushButton,
     QSizePolicy,
     QToolButton,
+    QToolTip,
     QWidget,
 )
 from superqt import QLabeledDoubleSlider
@@ -23,12 +32,13 @@ from superqt import QLabeledDoubleSlider
 from napari_panoptic.common.choices import MenuChoice
 from napari_panoptic.display import styles
 from napari_panoptic.display.glossary import VERDICT_MEANINGS, VERDICT_WORDS
+from napari_panoptic.display.names import distinct_names
 from napari_panoptic.display.object_rows import SIDE_WORDS
 from napari_panoptic.display.styles import count_text
 from napari_panoptic.values.vocabulary import SIDES, Cause, Status
 from napari_panoptic.viewer.kit.layouts import FlowBar
 from napari_panoptic.viewer.kit.shown import shown
-from napari_panoptic.viewer.kit.widgets import opens_menu
+from napari_panoptic.viewer.kit.widgets import ToolButton, opens_menu
 
 _COMPACT_COMBO = "QComboBox { padding: 1px 0px 1px 4px } QComboBox::drop-down { width: 16px }"
 """Style of menus that have to fit into narrow strips."""
@@ -138,6 +148,95 @@ class ChoiceBox(QComboBox):
             self.chosen.emit(self._choices[index].value)
 
 
+EDGE_PX = 18
+"""Width of the ends of a widget on which a click goes one step back or forward."""
+_STEP_COMBO = (
+    f"QComboBox {{ padding: 1px {EDGE_PX}px 1px {EDGE_PX}px }} "
+    "QComboBox::drop-down { width: 0px; border: none } QComboBox::down-arrow { image: none }"
+)
+
+
+class Steps:
+    """Arrows at both ends of a widget, which step back and forward.
+
+    Subclasses derive from it and from a widget, and have a signal ``stepped`` (-1 or 1) and
+    ``step_tips`` with the tooltips of the arrows.
+    """
+
+    step_tips = ("", "")
+
+    def step_at(self: Any, event: QMouseEvent | QHelpEvent | None) -> int:
+        """Return where a click would step: -1, 1, or 0 between the arrows."""
+        if event is None or not self.isEnabled():
+            return 0
+        x = event.pos().x()
+        return -1 if x < EDGE_PX else int(x >= self.width() - EDGE_PX)
+
+    def event(self: Any, event: QEvent | None) -> bool:
+        """Explain the arrow under the mouse."""
+        if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
+            step = self.step_at(event)
+            if step:
+                QToolTip.showText(event.globalPos(), self.step_tips[step > 0], self)
+                return True
+        return bool(super().event(event))  # type: ignore[misc]
+
+    def mousePressEvent(self: Any, event: QMouseEvent | None) -> None:  # noqa: N802
+        """Step where an arrow is pressed."""
+        step = self.step_at(event)
+        if step:
+            self.stepped.emit(step)
+        else:
+            super().mousePressEvent(event)  # type: ignore[misc]
+
+    def mouseDoubleClickEvent(self: Any, event: QMouseEvent | None) -> None:  # noqa: N802
+        """Take two quick clicks for two."""
+        self.mousePressEvent(event)
+
+    def paintEvent(self: Any, event: QPaintEvent | None) -> None:  # noqa: N802
+        """Draw the arrows at the ends."""
+        super().paintEvent(event)  # type: ignore[misc]
+        painter = QPainter(self)
+        painter.setPen(self.palette().color(self.foregroundRole()))
+        for arrow, x in (("◀", 0), ("▶", self.width() - EDGE_PX)):
+            place = QRect(x, 0, EDGE_PX, self.height())
+            painter.drawText(place, int(Qt.AlignmentFlag.AlignCenter), arrow)
+        painter.end()
+
+
+class StepBox(Steps, ChoiceBox):
+    """A list of names with arrows to the previous and to the next one.
+
+    Parameters
+    ----------
+    meaning
+        What is chosen, for the tooltip.
+    backwards, forwards
+        What the arrows do, for their tooltips.
+    most_px
+        Largest width.
+    """
+
+    stepped = Signal(int)  # -1 or 1
+
+    def __init__(self, meaning: str, backwards: str, forwards: str, *, most_px: int) -> None:
+        super().__init__(meaning=meaning)
+        self._meaning, self.step_tips = meaning, (backwards, forwards)
+        self.setStyleSheet(_STEP_COMBO)
+        self.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
+        self.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
+        self.setMinimumWidth(80)
+        self.setMaximumWidth(most_px)
+
+    def show_names(self, names: Sequence[str], name: str | None) -> None:
+        """Offer names, as short as they can be told apart, and show one; none where None."""
+        short = distinct_names(names)
+        choices = [Choice(full, text, full) for full, text in zip(names, short, strict=True)]
+        self.show_among(choices, name)
+        self.setToolTip(f"{shown(name)}\n{self._meaning}" if name else self._meaning)
+        self.setEnabled(bool(names))
+
+
 class ChoiceButtons(FlowBar):
     """Buttons beside each other, of which the chosen one is down.
 
@@ -237,6 +336,8 @@ class NumberSlider(QLabeledDoubleSlider):  # type: ignore[misc]
 
 
 _SIDE_TEXTS = dict(zip(SIDE_WORDS, (str(side) for side in SIDES), strict=True))
+_TEXTS: Mapping[str, str] = {**_SIDE_TEXTS, **styles.CAUSE_WORDS}
+"""Words of menus that are written otherwise."""
 _VERDICT_TEXTS = {VERDICT_WORDS[verdict]: text for verdict, text in VERDICT_MEANINGS.items()}
 _NO_CAUSE, _NO_VERDICT = "no cause", "none yet"
 
@@ -290,7 +391,7 @@ class FilterMenu(QToolButton):
         self._menu.clear()
         for word in words:
             nothing = _NO_VERDICT if self._title == "verdict" else _NO_CAUSE
-            action = self._menu.addAction(_SIDE_TEXTS.get(word, word) or nothing)
+            action = self._menu.addAction(_TEXTS.get(word, word) or nothing)
             if action is not None:
                 action.setCheckable(True)
                 action.setChecked(True)
@@ -332,7 +433,7 @@ class ChoiceMenu(QToolButton):
     Parameters
     ----------
     title
-        What is chosen.
+        What is chosen; empty if the entries say it.
     meaning
         One sentence for the tooltip.
     choices
@@ -364,6 +465,11 @@ class ChoiceMenu(QToolButton):
         """The entry that is chosen."""
         return next(choice for choice, action in self._actions.items() if action.isChecked())
 
+    @property
+    def entries(self) -> list[QAction]:
+        """All entries of the menu."""
+        return list(self._menu.actions())
+
     def choose(self, choice: MenuChoice) -> None:
         """Choose an entry, as a click in the menu does."""
         self._actions[choice].trigger()
@@ -385,16 +491,66 @@ class ChoiceMenu(QToolButton):
         """Show the choice without emitting a signal."""
         for other, action in self._actions.items():
             action.setChecked(other is choice)
-        self.setText(f"{self._title}: {choice.short}")
+        self.setText(f"{self._title}: {choice.short}" if self._title else choice.short)
 
     def _on_choice(self, choice: MenuChoice) -> None:
         self.show_choice(choice)
         self.chosen.emit(choice)
 
 
+class MenuButton(ToolButton):
+    """A button with a menu that gathers other buttons: their menus, or what they do.
+
+    Parameters
+    ----------
+    text, tooltip
+        Of the button.
+    entries
+        The buttons, which are no longer seen themselves; None for a line between them.
+    """
+
+    def __init__(self, text: str, tooltip: str, *entries: QAbstractButton | None) -> None:
+        super().__init__(text, tooltip)
+        self._gathered: list[tuple[QAbstractButton, QAction]] = []
+        menu = QMenu(self)
+        menu.setToolTipsVisible(True)
+        for entry in entries:
+            if entry is None:
+                menu.addSeparator()
+            else:
+                self._gather(menu, entry)
+        menu.aboutToShow.connect(self._show_entries)
+        self.setMenu(menu)
+        opens_menu(self)
+
+    def _gather(self, menu: QMenu, entry: QAbstractButton) -> None:
+        entry.setParent(self)
+        entry.hide()
+        own = entry.menu() if isinstance(entry, QToolButton) else None
+        action = QAction(menu) if own is None else menu.addMenu(own)
+        if action is None:
+            return
+        if own is None:
+            menu.addAction(action)
+            action.triggered.connect(lambda _=False: entry.click())
+        self._gathered.append((entry, action))
+        self._show_entries()
+
+    def _show_entries(self) -> None:
+        """Show the entries as their buttons are now."""
+        for entry, action in self._gathered:
+            action.setText(entry.text())
+            action.setToolTip(entry.toolTip())
+            action.setEnabled(entry.isEnabled())
+            action.setCheckable(entry.isCheckable())
+            action.setChecked(entry.isChecked())
+
+
 def _meaning(word: str) -> str:
     if word in set(Status):
         return styles.STATUS_MEANINGS[Status(word)]
     if word in set(Cause):
-        return styles.CAUSE_MEANINGS[Cause(word)]
+        cause = Cause(word)
+        meaning = styles.CAUSE_MEANINGS[cause]
+        return meaning if styles.CAUSE_WORDS[cause] == word else f"{cause}: {meaning}"
     return _VERDICT_TEXTS.get(word, "")

@@ -32,6 +32,9 @@ _CROSS = "destroyOnClose"
 _LAYER_LIST, _LAYER_CONTROLS = "layer list", "layer controls"
 _FREE_TEXTURES = "_clean_and_update_scenegraph"
 _UPDATE_GRID = "_init_or_update_grid"
+_PAUSED, _ARRANGE = "_pause_scene_graph", "_update_scenegraph"
+_ACTIVATES, _OVERLAYS = "_activate_on_insert", "_overlays"
+_TOOLS = {"polygon", "brush_stroke"}
 _TABLE = "texture2D_values"
 _TABLE_SHAPE = (256, 256, 4)
 _SHADER_NAMES = (
@@ -210,6 +213,49 @@ def refresh_held(layer: Layer) -> AbstractContextManager[None]:
     """Prevent a layer from slicing its data. Fallback: it slices after each change."""
     hold = getattr(layer, "_block_refresh", None)
     return nullcontext() if hold is None else cast("AbstractContextManager[None]", hold())
+
+
+@contextmanager
+def arranged_once(viewer: Any) -> Iterator[None]:
+    """Prevent napari from arranging its canvas again for each layer that is added or shown.
+
+    Layers must not be removed meanwhile. Fallback: a batch, at whose end napari also collects
+    garbage, which takes a fifth of a second.
+    """
+    canvas = _canvas(viewer)
+    if not hasattr(canvas, _PAUSED) or not hasattr(canvas, _ARRANGE):
+        with viewer.layers.batched_update():
+            yield
+        return
+    setattr(canvas, _PAUSED, True)
+    try:
+        yield
+    finally:
+        setattr(canvas, _PAUSED, False)
+        getattr(canvas, _ARRANGE)()
+
+
+@contextmanager
+def not_activated(layers: Any) -> Iterator[None]:
+    """Prevent napari from activating layers that are added. Fallback: it activates them."""
+    before = getattr(layers, _ACTIVATES, None)
+    if before is not None:
+        setattr(layers, _ACTIVATES, False)
+    try:
+        yield
+    finally:
+        if before is not None:
+            setattr(layers, _ACTIVATES, before)
+
+
+def show_tools(layer: Labels, *, shown: bool) -> None:
+    """Show or hide napari's tools for drawing on a layer, which it makes with each layer.
+
+    Fallback: they are there, and making them takes longer than the rest of a layer.
+    """
+    overlays = getattr(layer, _OVERLAYS, {})
+    for name in _TOOLS & set(overlays):
+        overlays[name].visible = shown
 
 
 def exchange_colours(layer: Labels, lut: NDArray[np.float32], viewer: Any) -> bool:

@@ -6,7 +6,7 @@ import html
 
 from psygnal import Signal
 from qtpy.QtCore import QEvent, QPoint, QRectF, QSize, Qt
-from qtpy.QtGui import QColor, QIcon, QKeyEvent, QPainter, QPaintEvent, QPen, QPixmap
+from qtpy.QtGui import QColor, QIcon, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QPixmap
 from qtpy.QtWidgets import (
     QAbstractScrollArea,
     QDialog,
@@ -39,8 +39,11 @@ def qcolor(rgb: Rgb) -> QColor:
     return QColor(*rgb)
 
 
-def outline_icon(rgb: Rgb, width_px: float, *, size: int = 18) -> QIcon:
-    """Draw a nucleus-shaped outline on a tissue-coloured ground, the same in selected rows."""
+def outline_icon(rgb: Rgb, *widths_px: float, size: int = 18) -> QIcon:
+    """Draw nucleus-shaped outlines, one in the other, on a tissue-coloured ground.
+
+    They look the same in selected rows.
+    """
     pixmap = QPixmap(QSize(2 * size, 2 * size))  # twice as fine, for sharp screens
     pixmap.setDevicePixelRatio(2.0)
     pixmap.fill(Qt.GlobalColor.transparent)
@@ -49,12 +52,15 @@ def outline_icon(rgb: Rgb, width_px: float, *, size: int = 18) -> QIcon:
     painter.setPen(Qt.PenStyle.NoPen)
     painter.setBrush(qcolor(TISSUE))
     painter.drawRoundedRect(QRectF(0, 0, size, size), 3, 3)
-    pen = QPen(qcolor(rgb))
-    pen.setWidthF(width_px)
-    painter.setPen(pen)
     painter.setBrush(Qt.BrushStyle.NoBrush)
-    inset = 2 + width_px / 2
-    painter.drawEllipse(QRectF(inset, inset + 1, size - 2 * inset, size - 2 * inset - 2))
+    edge = 2.0
+    for width_px in widths_px:
+        pen = QPen(qcolor(rgb))
+        pen.setWidthF(width_px)
+        painter.setPen(pen)
+        inset = edge + width_px / 2
+        painter.drawEllipse(QRectF(inset, inset + 0.5, size - 2 * inset, size - 2 * inset - 1))
+        edge += width_px + 1
     painter.end()
     return _untinted(pixmap)
 
@@ -264,6 +270,21 @@ class ElidedLabel(PlainLabel):
         is_cut = self.fontMetrics().horizontalAdvance(self.text()) > self.width()
         lines = [self.text() if is_cut else "", self._hint]
         self.setToolTip("\n".join(line for line in lines if line))
+
+
+class LinkLabel(ElidedLabel):
+    """A line of text that does something when it is clicked."""
+
+    clicked = Signal()
+
+    def __init__(self, text: str = "") -> None:
+        super().__init__(text)
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+
+    def mouseReleaseEvent(self, event: QMouseEvent | None) -> None:  # noqa: N802
+        """Report a click."""
+        if event is not None and self.rect().contains(event.position().toPoint()):
+            self.clicked.emit()
 
 
 def share_text(share: float) -> str:

@@ -17,6 +17,7 @@ from napari.layers import Image, Labels, Layer
 
 from napari_panoptic.display.object_layers import PixelSize, image_layer_data
 from napari_panoptic.io.images.slides import SlideImage
+from napari_panoptic.viewer.kit.napari_private import not_activated, show_tools
 from napari_panoptic.viewer.kit.shown import show_info, shown
 
 IMAGE = "image"
@@ -144,7 +145,8 @@ def active_kept(viewer: Any) -> Iterator[None]:
     """Keep the active layer: napari activates each layer that is added."""
     selection = viewer.layers.selection
     active = selection.active
-    yield
+    with not_activated(viewer.layers):
+        yield
     if active is None or active in viewer.layers:
         selection.active = active
 
@@ -231,6 +233,8 @@ class OwnedLayers(Generic[S]):
 
         Labels cannot be edited: the metrics would not follow.
         """
+        if isinstance(layer, Labels):
+            show_tools(layer, shown=False)
         _own(layer, self._owner, role)  # before others hear of it
         with active_kept(self._viewer):
             layers = self._viewer.layers

@@ -6,15 +6,14 @@ outcomes, and rings around what is selected. The groups
 stand at the end of the layer list, counted from there; everything else is
 hidden meanwhile, and shown again as it was.
 
-napari takes up to a tenth of a second for each layer that is added or removed.
-So layers are added hidden, one per turn of the event loop, while the previous view
-stays in use. The cells then replace it, and are filled one after the other. Layers
-that no cell needs any more are hidden at once, and removed one per turn.
+The images come first, all in one batch; then, when they are drawn, the objects of all
+teams and the rings: napari arranges its canvas once for each batch, which takes longer
+than anything else. Layers that no cell needs any more are hidden at once, and removed
+when Qt has handled what is pending.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,9 +24,9 @@ import numpy as np
 from napari.components import ViewerModel
 from napari.layers import Image, Labels, Layer
 
-from napari_panoptic.common.text import shortened
 from napari_panoptic.display import styles
 from napari_panoptic.display.marks import team_rings
+from napari_panoptic.display.names import cut_off, distinct_names
 from napari_panoptic.display.object_layers import (
     EMPHASIS_COLOURS,
     PixelSize,
@@ -42,6 +41,7 @@ from napari_panoptic.values.cohort import Rgb
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.jobs.jobs import single_shot, stop_timers
 from napari_panoptic.viewer.kit.events import Within
+from napari_panoptic.viewer.kit.napari_private import arranged_once
 from napari_panoptic.viewer.kit.shown import show_info, shown
 from napari_panoptic.viewer.layers import camera
 from napari_panoptic.viewer.layers.labels import label_colours, set_colours
@@ -62,18 +62,31 @@ SPACING = 4.0
 """Screen pixels between cells."""
 TITLE_SIZE, SMALLEST_TITLE = 11, 6
 SHORTEST_NAME = 5
-"""Letters of a team's name that a title has at least, its middle left out."""
+"""Letters of a team's name that a title has at least."""
 PX_PER_LETTER_AND_POINT = 1.1
 """How wide a letter is, generously."""
 FLAT_ONLY = "Side by side is 2-D only: the display was switched to 2-D."
 _NO_RING = np.zeros((4, 4), np.uint8)
-PAINTING_MS = 50
-"""How long the last cell may take until it can be seen."""
+PAINTING_MS = 100
+"""How long the cells may take until they can be seen."""
 RING_ON_SCREEN_PX = 3.0
-REMOVED_AT_ONCE = 6
-"""Layers: napari collects garbage once for all of them, which takes longer than removing one."""
 OBJECTS, RING = "objects", "ring"
 """Parts of a cell beside its image, from below."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Objects:
+    """The objects of all cells."""
+
+    evaluations: Mapping[str, Evaluation]
+    pictures: CellPictures
+    colours: Sequence[Rgb]
+
+    @cached_property
+    def beneath(self) -> Beneath | None:
+        """The reference, which all cells draw as lines beneath their team's."""
+        reference = self.pictures.reference
+        return None if reference is None else Beneath(reference, AREA)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,19 +94,16 @@ class _Contents:
     """What cells are to show."""
 
     snapshot: RegionSnapshot
-    evaluations: Mapping[str, Evaluation]
-    pictures: CellPictures
-    colours: Sequence[Rgb]
-
-    @property
-    def teams(self) -> list[str]:
-        """The teams that get a cell, in reading order."""
-        return list(islice(self.evaluations, MAX_TEAMS))
+    #: The teams that get a cell, in reading order.
+    teams: Sequence[str]
+    #: Their objects; None while only the images are shown.
+    objects: _Objects | None = None
 
     @property
     def parts(self) -> list[str]:
         """The layers of a cell from below."""
-        return [*([] if self.snapshot.image is None else [IMAGE]), OBJECTS, RING]
+        image = [] if self.snapshot.image is None else [IMAGE]
+        return image if self.objects is None else [*image, OBJECTS, RING]
 
     @property
     def pixels(self) -> PixelSize:
@@ -119,12 +129,6 @@ class _Contents:
         """The roles of all layers, from below."""
         return list(self.cells)
 
-    @cached_property
-    def beneath(self) -> Beneath | None:
-        """The reference, which all cells draw as lines beneath their team's."""
-        reference = self.pictures.reference
-        return None if reference is None else Beneath(reference, AREA)
-
     def can_follow(self, shown: _Contents | None) -> bool:
         """Return whether the layers of other contents can show these."""
         return shown is not None and shown.roles == self.roles
@@ -145,9 +149,6 @@ class TeamGrid:
         Called when outlines of another width are needed.
     left
         Called when the view cannot go on and went back to that of one team.
-    progress
-        Called with how many steps towards the cells are done, and how many there
-        are; with 0 and 0 when the cells are there or given up.
     """
 
     keeps: frozenset[str] = frozenset()
@@ -159,22 +160,21 @@ class TeamGrid:
         session: Session,
         redraw_wanted: Callable[[], None],
         left: Callable[[], None],
-        progress: Callable[[int, int], None],
     ) -> None:
         self._viewer, self._scene, self._session = viewer, scene, session
-        self._redraw_wanted, self._left, self._progress = redraw_wanted, left, progress
+        self._redraw_wanted, self._left = redraw_wanted, left
         self._own = OwnedLayers(viewer, Owner.CELLS, Slot)
         self._shown: _Contents | None = None
+        # Shown when the images are painted.
         self._coming: _Contents | None = None
-        self._unfilled: deque[str] = deque()
         self._before: _Before | None = None
         self._changing = Within()
         self._is_disturbed = False  # others added layers, or the user deleted one of a cell
         self._selection: Selection | None = None
         # When Qt has handled what is pending.
-        self._builder = single_shot(0, self._build)
-        # After the last cell: Qt paints when everything else has been handled.
-        self._painting = single_shot(PAINTING_MS, lambda: None)
+        self._tidier = single_shot(0, self._tidy)
+        # After the cells: Qt paints when everything else has been handled.
+        self._painting = single_shot(PAINTING_MS, self._on_painted)
 
     @property
     def is_on(self) -> bool:
@@ -183,12 +183,11 @@ class TeamGrid:
 
     @property
     def is_busy(self) -> bool:
-        """Whether layers are still to be made, filled, painted or removed."""
+        """Whether cells are still to be painted or arranged, or layers to be removed."""
         return self._painting.isActive() or self._has_work()
 
     def _has_work(self) -> bool:
-        is_unfinished = self._coming is not None or self._is_disturbed
-        return is_unfinished or bool(self._unfilled or self._leftovers())
+        return self._is_disturbed or bool(self._leftovers())
 
     @property
     def teams(self) -> tuple[str, ...]:
@@ -200,7 +199,7 @@ class TeamGrid:
         return None if self._shown is None else self._own.layer(self._shown.role(team, part))
 
     def owns(self, layer: Layer) -> bool:
-        """Return whether a layer belongs to a cell, also to one in the making."""
+        """Return whether a layer belongs to a cell."""
         return layer in self._own
 
     def wanted_widths(self, zoom: float | None = None) -> tuple[int, int] | None:
@@ -224,7 +223,7 @@ class TeamGrid:
         pictures: CellPictures,
         colours: Sequence[Rgb],
     ) -> None:
-        """Show the teams of a region, the first six of them: at once where there are cells.
+        """Show the teams of a region, the first six of them.
 
         Parameters
         ----------
@@ -237,27 +236,18 @@ class TeamGrid:
         colours
             The colour of each class.
         """
-        self._stay_flat()
-        contents = _Contents(snapshot, evaluations, pictures, colours)
-        if contents.can_follow(self._coming):
-            self._coming = contents  # layers that were made already are filled in the end
-            return
-        self._coming = None
-        if not contents.can_follow(self._shown):
-            self._coming = contents
-        elif self._is_of_another_region(contents):
-            self._show(contents)
+        teams = list(islice(evaluations, MAX_TEAMS))
+        contents = _Contents(snapshot, teams, _Objects(evaluations, pictures, colours))
+        shown = self._shown
+        if shown is not None and shown.objects is None and self._painting.isActive():
+            self._coming = contents  # the images are painted first
         else:
-            self._shown = contents
-            if self._unfilled:
-                self._unfilled = deque(contents.teams)
-            else:
-                for team in contents.teams:
-                    self._fill(team, contents)
-                self._name()
-                self.emphasise(self._selection)
-        self._tell_progress()
-        self._builder.start()
+            self._show(contents)
+
+    def show_images(self, snapshot: RegionSnapshot, teams: Sequence[str]) -> None:
+        """Show the image of a region in the cells of teams whose objects are still to come."""
+        if snapshot.image is not None and not self.is_on:
+            self._show(_Contents(snapshot, teams[:MAX_TEAMS]))
 
     def leave(self, *, restore: bool = True, at_once: bool = False) -> None:
         """Go back to the view of one team, as it was.
@@ -270,19 +260,15 @@ class TeamGrid:
             Whether to remove all layers now, rather than bit by bit.
         """
         if not restore:
-            stop_timers(self._builder, self._painting)
-            self._before = self._coming = self._shown = None
+            stop_timers(self._tidier, self._painting)
+            self._before = self._shown = self._coming = None
             self._is_disturbed = False
-            self._unfilled.clear()
             self._own.release()
             return
-        self._coming = None
         self._come_back()
-        self._builder.start()
+        self._tidier.start()
         if at_once:
-            with self._viewer.layers.batched_update():
-                for role in self._leftovers():
-                    self._own.remove(role)
+            self._remove_leftovers()
 
     def show_team(self) -> None:
         """Mark the cell of the current team."""
@@ -313,30 +299,33 @@ class TeamGrid:
 
     def apply_look(self, look: Look) -> None:
         """Recolour; request outlines if their width changed."""
-        if self._shown is None or self._changing or self._unfilled:
+        shown = self._shown
+        if shown is None or shown.objects is None or self._changing:
             return
-        if self.wanted_widths() != self._shown.pictures.widths:
+        if self.wanted_widths() != shown.objects.pictures.widths:
             self._redraw_wanted()
         for team in self.teams:
-            self._colour(team, self._shown, look)
+            self._colour(team, shown, look)
         self._name()
 
     def emphasise(self, selection: Selection | None) -> None:
         """Ring the selected object in every cell, with its partner of that team."""
         self._selection = selection
-        if self._shown is None or self._unfilled:
+        shown = self._shown
+        if shown is None or shown.objects is None:
             return
         ring_px = camera.ring_px(self._zoom(), RING_ON_SCREEN_PX)
         for team in self.teams:
             rings, ring = None, self.layer(team, RING)
             if selection is not None:
-                rings = team_rings(self._shown.evaluations, team, selection, ring_px=ring_px)
+                evaluations = shown.objects.evaluations
+                rings = team_rings(evaluations, team, selection, ring_px=ring_px)
             # Always visible: napari arranges all cells again when a layer is shown or hidden.
             if ring is None or rings is None:
                 self._clear_ring(team)
                 continue
             ring.data = rings.image
-            ring.translate = self._shown.pixels.to_world(rings.origin_yx_px)
+            ring.translate = shown.pixels.to_world(rings.origin_yx_px)
 
     def _clear_ring(self, team: str) -> None:
         ring = self.layer(team, RING)
@@ -351,96 +340,82 @@ class TeamGrid:
             self._viewer.dims.ndisplay = 2
             show_info(FLAT_ONLY)
 
-    def _build(self) -> None:
-        """Make a layer, or arrange the cells when all are made, or fill one, or remove some."""
-        if not self._has_work():
-            return  # left meanwhile
-        self._stay_flat()
-        coming = self._coming
+    def _tidy(self) -> None:
+        """Arrange the cells again if layers came or went, and remove layers that are left over."""
         if self._is_disturbed:
+            self._stay_flat()
             self._arrange_again()
-        elif coming is not None:
-            missing = [role for role in coming.roles if self._own.slot(role) is None]
-            if missing:
-                self._make(coming, missing[0])
-            else:
-                self._coming = None
-                self._show(coming)
-        elif self._shown is not None and self._unfilled:
-            self._fill_next(self._shown)
-        else:
+        self._remove_leftovers()
+
+    def _remove_leftovers(self) -> None:
+        """Remove layers in one batch: napari collects garbage once for all of them."""
+        if leftovers := self._leftovers():
             with self._viewer.layers.batched_update():
-                for role in self._leftovers()[:REMOVED_AT_ONCE]:
+                for role in leftovers:
                     self._own.remove(role)
-        self._tell_progress()
-        if self._has_work():
-            self._builder.start()
 
     def _leftovers(self) -> list[str]:
         """Return the roles of layers that no cell needs any more."""
-        needed = {role for at in (self._shown, self._coming) if at is not None for role in at.roles}
+        needed = set() if self._shown is None else set(self._shown.roles)
         return [slot.role for slot in self._own if slot.role not in needed]
 
-    def _make(self, contents: _Contents, role: str) -> None:
-        """Add a hidden layer."""
-        image, layer = contents.snapshot.image, Labels(_NO_RING)
-        team, part = contents.cells[role]
+    def _make(self, contents: _Contents, role: str, at: int) -> None:
+        """Add a layer; all but images are empty yet."""
+        image = contents.snapshot.image
+        _team, part = contents.cells[role]
+        layer: Layer
         if part == IMAGE and image is not None:
             data, options, _ = image_layer_data(image, contents.pixels)
-            layer = Image(data, **options)
-        elif part == RING:
-            layer.colormap = label_colours(np.array(list(EMPHASIS_COLOURS.values())))
+            layer = Image(data, **{**options, "name": shown(role)})
         else:
-            layer = Labels(contents.pictures.objects[team])
-        layer.name, layer.visible = shown(role), False
-        put_in_place(layer, contents.pixels)
-        # Before the cells that are shown: their places are counted from the end.
-        n_shown = 0 if self._shown is None else len(self._shown.roles)
-        with self._changing:
-            self._own.add(role, layer, at=len(self._viewer.layers) - n_shown)
-
-    def _tell_progress(self) -> None:
-        """Report how many steps are done: layers created and cells filled."""
-        contents = self._coming or self._shown
-        if contents is None or not (self._coming or self._unfilled):
-            self._progress(0, 0)
-            return
-        total = len(contents.roles) + len(contents.teams)
-        left = len(self._unfilled)
-        if self._coming is not None:
-            missing = [role for role in contents.roles if self._own.slot(role) is None]
-            left = len(missing) + len(contents.teams)
-        self._progress(total - left, total)
+            layer = Labels(_NO_RING)
+            layer.name = shown(role)
+            put_in_place(layer, contents.pixels)
+            if part == RING:
+                layer.colormap = label_colours(np.array(list(EMPHASIS_COLOURS.values())))
+        self._own.add(role, layer, at=at)
 
     def _show(self, contents: _Contents) -> None:
-        """Show complete cells on the canvas; they are filled one by one."""
-        is_new_region = self._is_of_another_region(contents)
+        """Show cells, in place of what is on the canvas."""
+        self._stay_flat()
+        self._coming = None
+        before = self._shown
+        is_new_region = before is None or before.snapshot.region != contents.snapshot.region
         if self._before is None:
             self._selection = self._session.selection
-        with self._changing, self._viewer.layers.batched_update():
-            self._arrange(contents)
-        self._unfilled = deque(contents.teams)
-        self._builder.start()
+        if contents.can_follow(before) and not is_new_region:
+            with self._changing:
+                self._fill(contents)
+        else:
+            with self._changing, arranged_once(self._viewer):
+                self._arrange(contents)
         if is_new_region:
             self._scene.fit()
-
-    def _is_of_another_region(self, contents: _Contents) -> bool:
-        return self._shown is None or self._shown.snapshot.region != contents.snapshot.region
+        self._name()
+        self.apply_look(self._scene.look)
+        self.emphasise(self._selection)
+        self._painting.start()
+        self._tidier.start()
 
     def _arrange(self, contents: _Contents) -> None:
         if self._before is None:
             self._enter(contents.snapshot.region.name)
-        self._shown = contents
-        # A layer that comes into sight in a grid whose cells napari has not made yet
-        # makes one, and napari then takes all for made: the mouse misses them.
+        # Off while layers come into sight: each of them would have napari arrange all cells.
         self._viewer.canvas.grid.enabled = False
-        rings = {contents.role(team, RING) for team in contents.teams}
-        for slot in self._own:  # cells without a visible layer are left out
-            self._own.set_visible(slot.role, slot.role in rings)
-        for team in contents.teams:
-            self._clear_ring(team)
+        layers = self._viewer.layers
+        first = min((layers.index(slot.layer) for slot in self._own), default=len(layers))
+        for at, role in enumerate(contents.roles, first):
+            if self._own.slot(role) is None:
+                self._make(contents, role, at)
+        self._fill(contents)
+        for role in self._leftovers():
+            self._own.set_visible(role, False)
         self._put_last(contents)
         self._set_grid(len(contents.parts), contents.snapshot.shape)
+
+    def _on_painted(self) -> None:
+        if self._coming is not None:
+            self._show(self._coming)
 
     def _put_last(self, contents: _Contents) -> None:
         """Move the cells to the end of the layer list, where they are counted from."""
@@ -448,16 +423,6 @@ class TeamGrid:
         places = [layers.index(self._own.layer(role)) for role in contents.roles]
         if places != list(range(len(layers) - len(places), len(layers))):
             layers.move_multiple(places, len(layers))
-
-    def _fill_next(self, shown: _Contents) -> None:
-        """Fill the next cell; after the last one, do what was put off."""
-        self._painting.start()
-        with self._changing:
-            self._fill(self._unfilled.popleft(), shown)
-            self._name()
-        if not self._unfilled:
-            self.apply_look(self._scene.look)
-            self.emphasise(self._selection)
 
     def _enter(self, region: str) -> None:
         viewer = self._viewer
@@ -484,10 +449,8 @@ class TeamGrid:
 
     def _come_back(self) -> None:
         before, shown, viewer = self._before, self._shown, self._viewer
-        self._before = self._shown = None
+        self._before = self._shown = self._coming = None
         self._is_disturbed = False
-        self._unfilled.clear()
-        self._tell_progress()
         if before is None or shown is None:
             return
         viewer.layers.events.inserted.disconnect(self._on_inserted)
@@ -512,59 +475,66 @@ class TeamGrid:
             if before.active is not None and before.active in viewer.layers:
                 viewer.layers.selection.active = before.active
 
-    def _fill(self, team: str, contents: _Contents) -> None:
-        """Let the layers of a cell show what they do not show yet."""
-        image, objects = contents.snapshot.image, self.layer(team, OBJECTS)
-        picture, photo = contents.pictures.objects[team], self.layer(team, IMAGE)
-        if objects is not None and objects.data is not picture:
-            objects.data = picture
-            objects.editable = False
+    def _fill(self, contents: _Contents) -> None:
+        """Let the layers of the cells show what they do not show yet."""
+        self._shown = contents
+        for team in contents.teams:
+            self._fill_cell(team, contents)
+
+    def _fill_cell(self, team: str, contents: _Contents) -> None:
+        image, photo = contents.snapshot.image, self.layer(team, IMAGE)
+        objects = self.layer(team, OBJECTS)
+        if objects is not None and contents.objects is not None:
+            picture = contents.objects.pictures.objects[team]
+            if objects.data is not picture:
+                objects.data = picture
+                objects.editable = False
         level = None if image is None or len(image.levels) > 1 else image.levels[0]
         if photo is not None and level is not None and photo.data is not level:
             photo.data = level
         for part in contents.parts:
             if (layer := self.layer(team, part)) is not None:
                 put_in_place(layer, contents.pixels, remeasure=True)
-        if photo is not None:
-            self._own.set_visible(contents.role(team, IMAGE), True)
+                self._own.set_visible(contents.role(team, part), True)
+        self._clear_ring(team)
         self._colour(team, contents, self._scene.look)
 
     def _colour(self, team: str, contents: _Contents, look: Look) -> None:
         slot = self._own.slot(contents.role(team, OBJECTS))
-        if slot is None:
+        if slot is None or contents.objects is None:
             return
-        evaluation = contents.evaluations[team]
+        evaluation = contents.objects.evaluations[team]
         if slot.content != (evaluation, look.colour_by):
-            set_colours(slot.layer, team_lut(evaluation, look, contents.colours))
+            set_colours(slot.layer, team_lut(evaluation, look, contents.objects.colours))
             slot.content = (evaluation, look.colour_by)
-        self._outline(slot.layer, contents, evaluation)
+        self._outline(slot.layer, contents.objects.beneath, evaluation)
         set_unless_so(slot.layer, "opacity", look.opacity)
         self._own.set_visible(slot.role, look.display is not Display.HIDDEN)
 
-    def _outline(self, layer: Labels, contents: _Contents, evaluation: Evaluation) -> None:
+    def _outline(self, layer: Labels, beneath: Beneath | None, evaluation: Evaluation) -> None:
         """Draw lines, unless outlines are in the picture already."""
-        if contents.beneath is not None:
-            lines, look, outcomes = (
-                outlines_of(layer, self._viewer),
-                self._scene.look,
-                evaluation.outcomes,
-            )
-            lines.put_beneath(contents.beneath, look.line_px(Side.REFERENCE))
+        if beneath is not None:
+            lines, look = outlines_of(layer, self._viewer), self._scene.look
+            outcomes = evaluation.outcomes
+            lines.put_beneath(beneath, look.line_px(Side.REFERENCE))
             lines.set_width(look.line_px(Side.PREDICTION))
             lines.set_boxes(np.concatenate([outcomes.side(side).bbox for side in Side]))
-        set_unless_so(layer, "contour", 0 if contents.beneath is None else 1)
+        set_unless_so(layer, "contour", 0 if beneath is None else 1)
 
     def _name(self) -> None:
-        """Write name and PQ into every cell that is filled; the current team's is marked."""
-        for team in self.teams:
+        """Write name and PQ into every cell; the current team's is marked."""
+        for team, short in zip(self.teams, distinct_names(self.teams), strict=True):
             title = self.layer(team, IMAGE) or self.layer(team, OBJECTS)
-            if self._shown is None or title is None or team in self._unfilled:
+            if self._shown is None or title is None:
                 continue
             current = team == self._session.team
-            pq = styles.ratio_text(self._shown.evaluations[team].metrics.pq)
-            mark, figure = "▶ " if current else "", f"   PQ {pq}"
+            figure = ""
+            if self._shown.objects is not None:
+                pq = self._shown.objects.evaluations[team].metrics.pq
+                figure = f"   PQ {styles.ratio_text(pq)}"
+            mark = "▶ " if current else ""
             room = max(self._most_letters() - len(mark) - len(figure), SHORTEST_NAME)
-            name = shown(f"{mark}{shortened(team, room)}{figure}")
+            name = shown(f"{mark}{cut_off(short, room)}{figure}")
             if title.name != name:
                 title.name = name
             overlay = title.name_overlay
@@ -601,20 +571,21 @@ class TeamGrid:
             return None
         layers = self._viewer.layers
         found = self._viewer.canvas.grid.contents_at(tuple(viewbox), layers)
-        rings = {self.layer(team, RING): team for team in self.teams}
-        return next((rings[layers[at]] for at in found if layers[at] in rings), None)
+        shown = {} if self._shown is None else self._shown.cells
+        teams = {self._own.layer(role): team for role, (team, _part) in shown.items()}
+        return next((teams[layers[at]] for at in found if layers[at] in teams), None)
 
     def _on_inserted(self, event: Any) -> None:
         """Take in that something else was added: it is hidden, and the cells stay last."""
         if not (self._changing or event.value in self._own):
             self._is_disturbed = True
-            self._builder.start()
+            self._tidier.start()
 
     def _on_removed(self, event: Any) -> None:
         """Go back to one team if the user deleted a layer of a cell."""
         if not self._changing and event.value in self._own:
             self._is_disturbed = True
-            self._builder.start()
+            self._tidier.start()
 
     def _arrange_again(self) -> None:
         self._is_disturbed = False

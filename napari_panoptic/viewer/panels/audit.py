@@ -28,7 +28,7 @@ from napari_panoptic.explain.policy_audit import PolicyAudit, audit_policies, sp
 from napari_panoptic.live.session import Selection
 from napari_panoptic.values.cohort import Rgb
 from napari_panoptic.values.settings import AmbiguousPolicy
-from napari_panoptic.values.vocabulary import Side, Status
+from napari_panoptic.values.vocabulary import Cause, Side, Status
 from napari_panoptic.viewer.jobs.jobs import Latest
 from napari_panoptic.viewer.kit.array_table import Column
 from napari_panoptic.viewer.kit.figures import Cell, FigureTable
@@ -394,7 +394,7 @@ def _differs(record: dict[Hashable, Any]) -> bool:
 def _fate(record: pd.Series, which: str) -> str:
     cause = record[f"cause_{which}"]
     status = record[f"status_{which}"]
-    return f"{status} ({cause})" if cause else str(status)
+    return f"{status} ({styles.CAUSE_WORDS[Cause(cause)]})" if cause else str(status)
 
 
 _SIDE_WORDS = {str(Side.REFERENCE): "ref.", str(Side.PREDICTION): "pred."}

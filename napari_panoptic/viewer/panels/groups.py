@@ -1,10 +1,13 @@
-"""Splits, mergers and duplicates as groups: what belongs together, and what it costs."""
+"""Splits, mergers and duplicates as groups: what belongs together, and what it costs.
+
+To mend a group means to join its parts, or to cut a merger along the annotation.
+"""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -22,6 +25,7 @@ from napari_panoptic.explain.failure_groups import (
     counts_if_merged,
     failure_groups,
     pq_if_merged,
+    statuses_if_merged,
 )
 from napari_panoptic.live.session import Selection
 from napari_panoptic.live.snapshots import RegionSnapshot
@@ -30,11 +34,11 @@ from napari_panoptic.nuclei.metrics import Metrics, unit_metrics
 from napari_panoptic.nuclei.outcomes import SideOutcomes
 from napari_panoptic.questions.groups import Groups
 from napari_panoptic.values.cohort import Rgb
-from napari_panoptic.values.vocabulary import STATUSES, Side
+from napari_panoptic.values.vocabulary import STATUS_CODE, STATUSES, Side, Status
 from napari_panoptic.viewer.kit.array_table import ArrayTable, Column
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
 from napari_panoptic.viewer.kit.layouts import Grow, ListPanel, fill
-from napari_panoptic.viewer.kit.shown import RichLabel
+from napari_panoptic.viewer.kit.shown import RichLabel, WrappedLabel
 from napari_panoptic.viewer.kit.widgets import share_text
 from napari_panoptic.viewer.layers import camera
 from napari_panoptic.viewer.panels import slide_texts
@@ -57,13 +61,20 @@ SHARED_PIXELS = (
 )
 _ALL = "all kinds"
 _ALL_MEANING = (
-    "PQ of this region now, and if every group were one: parts of an object joined, mergers cut "
-    "along the annotation."
+    "PQ of this region now, and if every group were mended: the parts of an object joined, mergers "
+    "cut along the annotation. Classes stay as predicted."
 )
 _ONE_MEANING = (
-    "PQ of this region now, and if this group were one: its parts joined, a merger cut along "
-    "the annotation. With a minus sign the joined object would be the worse one."
+    "PQ of this region now, and if this group were mended: its parts joined, a merger cut along "
+    "the annotation. Classes stay as predicted."
 )
+_MENDED: Mapping[GroupKind, tuple[str, str]] = {
+    GroupKind.SPLIT: ("joined", "the joined object"),
+    GroupKind.MERGER: ("cut apart", "each piece"),
+    GroupKind.DUPLICATE: ("joined", "the joined object"),
+    GroupKind.MIXED: ("cut and joined", "each object"),
+}
+"""How a group is mended, and what results from it."""
 _RING_ON_SCREEN_PX = 3.0
 _REFERENCE_COLUMNS = (0, 2)
 """Columns of the list of members that are about the annotated object."""
@@ -93,9 +104,10 @@ class GroupsPanel(ListPanel):
         self.kind = ChoiceBox(meaning="Which groups are listed.")
         self.cohort = QuestionView(Groups)
         self.headline, self.what_if = RichLabel(wraps=True), RichLabel(wraps=True)
+        self.why = WrappedLabel()
         self._grouped: Grouped | None = None
         fill(self._rows, (self.kind, Grow(self.headline)), self.hint, Grow(self.table))
-        fill(self._rows, self.what_if, self.members, self.cohort)
+        fill(self._rows, self.what_if, self.why, self.members, self.cohort)
         self._rows.addStretch(0)
         self.kind.chosen.connect(lambda _kind: self._show_list())
         self.table.row_chosen.connect(lambda row, _column: self._show_members(row))
@@ -114,7 +126,7 @@ class GroupsPanel(ListPanel):
         self._offer_kinds(grouped.groups)
         self.hint.setText(NO_GROUPS)
         now, then = grouped.here.evaluation.metrics.pq, grouped.if_all_merged.pq
-        self.headline.set_rich(f"If all were one: {_from_to(now, then)}")
+        self.headline.set_rich(f"All mended: {_from_to(now, then)}")
         self.headline.setToolTip(_reason(now, then, _ALL_MEANING))
         self._show_list()
 
@@ -146,13 +158,15 @@ class GroupsPanel(ListPanel):
         shown = self._grouped is not None and number is not None
         self.members.setVisible(shown)
         self.what_if.setVisible(shown)
+        self.why.show_text("")
         if self._grouped is None or number is None:
             return
         evaluation, group = self._grouped.here.evaluation, self._grouped.groups[number]
         now, then = evaluation.metrics.pq, pq_if_merged(evaluation, group).pq
-        word = "cut as annotated" if group.kind is GroupKind.MERGER else "one"
-        self.what_if.set_rich(f"What if these were {word}: {_from_to(now, then)}")
+        word, _ = _MENDED[group.kind]
+        self.what_if.set_rich(f"If {word}: {_from_to(now, then)}")
         self.what_if.setToolTip(_reason(now, then, _ONE_MEANING))
+        self.why.show_text(why_no_gain(evaluation, group))
         self.members.show_rows(_member_columns(evaluation, group))
         self.members.setFixedHeight(min(26 + 20 * len(group.pair_reference) + 16, 150))
 
@@ -271,6 +285,29 @@ def _from_to(now: float, then: float) -> str:
     return f"<b>PQ {ratio_text(now)} → {ratio_text(then)} ({signed_text(then - now)})</b>"
 
 
+def why_no_gain(evaluation: Evaluation, group: FailureGroup) -> str:
+    """Return a sentence on why mending a group does not raise PQ; empty if it does."""
+    if math.isnan(group.pq_lost) or signed_text(group.pq_lost).startswith("+"):
+        return ""
+    now = evaluation.outcomes.reference.status[group.reference_rows]
+    then = statuses_if_merged(evaluation, group)
+    n, (_, what) = len(then), _MENDED[group.kind]
+    tp, wrong, missed = (
+        STATUS_CODE[status] for status in (Status.TP, Status.MISCLASSIFIED, Status.FN)
+    )
+    if (then == tp).sum() > (now == tp).sum():
+        return f"No gain: more nuclei are matched, but {what} overlaps its nucleus less well."
+    if (wrongs := int((then == wrong).sum())) > (then == missed).sum():
+        of = "the nucleus" if n == 1 else f"{count_text(wrongs)} of the {count_text(n)} nuclei"
+        return (
+            f"No gain: {what} keeps the predicted class, which is the wrong one for {of}. "
+            "A misclassified nucleus costs as much as a missed one."
+        )
+    if (then == missed).any():
+        return f"No gain: {what} still overlaps its nucleus too little to match it."
+    return f"No gain: {what} matches no better than what matches now."
+
+
 def _reason(now: float, then: float, meaning: str) -> str:
     if math.isnan(now) or math.isnan(then):
         return f"{meaning} PQ is undefined here: there are no objects."
@@ -291,26 +328,26 @@ def _group_columns(groups: tuple[FailureGroup, ...]) -> list[Column]:
             stretch=True,
         ),
         Column(
-            "annotated",
+            "Annotated",
             "How many annotated objects take part.",
             np.array([len(group.reference_rows) for group in groups]),
             width=78,
         ),
         Column(
-            "predicted",
+            "Predicted",
             "How many predictions take part.",
             np.array([len(group.prediction_rows) for group in groups]),
             width=78,
         ),
         _share_column(
-            "largest share",
+            "Covered",
             "The largest share of an annotated object that one prediction of the group covers.",
             shares,
-            width=100,
+            width=66,
         ),
         Column(
-            "ΔPQ if one",
-            "Change of the region's PQ if the group were one: its parts joined, a merger cut "
+            "PQ gain",
+            "Change of the region's PQ if the group were mended: its parts joined, a merger cut "
             "along the annotation. With a minus sign the joined object would be the worse one.",
             np.array([group.pq_lost for group in groups]),
             text=signed_text,
@@ -323,14 +360,20 @@ def _member_columns(evaluation: Evaluation, group: FailureGroup) -> list[Column]
     """Return what is shown of the pairs of objects in a group."""
     outcomes, names = evaluation.outcomes, evaluation.outcomes.class_names
     return [
-        _id_column("annotated", outcomes.reference, group.pair_reference, names),
-        _id_column("predicted", outcomes.prediction, group.pair_prediction, names),
+        _id_column("Annotated", outcomes.reference, group.pair_reference, names),
+        _id_column("Predicted", outcomes.prediction, group.pair_prediction, names),
         _share_column(
-            "of annotated", "Share of the annotated object's area.", group.share_of_reference
+            "Of annotated",
+            "Share of the annotated object's area in the prediction.",
+            group.share_of_reference,
         ),
-        _share_column("of predicted", "Share of the prediction's area.", group.share_of_prediction),
+        _share_column(
+            "Of predicted",
+            "Share of the prediction's area in the annotated object.",
+            group.share_of_prediction,
+        ),
         Column(
-            "px",
+            "Shared px",
             "Pixels that the two share, after the ambiguous policy.",
             group.intersection_px,
             text=lambda value: count_text(int(value)),
@@ -355,7 +398,7 @@ def _id_column(
 
     return Column(
         title,
-        f"Id of the {title} object; click to select it.",
+        f"Id of the {title.lower()} object; click to select it.",
         side.ids[rows],
         tooltip=lambda row: f"{classes[row]}: {styles.STATUS_MEANINGS[statuses[row]]}",
         colour=colour,

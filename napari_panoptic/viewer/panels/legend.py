@@ -1,54 +1,51 @@
-"""The strip below the image: what colours and outlines mean, with counts."""
+"""The legend above the image: what colours and outlines mean, with counts."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
-from napari.settings import get_settings
-from psygnal import Signal
-from qtpy.QtCore import QEvent, QSignalBlocker, QSize, Qt
-from qtpy.QtGui import QFont, QFontMetrics, QResizeEvent
-from qtpy.QtWidgets import (
-    QComboBox,
-    QGridLayout,
-    QHBoxLayout,
-    QSizePolicy,
-    QSlider,
-    QToolButton,
-    QWidget,
+from psygnal import Signal, SignalInstance
+from qtpy.QtCore import QSignalBlocker, Qt
+from qtpy.QtGui import (  # type: ignore[attr-defined]
+    QAction,
+    QIcon,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QPixmap,
 )
+from qtpy.QtWidgets import QMenu, QSizePolicy, QSlider, QToolButton, QWidget, QWidgetAction
 
 from napari_panoptic.display import styles
-from napari_panoptic.display.object_rows import SIDE_WORDS, ObjectFilter
+from napari_panoptic.display.object_rows import ObjectFilter
 from napari_panoptic.display.styles import ColourBy, Display, Look
 from napari_panoptic.live.session import EditedEvaluation
 from napari_panoptic.nuclei.outcomes import Outcomes, SideOutcomes
 from napari_panoptic.values.cohort import ClassScheme, Rgb
 from napari_panoptic.values.labels import LabelImage
 from napari_panoptic.values.vocabulary import SIDES, Side, Status
-from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
-from napari_panoptic.viewer.kit.shown import RichLabel
-from napari_panoptic.viewer.kit.widgets import heading, outline_icon
+from napari_panoptic.viewer.kit.inputs import TickMenu
+from napari_panoptic.viewer.kit.layouts import Grow, row_of
+from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel
+from napari_panoptic.viewer.kit.widgets import opens_menu, outline_icon
 from napari_panoptic.viewer.panels.objects.panel import ObjectsPresenter
 from napari_panoptic.viewer.panels.part import BLIND_SENTENCE, Connections, Presenter
 
-OPACITY_PX = 72
-"""Width of the slider for the opacity of filled objects."""
-_SIDE_STATUSES: Mapping[Side, tuple[Status, ...]] = {
-    Side.REFERENCE: (Status.TP, Status.FN, Status.MISCLASSIFIED, Status.IGNORED),
-    Side.PREDICTION: (Status.TP, Status.FP, Status.MISCLASSIFIED, Status.IGNORED),
+OPACITY_PX = 120
+"""Least width of the slider for the opacity of filled objects."""
+_STATUS_SIDES: Mapping[Status, Sequence[Side]] = {
+    Status.TP: SIDES,
+    Status.FN: (Side.REFERENCE,),
+    Status.FP: (Side.PREDICTION,),
+    Status.MISCLASSIFIED: SIDES,
+    Status.IGNORED: SIDES,
 }
-_ICON_WIDTHS: Mapping[Side, float] = {Side.REFERENCE: 3.5, Side.PREDICTION: 1.6}
+_ICON_WIDTHS: Mapping[Side, float] = {Side.REFERENCE: 2.5, Side.PREDICTION: 1.5}
 _SHORT_WORDS = {str(status): word for status, word in styles.SHORT_STATUS_WORDS.items()}
-_ICON_PX, _CHIP_PADDING_PX = 18, 7
-SMALL_PT = 9
-"""Font size of the counts where larger ones do not fit the legend."""
-_SIDE_MEANINGS: Mapping[Side, str] = {
-    Side.REFERENCE: "The annotation, drawn with thick outlines.",
-    Side.PREDICTION: "The team's objects, drawn with thin outlines.",
-}
+_ICON_PX, _BETWEEN_PX, UNLIMITED_PX = 16, 10, 1 << 20
 
 
 @dataclass(frozen=True)
@@ -59,113 +56,171 @@ class Chip:
     word: str
     #: Its colour.
     colour: Rgb
-    #: How many objects, or None if that is unknown.
-    count: int | None
+    #: How many objects of each side that can have it; None if that is unknown.
+    counts: Mapping[Side, int | None]
     #: One sentence.
     meaning: str
 
 
-def status_chips(outcomes: Outcomes | None, side: Side) -> list[Chip]:
-    """List the statuses of a side with their counts."""
+def status_chips(outcomes: Outcomes | None) -> list[Chip]:
+    """List the statuses with their counts."""
     return [
         Chip(
             styles.STATUS_WORDS[status],
             styles.STATUS_COLOURS[status],
-            None if outcomes is None else outcomes.side(side).count(status),
+            {side: None if outcomes is None else outcomes.side(side).count(status) for side in on},
             styles.STATUS_MEANINGS[status],
         )
-        for status in _SIDE_STATUSES[side]
+        for status, on in _STATUS_SIDES.items()
     ]
 
 
-def class_chips(labels: LabelImage | SideOutcomes | None, scheme: ClassScheme) -> list[Chip]:
-    """List the classes of a side with their counts."""
+def class_chips(
+    labels: Mapping[Side, LabelImage | SideOutcomes | None], scheme: ClassScheme
+) -> list[Chip]:
+    """List the classes with their counts."""
+    colours = styles.class_colours(len(scheme.names))
     return [
         Chip(
             name,
             colour,
-            None if labels is None else int((labels.class_index == number).sum()),
+            {
+                side: None if found is None else int((found.class_index == number).sum())
+                for side, found in labels.items()
+            },
             f"Nuclei of the class {name}.",
         )
-        for number, (name, colour) in enumerate(
-            zip(scheme.names, styles.class_colours(len(scheme.names)), strict=True), start=1
-        )
+        for number, (name, colour) in enumerate(zip(scheme.names, colours, strict=True), start=1)
     ]
 
 
-def _chip_text(chip: Chip, is_short: bool) -> str:
-    to_text = styles.short_count_text if is_short else styles.count_text
-    word = _SHORT_WORDS.get(chip.word, chip.word) if is_short else chip.word
-    return word if chip.count is None else f"{word} {to_text(chip.count)}"
+class LegendEntry(PlainLabel):
+    """An outline in a colour, a word and its counts; a click lists only these objects."""
+
+    clicked = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._icon = QPixmap()
+        self.setIndent(_ICON_PX + 4)
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+
+    def show_icon(self, icon: QIcon) -> None:
+        """Show another outline."""
+        self._icon = icon.pixmap(_ICON_PX, _ICON_PX)
+        self.update()
+
+    def paintEvent(self, event: QPaintEvent | None) -> None:  # noqa: N802
+        """Draw the outline beside the text."""
+        super().paintEvent(event)
+        painter = QPainter(self)
+        painter.drawPixmap(0, (self.height() - _ICON_PX) // 2, self._icon)
+        painter.end()
+
+    def mouseReleaseEvent(self, event: QMouseEvent | None) -> None:  # noqa: N802
+        """Report a click."""
+        if event is not None and self.rect().contains(event.position().toPoint()):
+            self.clicked.emit()
 
 
-def _chip_width(chip: Chip, font: QFont, is_short: bool) -> int:
-    words = QFontMetrics(font).horizontalAdvance(_chip_text(chip, is_short))
-    return words + _ICON_PX + _CHIP_PADDING_PX
+class ViewMenu(QToolButton):
+    """How objects are drawn, what their colours mean, and how opaque filled ones are."""
 
+    look_chosen = Signal(Look)
 
-def _sized(font: QFont, size_pt: float) -> QFont:
-    sized = QFont(font)
-    sized.setPointSizeF(size_pt)
-    return sized
+    def __init__(self) -> None:
+        super().__init__()
+        self._look = Look()
+        menu = TickMenu(self)
+        menu.setToolTipsVisible(True)
+        self.setMenu(menu)
+        opens_menu(self)
+        self.setToolTip("How objects are drawn (H), and what their colours mean (Q)")
+        self._displays = {each: self._add(menu, each.value, display=each) for each in Display}
+        menu.addSeparator()
+        self._colours = {
+            each: self._add(menu, f"by {each.value}", colour_by=each) for each in ColourBy
+        }
+        menu.addSeparator()
+        self.opacity = QSlider(Qt.Orientation.Horizontal)
+        self.opacity.setRange(round(100 * styles.LEAST_FILL_OPACITY), 100)
+        self.opacity.setMinimumWidth(OPACITY_PX)
+        self.opacity.valueChanged.connect(self._on_opacity)
+        self._opacity = QWidgetAction(menu)
+        self._opacity.setDefaultWidget(self.opacity)
+        menu.addAction(self._opacity)
+
+    def show_look(self, look: Look, *, with_colours: bool = True) -> None:
+        """Show how objects are drawn; colours may have another meaning."""
+        self._look = look
+        for display, action in self._displays.items():
+            action.setChecked(display is look.display)
+        for colours, action in self._colours.items():
+            action.setChecked(colours is look.colour_by)
+            action.setVisible(with_colours)
+        with QSignalBlocker(self.opacity):
+            self.opacity.setValue(round(100 * look.fill_opacity))
+        self._opacity.setVisible(look.display is Display.FILL)
+        self.opacity.setToolTip(f"Opacity of filled objects: {100 * look.fill_opacity:.0f} %")
+        words = [look.display.value, *([f"by {look.colour_by.value}"] if with_colours else [])]
+        self.setText(" ".join(words))
+
+    def choose(self, choice: Display | ColourBy) -> None:
+        """Choose an entry, as a click in the menu does."""
+        actions: Mapping[Any, QAction] = {**self._displays, **self._colours}
+        actions[choice].trigger()
+
+    def _add(self, menu: QMenu, words: str, **change: Any) -> QAction:
+        action = QAction(words, menu)
+        action.setCheckable(True)
+        action.triggered.connect(lambda _=False: self._on_choice(replace(self._look, **change)))
+        menu.addAction(action)
+        return action
+
+    def _on_choice(self, chosen: Look) -> None:
+        self.show_look(self._look)  # the entry chosen already stays ticked
+        if chosen != self._look:
+            self.look_chosen.emit(chosen)
+
+    def _on_opacity(self, percent: int) -> None:
+        self.look_chosen.emit(replace(self._look, fill_opacity=percent / 100))
 
 
 class LegendStrip(QWidget):
-    """What colours and outline weights mean, with counts; always in sight.
+    """What colours and outline weights mean, with counts, in one line.
 
-    A chip is clicked to list only these objects.
+    An entry is clicked to list only these objects.
     """
 
-    chip_clicked = Signal(Side, str)
-    look_chosen = Signal(Look)
+    chip_clicked = Signal(str)  # a status or class
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._look = Look()
-        self._places: dict[Side, QWidget] = {}
-        self._rows: dict[Side, QHBoxLayout] = {}
-        self.chips: dict[tuple[Side, str], QToolButton] = {}
-        self._shown: dict[Side, Sequence[Chip]] = {}
-        self._of_objects: list[QWidget] = []
-        self.instead = RichLabel(wraps=True)
-        self.instead.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
-        self.instead.setFixedHeight(len(Side) * (self.instead.fontMetrics().lineSpacing() + 4))
+        self.chips: dict[str, LegendEntry] = {}
+        self._shown: Sequence[Chip] = ()
+        self._room_px = UNLIMITED_PX
+        self.instead = RichLabel()
         self.instead.hide()
-        grid = QGridLayout(self)
-        grid.setContentsMargins(6, 2, 6, 2)
-        grid.setVerticalSpacing(1)
-        for line, side in enumerate(Side):
-            name = heading(side.value)
-            name.setToolTip(_SIDE_MEANINGS[side])
-            place = self._places[side] = QWidget()
-            # Counts of slides are long: they are shortened before they make a window wider.
-            place.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
-            self._rows[side] = QHBoxLayout(place)
-            self._rows[side].setContentsMargins(0, 0, 0, 0)
-            self._rows[side].setSpacing(0)
-            grid.addWidget(name, line, 0)
-            grid.addWidget(place, line, 1)
-            self._of_objects += [name, place]
-        grid.addWidget(self.instead, 0, 1, len(Side), 1)
-        grid.setColumnStretch(1, 1)
-        display = [Choice(choice, choice.value) for choice in Display]
-        colours = [Choice(choice, f"by {choice.value}") for choice in ColourBy]
-        self._display = ChoiceBox(display, "How objects are drawn (H)")
-        self._colour_by = ChoiceBox(colours, "What the colours mean (Q)")
-        self._opacity = QSlider(Qt.Orientation.Horizontal)
-        self._opacity.setRange(round(100 * styles.LEAST_FILL_OPACITY), 100)
-        self._opacity.setFixedWidth(OPACITY_PX)
-        self._opacity.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-        self._opacity.valueChanged.connect(self._on_opacity)
-        grid.addWidget(self._opacity, 0, 3)
-        for line, menu in enumerate((self._display, self._colour_by)):
-            menu.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
-            menu.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
-            menu.chosen.connect(self._on_menu)
-            grid.addWidget(menu, line, 2)
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self._entries = QWidget()
+        self._row = row_of()
+        self._row.setSpacing(_BETWEEN_PX)
+        self._entries.setLayout(self._row)
+        self._weights = PlainLabel("thick: annotation · thin: prediction")
+        self._weights.setToolTip("Thick outlines are annotated objects, thin ones predicted.")
+        self.view = ViewMenu()
+        line = row_of(self.view, self._entries, self._weights, Grow(self.instead))
+        line.setSpacing(_BETWEEN_PX)
+        self.setLayout(line)
+        self.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
         self.show_look(self._look)
         self.show_counts(None, None, None, None)
+
+    @property
+    def look_chosen(self) -> SignalInstance:
+        """Emitted when the user wants objects drawn in another way (Look)."""
+        found: SignalInstance = self.view.look_chosen
+        return found
 
     def show_counts(
         self,
@@ -181,122 +236,75 @@ class LegendStrip(QWidget):
         }
         if outcomes is not None:  # these leave out objects that were erased
             labels = {side: outcomes.side(side) for side in Side}
-        for side in Side:
-            if self._look.colour_by is ColourBy.CLASS and scheme is not None:
-                self._fill(side, class_chips(labels[side], scheme))
-            else:
-                self._fill(side, status_chips(outcomes, side))
+        if self._look.colour_by is ColourBy.CLASS and scheme is not None:
+            self.fill(class_chips(labels, scheme))
+        else:
+            self.fill(status_chips(outcomes))
 
     def show_instead(self, text: str) -> None:
         """Set the meaning of the colours of another view; empty for none."""
         self.instead.set_rich(text)
         self.instead.setVisible(bool(text))
-        for widget in (*self._of_objects, self._colour_by):
+        for widget in (self._entries, self._weights):
             widget.setVisible(not text)
-        if not text:
-            self._fit_all()
+        self.view.show_look(self._look, with_colours=not text)
+        self._fit()
 
     def show_look(self, look: Look) -> None:
         """Show how objects are drawn."""
         self._look = look
-        self._display.show_choice(look.display)
-        self._colour_by.show_choice(look.colour_by)
-        with QSignalBlocker(self._opacity):
-            self._opacity.setValue(round(100 * look.fill_opacity))
-        self._opacity.setVisible(look.display is Display.FILL)
-        self._opacity.setToolTip(f"Opacity of filled objects: {100 * look.fill_opacity:.0f} %")
-        self._fit_all()
+        self.view.show_look(look, with_colours=self.instead.isHidden())
 
-    def _fill(self, side: Side, chips: Sequence[Chip]) -> None:
-        if [chip.word for chip in chips] != [word for s, word in self.chips if s is side]:
-            self._rebuild(side, chips)
-        self._shown[side] = chips
+    def fill(self, chips: Sequence[Chip]) -> None:
+        """Show entries with their counts."""
+        self._shown = chips
+        if [chip.word for chip in chips] != list(self.chips):
+            self._rebuild()
         self._fit()
 
-    def resizeEvent(self, event: QResizeEvent | None) -> None:  # noqa: N802
-        """Write counts out where there is room for that."""
-        super().resizeEvent(event)
-        self._fit_all()
-
-    def changeEvent(self, event: QEvent | None) -> None:  # noqa: N802
-        """Follow napari's font size, which changes with the style."""
-        super().changeEvent(event)
-        if event is not None and event.type() == QEvent.Type.StyleChange:
-            self._fit_all()
-
-    def _fit_all(self) -> None:
-        if (layout := self.layout()) is not None:
-            layout.activate()  # else the places are as wide as before
-        self._fit()
+    def fit(self, room_px: int) -> None:
+        """Take at most so much room: write words and counts shorter where they do not fit."""
+        if room_px != self._room_px:
+            self._room_px = room_px
+            self._fit()
 
     def _fit(self) -> None:
-        """Write counts out, or shorter or smaller where that does not fit.
+        self._weights.setVisible(self.instead.isHidden())
+        for is_short, with_weights in ((False, True), (False, False), (True, False)):
+            for chip in self._shown:
+                self._write(chip, is_short)
+            if not with_weights:
+                self._weights.hide()
+            if self.sizeHint().width() <= self._room_px:
+                break
 
-        Tooltips have the exact counts. Both sides are written alike. Only the smallest form
-        decides how narrow the legend can be.
-        """
-        usual = float(get_settings().appearance.font_size)
-        small = min(SMALL_PT, usual)
-        forms = [(usual, False), (usual, True), (small, False), (small, True)]
-        rooms = {}
-        for side in self._shown:
-            needed, place = self._width(side, *forms[-1]), self._places[side]
-            place.setMinimumWidth(needed)
-            rooms[side] = max(place.width(), needed)
-        size_pt, is_short = next(
-            form
-            for form in forms
-            if all(self._width(side, *form) <= room for side, room in rooms.items())
+    def _write(self, chip: Chip, is_short: bool) -> None:
+        entry = self.chips[chip.word]
+        to_text = styles.short_count_text if is_short else styles.count_text
+        word = _SHORT_WORDS.get(chip.word, chip.word) if is_short else chip.word
+        known = [count for count in chip.counts.values() if count is not None]
+        # The same on both sides as one number, else annotation and prediction.
+        texts = [to_text(count) for count in (known if len(set(known)) > 1 else known[:1])]
+        entry.setText(" ".join([word, *([" | ".join(texts)] if texts else [])]))
+        exact = "; ".join(
+            f"{side.value} {styles.count_text(count)}"
+            for side, count in chip.counts.items()
+            if count is not None
         )
-        for side, chips in self._shown.items():
-            for chip in chips:
-                self._write(side, chip, size_pt, is_short)
-            self._rows[side].invalidate()
+        here = f" Here: {exact}." if exact else ""
+        entry.setToolTip(f"{chip.meaning}{here} Click to list only these; again for all.")
 
-    def _width(self, side: Side, size_pt: float, is_short: bool) -> int:
-        """Return the width that the chips of a side take."""
-        return sum(
-            _chip_width(chip, _sized(self.font(), size_pt), is_short) for chip in self._shown[side]
-        )
-
-    def _write(self, side: Side, chip: Chip, size_pt: float, is_short: bool) -> None:
-        button, font = self.chips[side, chip.word], _sized(self.font(), size_pt)
-        if button.font() != font:
-            button.setFont(font)
-        button.setText(_chip_text(chip, is_short))
-        button.setFixedWidth(_chip_width(chip, font, is_short))
-        exact = "" if chip.count is None else f" Here: {styles.count_text(chip.count)}."
-        button.setToolTip(f"{chip.meaning}{exact} Click to list only these.")
-
-    def _rebuild(self, side: Side, chips: Sequence[Chip]) -> None:
-        row = self._rows[side]
-        while (item := row.takeAt(0)) is not None:
-            if (widget := item.widget()) is not None:
-                widget.hide()
-                widget.deleteLater()
-        for key in [key for key in self.chips if key[0] is side]:
-            del self.chips[key]
-        for chip in chips:
-            button = QToolButton()
-            button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-            button.setIcon(outline_icon(chip.colour, _ICON_WIDTHS[side], size=_ICON_PX))
-            button.setIconSize(QSize(_ICON_PX, _ICON_PX))
-            button.setAutoRaise(True)
-            button.setStyleSheet("padding: 0px; margin: 0px; border: none")
-            button.clicked.connect(
-                lambda _=False, s=side, w=chip.word: self.chip_clicked.emit(s, w)
-            )
-            self.chips[side, chip.word] = button
-            row.addWidget(button)
-        row.addStretch(1)
-
-    def _on_menu(self, _choice: Display | ColourBy) -> None:
-        chosen = replace(self._look, colour_by=self._colour_by.choice, display=self._display.choice)
-        if chosen != self._look:
-            self.look_chosen.emit(chosen)
-
-    def _on_opacity(self, percent: int) -> None:
-        self.look_chosen.emit(replace(self._look, fill_opacity=percent / 100))
+    def _rebuild(self) -> None:
+        for entry in self.chips.values():
+            entry.hide()
+            entry.deleteLater()
+        self.chips = {}
+        for chip in self._shown:
+            entry = self.chips[chip.word] = LegendEntry()
+            widths = [_ICON_WIDTHS[side] for side in chip.counts]
+            entry.show_icon(outline_icon(chip.colour, *widths, size=_ICON_PX))
+            entry.clicked.connect(partial(self.chip_clicked.emit, chip.word))
+            self._row.addWidget(entry)
 
 
 class LegendPresenter(Presenter[LegendStrip]):
@@ -357,13 +365,11 @@ class LegendPresenter(Presenter[LegendStrip]):
             session.cohort.scheme,
         )
 
-    def _list(self, side: Side, word: str) -> None:
+    def _list(self, word: str) -> None:
         """List only the objects of an entry; the same one again lists all."""
         words = frozenset({word})
         is_status = word in set(Status)
         wanted = ObjectFilter(
-            sides=frozenset({SIDE_WORDS[SIDES.index(side)]}),
-            statuses=words if is_status else None,
-            classes=None if is_status else words,
+            statuses=words if is_status else None, classes=None if is_status else words
         )
         self.link.presenter(ObjectsPresenter).list_only(wanted)

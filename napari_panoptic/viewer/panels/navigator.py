@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from qtpy.QtWidgets import QCheckBox, QProgressBar, QSplitter, QVBoxLayout, QWid
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.display.cohort_lines import UNKNOWN, CohortLine, CohortLines, Summaries
 from napari_panoptic.display.glossary import FIGURE_MEANINGS, STATUS_MEANINGS
+from napari_panoptic.display.names import distinct_names
 from napari_panoptic.display.styles import UNDEFINED, count_text, ratio_text
 from napari_panoptic.live.snapshots import RegionSnapshot
 from napari_panoptic.live.summary import RegionSummary
@@ -252,8 +252,8 @@ def name_column(
 
 
 def patient_column(meaning: str, patients: Sequence[str]) -> Column:
-    """Make a column of patients, whose names often end alike."""
-    return replace(name_column("Patient", meaning, patients), is_cut_at_end=True)
+    """Make a column of patients, as short as they can be told apart."""
+    return name_column("Patient", meaning, distinct_names(patients), full=patients)
 
 
 def figure_column(

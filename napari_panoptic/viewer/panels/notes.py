@@ -48,8 +48,8 @@ def notes_in_tooltip(findings: Sequence[Finding]) -> tuple[str, str]:
     lines = [": ".join(filter(None, (at.region, at.message))) for at in findings]
     if len(lines) > MOST_IN_TOOLTIP:
         lines[MOST_IN_TOOLTIP:] = ["…"]
-    plural = "" if len(findings) == 1 else "s"
-    return f"{len(findings)} note{plural} in the tooltip.", "\n".join(lines)
+    found = counted(len(findings), "note", write=count_text)
+    return f"{found} on files and values. Rest the mouse here to read.", "\n".join(lines)
 
 
 class _Wrapped(QStyledItemDelegate):

@@ -19,14 +19,15 @@ from napari_panoptic.display.object_rows import COLUMNS
 from napari_panoptic.live.session import Selection
 from napari_panoptic.live.snapshots import RegionSnapshot
 from napari_panoptic.values.vocabulary import Side
+from napari_panoptic.viewer.kit.keys import DESK_KEYS, KEY_LIST
 from napari_panoptic.viewer.kit.layouts import NO_MARGINS, Grow, ScrollPanel, fill, lay_out
-from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel, WrappedLabel
+from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel
 from napari_panoptic.viewer.kit.widgets import ToolButton, viewport_of
 from napari_panoptic.viewer.panels.failures.crops import crop_picture
 from napari_panoptic.viewer.panels.part import Connections
 from napari_panoptic.viewer.panels.region_panel import SeenPresenter
 
-EMPTY = "Click a nucleus, or press N for the next failure."
+EMPTY = "No nucleus is selected. Click one in the image, or use the keys:"
 CROP_PX, SMALLEST_CROP_PX = 200, 100
 """Width of the picture on the screen."""
 _MARGINS_PX = 24
@@ -88,7 +89,9 @@ class ObjectCard(ScrollPanel):
         super().__init__(parent, margins_px=(6, 4, 6, 4), spacing_px=None)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.card: Card | None = None
-        self.hint, self._picture = WrappedLabel(EMPTY), PlainLabel()
+        self.hint, self._picture = RichLabel(wraps=True), PlainLabel()
+        keys = [(key.text, html.escape(key.meaning)) for key in (*DESK_KEYS, KEY_LIST)]
+        self.hint.set_rich(f"{EMPTY}{_table(keys)}")
         self._picture.setScaledContents(True)
         self.copy_button = ToolButton("Copy", "Copy everything on this card as text.")
         self.copy_button.pushed.connect(self.copy)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from napari_panoptic.viewer.panels.navigator import Navigator
     from napari_panoptic.viewer.panels.notes import NotesDialog
     from napari_panoptic.viewer.panels.objects.panel import ObjectTable
+    from napari_panoptic.viewer.panels.queue import QueueBar
     from napari_panoptic.viewer.panels.settings import SettingsPanel
     from napari_panoptic.viewer.panels.title import TitleStrip
 
@@ -36,6 +37,7 @@ class Panels:
     metrics: MetricsPanel
     objects: ObjectTable
     title: TitleStrip
+    queue: QueueBar
     legend: LegendStrip
     notes: NotesDialog
     keys: KeysDialog

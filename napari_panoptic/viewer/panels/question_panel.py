@@ -33,6 +33,7 @@ from napari_panoptic.tables.columns import CellContent, TableColumn
 from napari_panoptic.tables.markup import Html, plain_text
 from napari_panoptic.values.cohort import Cohort
 from napari_panoptic.values.settings import protocol_name
+from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.jobs.jobs import Job, Latest, Stream, show_failure
 from napari_panoptic.viewer.kit.array_table import ArrayTable, Column
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
@@ -585,16 +586,19 @@ class QuestionPresenter(Presenter[QuestionView]):
             self._gallery.start(partial(_with_columns, now, wanted))
 
     def go_to(self, one: FailureSet) -> None:
-        """Go to the object of a row, with the outlines of the other teams that agree on it."""
+        """Go to the object of a row, with the outlines of the other teams that agree on it.
+
+        Of several objects, such as those of a group, to the first annotated one.
+        """
         one = one.beside(self.session.team)
-        (name,) = one.names
+        name = first_name(one)
         beside = one.outlined(name)
         self.link.go_to(name.region, name.side, name.id, team=name.team, beside=beside)
 
     def centre(self, one: FailureSet) -> None:
         """Go to the object of a row, in the middle of the view."""
         self.go_to(one)
-        (name,) = one.names
+        name = first_name(one)
         snapshot, selection = self.session.snapshot, self.session.selection
         if snapshot is not None and selection is not None and snapshot.region.name == name.region:
             self.link.scene.centre(selection)
@@ -621,6 +625,11 @@ class QuestionPresenter(Presenter[QuestionView]):
         if may_replace(self.panel, files):
             self.panel.show_making(0.0)
             self._saving.start(partial(_saved, found, folder))
+
+
+def first_name(objects: FailureSet) -> FailureName:
+    """Return the annotated object of a set with the lowest id; of predictions, if there is none."""
+    return min(objects.names, key=lambda name: (name.side is not Side.REFERENCE, name.id))
 
 
 def question_presenter(kind: type[Question]) -> type[QuestionPresenter]:

@@ -484,7 +484,6 @@ def _difference_columns(found: Sequence[ProtocolDifference]) -> list[Column]:
             tooltip=lambda row: reason[row],
             is_text=True,
             stretch=True,
-            is_cut_at_end=True,
         ),
     ]
 

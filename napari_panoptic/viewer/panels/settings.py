@@ -37,12 +37,18 @@ SLIDER_REST_MS = 250
 """How long a setting rests before the whole cohort is evaluated with it."""
 
 _TITLES: Mapping[str, tuple[str, str]] = {
-    "restoration": ("Restore", "How objects are recovered from colour-coded masks."),
+    "restoration": (
+        "Drawn borders",
+        "How objects are restored whose colour-coded masks have borders drawn around them.",
+    ),
     "radius": ("Radius", "Pixels by which objects grow; negative shrinks them."),
     "matching": ("Match by", "Which prediction belongs to which nucleus."),
     "iou_threshold": ("IoU above", "Overlap that a pair must exceed to match."),
-    "ambiguous": ("Ambiguous", "How areas that the annotation excludes are treated."),
-    "outlines": ("HD outlines", "Which outlines a Hausdorff distance compares."),
+    "ambiguous": ("Ambiguous areas", "How areas that the annotation marks as unclear are treated."),
+    "outlines": (
+        "Distance between",
+        "Which outlines the Hausdorff distance compares where an ambiguous area cuts a nucleus.",
+    ),
     "overlaps": ("Shared pixels", "Which object gets the pixels that objects of one side share."),
 }
 _VOCABULARIES: Mapping[str, type[StrEnum]] = {
@@ -52,7 +58,9 @@ _VOCABULARIES: Mapping[str, type[StrEnum]] = {
     "outlines": Outlines,
     "overlaps": Overlaps,
 }
-_AUTOMATIC = "As found"
+_AUTOMATIC = Choice(
+    None, "Automatic", "Colour-coded masks where there are any; otherwise what there is instead."
+)
 _DIFFERS = "● "
 
 
@@ -67,7 +75,7 @@ class SettingsPanel(FormPanel):
         self._protocol = EvaluationSettings()
         self.labels: dict[str, PlainLabel] = {}
         self.team = ChoiceBox(meaning="The team whose predictions are shown and judged.")
-        self.source = ChoiceBox(meaning="Which files the predictions are read from.")
+        self.source = ChoiceBox(meaning="The format of the predictions that is read.")
         self.combos = {name: _menu(name) for name in _VOCABULARIES}
         self.radius = NumberSlider(-20, 20, step=1, decimals=0)
         self.threshold = NumberSlider(0.05, 0.95, step=0.05, decimals=2)
@@ -98,7 +106,7 @@ class SettingsPanel(FormPanel):
         found = {form for of_region in forms.values() for form in of_region}
         self.team.offer([Choice(team.name, team.name) for team in teams])
         sources = [Choice(form, str(form)) for form in map(Source, known_forms()) if form in found]
-        self.source.offer([Choice(None, _AUTOMATIC), *sources])
+        self.source.offer([_AUTOMATIC, *sources])
 
     def show_settings(
         self,

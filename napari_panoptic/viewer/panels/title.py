@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Sequence
 
 from psygnal import Signal, SignalInstance
+from qtpy.QtGui import QResizeEvent
 from qtpy.QtWidgets import QProgressBar, QPushButton, QSizePolicy, QWidget
 
 from napari_panoptic.display import styles
@@ -18,15 +18,19 @@ from napari_panoptic.live.session import EditedEvaluation
 from napari_panoptic.live.snapshots import RegionSnapshot
 from napari_panoptic.values.settings import Overlaps
 from napari_panoptic.viewer.jobs.jobs import single_shot
+from napari_panoptic.viewer.kit.inputs import StepBox
 from napari_panoptic.viewer.kit.keys import DESK_KEYS, KEY_LIST
-from napari_panoptic.viewer.kit.layouts import Grow, row_of
+from napari_panoptic.viewer.kit.layouts import Grow, lay_out, row_of
 from napari_panoptic.viewer.kit.shown import RichLabel
-from napari_panoptic.viewer.kit.title_strip import FigureTitle
-from napari_panoptic.viewer.kit.widgets import show_in_front
+from napari_panoptic.viewer.kit.title_strip import KeysButton, NotesButton
+from napari_panoptic.viewer.kit.widgets import ElidedLabel, LinkLabel, show_in_front
 from napari_panoptic.viewer.panels import slide_texts
+from napari_panoptic.viewer.panels.legend import LegendStrip
 from napari_panoptic.viewer.panels.metrics import EMPTY as NO_FIGURES
+from napari_panoptic.viewer.panels.navigator import NavigatorPresenter
 from napari_panoptic.viewer.panels.objects.panel import EMPTY as NO_OBJECTS
 from napari_panoptic.viewer.panels.part import BLIND, Connections, Presenter
+from napari_panoptic.viewer.panels.settings import SettingsPresenter
 
 STOP, EVALUATE = "Stop", "Evaluate"
 READING = "Loading the region. Its metrics and objects follow in a moment."
@@ -98,6 +102,10 @@ class SlideBar(QWidget):
         self.button.show()
 
 
+SELECTED_PX = 280
+"""Width that the legend leaves for the selected object."""
+REGION_PX, TEAM_PX = 210, 150
+"""Largest widths of the lists of regions and teams."""
 PATIENCE_MS = 150
 """How long something is being loaded before the title says so."""
 NOTHING_SELECTED = "Click a nucleus to see its outcome; N goes to the next failure."
@@ -105,36 +113,88 @@ NOTHING_OPEN = "Open a cohort, two layers or the sample with the buttons at the 
 KEYS = " · ".join(f"{shortcut.text}: {shortcut.meaning}" for shortcut in (*DESK_KEYS, KEY_LIST))
 
 
-class TitleStrip(FigureTitle):
-    """Which region, team and rules are shown, the PQ, and the selected object."""
+class TitleStrip(QWidget):
+    """The line above the image: region, team and queue as menus, the rules, PQ and notes.
 
-    def __init__(self) -> None:
-        super().__init__(
-            "No cohort is open",
-            NOTHING_SELECTED,
-            figure_meaning=f"{FIGURE_MEANINGS['pq']} Of this region and team.",
-            notes_meaning="Problems in the files: vanished, overlapping, missing. "
-            "Click for the list.",
+    Below it, the legend and the selected object or a message; on slides one line more.
+
+    Parameters
+    ----------
+    legend
+        What colours and outlines mean.
+    queue
+        Where N leads; both None for none.
+    """
+
+    notes_clicked = Signal()
+    keys_clicked = Signal()
+
+    def __init__(self, legend: LegendStrip | None = None, queue: QWidget | None = None) -> None:
+        super().__init__()
+        self.region = StepBox(
+            "The region.",
+            "Previous region, in the order of the Regions panel (K)",
+            "Next region, in the order of the Regions panel (J)",
+            most_px=REGION_PX,
+        )
+        self.team = StepBox("The team.", "Previous team", "Next team", most_px=TEAM_PX)
+        self.rules = LinkLabel("No cohort is open")
+        self._what: tuple[str, ...] = ()
+        self.figure, self.selected = RichLabel(), ElidedLabel(NOTHING_SELECTED)
+        self.figure.setToolTip(f"{FIGURE_MEANINGS['pq']} Of this region and team.")
+        self.notes = NotesButton(
+            "Problems in the files: vanished, overlapping, missing. Click for the list.",
+            self.notes_clicked.emit,
         )
         self._busy = QProgressBar()
         self._busy.setRange(0, 0)
         self._busy.setTextVisible(False)
-        self._busy.setFixedSize(70, 8)
+        self._busy.setFixedSize(40, 8)
         self._busy.setVisible(False)
         self._patience = single_shot(PATIENCE_MS, self._busy.show, self)
-        self._first.insertWidget(self._first.indexOf(self.figure), self._busy)
         self.slide = SlideBar()
-        self._lines.addWidget(self.slide)
+        keys = KeysButton(self, self.keys_clicked.emit)
+        self._legend = legend
+        places: tuple[QWidget, ...] = (self.region, self.team)
+        if queue is not None:
+            places += (queue,)
+        first = row_of(*places, Grow(self.rules), self._busy, self.figure, self.notes, keys)
+        first.setSpacing(8)
+        second = row_of(Grow(self.selected)) if legend is None else row_of(legend)
+        if legend is not None:
+            second.addWidget(self.selected, 1)
+            second.setSpacing(12)
+        lay_out(self, first, second, self.slide, margins=(6, 1, 6, 1)).setSpacing(1)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.show_places((), None, (), None)
+
+    def resizeEvent(self, event: QResizeEvent | None) -> None:  # noqa: N802
+        """Write the legend shorter where the selected object would not fit beside it."""
+        super().resizeEvent(event)
+        if self._legend is not None:
+            self._legend.fit(self.width() - SELECTED_PX)
+
+    def show_places(
+        self, regions: Sequence[str], region: str | None, teams: Sequence[str], team: str | None
+    ) -> None:
+        """Offer regions and teams, and show which are looked at."""
+        for box, names, name in ((self.region, regions, region), (self.team, teams, team)):
+            box.show_names(names, name)
+            box.setVisible(bool(names))
+        self._what = tuple(name for name in (region, team) if name)
 
     def show_title(
-        self, parts: Sequence[str], pq: float | None, note: str = "", *, hint: str = ""
+        self, rules: Sequence[str], pq: float | None, note: str = "", *, hint: str = ""
     ) -> None:
-        """Show what is looked at, most important first, its PQ, a note on that, and a tooltip."""
-        tooltip = f"{hint}\n{KEYS}" if hint else KEYS
-        self._title.set_text(" · ".join(part for part in parts if part), tooltip=tooltip)
+        """Show how it is evaluated, most important first, the PQ, a note on that, and a tooltip."""
+        tooltip = "\n".join(line for line in (hint, "Click for the settings.") if line)
+        self.rules.set_text(" · ".join(part for part in (*rules, note) if part), tooltip=tooltip)
         figure = "" if pq is None else f"PQ {styles.ratio_text(pq)}"
-        beside = f"<small>{html.escape(note)}</small>&nbsp; " if note else ""
-        self.figure.set_rich(f"{beside}<b style='font-size: large'>{figure}</b>")
+        self.figure.set_rich(f"<b style='font-size: large'>{figure}</b>")
+
+    def title(self) -> str:
+        """Return what is shown in words: region, team and rules."""
+        return " · ".join((*self._what, self.rules.text()))
 
     def show_selected(self, facts: ObjectFacts | None) -> None:
         """Name one object and its outcome; its card has the figures."""
@@ -183,12 +243,34 @@ class TitlePresenter(Presenter[TitleStrip]):
             (state.events.others, self._show_headline),
             (state.events.is_blind, self._show_blind),
             (link.loader.busy_changed, self._show_busy),
+            (link.loader.failed, self._show_headline),
             (self.panel.notes_clicked, self._show_notes),
+            (self.panel.rules.clicked, self._show_settings),
+            (self.panel.region.chosen, self._on_region),
+            (self.panel.region.stepped, self._step_region),
+            (self.panel.team.chosen, session.set_team),
+            (self.panel.team.stepped, self.step_team),
         ]
 
     def refresh(self) -> None:
         """Show the headline."""
         self._show_headline()
+
+    def step_team(self, step: int) -> None:
+        """Show the next (1) or previous (-1) team, round and round."""
+        teams, team = self.session.cohort.team_names, self.session.team
+        if team in teams and not self.link.state.is_blind:
+            self.session.set_team(teams[(teams.index(team) + step) % len(teams)])
+
+    def _show_settings(self) -> None:
+        self.link.reveal(SettingsPresenter.title)
+
+    def _on_region(self, name: str) -> None:
+        self.link.request(region=name)
+
+    def _step_region(self, step: int) -> None:
+        regions = self.link.presenter(NavigatorPresenter)
+        (regions.go_on if step > 0 else regions.go_back)()
 
     def show_selected(self, _changed: object = None) -> None:
         """Name the selected object in place of any message, or why there are no objects."""
@@ -215,8 +297,15 @@ class TitlePresenter(Presenter[TitleStrip]):
 
     def _show_headline(self, _changed: object = None) -> None:
         session, snapshot = self.session, self.session.snapshot
-        if self.link.state.is_blind and snapshot is not None:
-            self.panel.show_title([snapshot.region.name, BLIND], None)
+        is_blind = self.link.state.is_blind
+        self.panel.show_places(
+            [region.name for region in session.cohort.regions],
+            None if snapshot is None else snapshot.region.name,
+            () if is_blind else session.cohort.team_names,
+            session.team,
+        )
+        if is_blind and snapshot is not None:
+            self.panel.show_title([BLIND], None)
             return
         shown = session.shown
         self.panel.show_title(

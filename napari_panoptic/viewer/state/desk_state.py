@@ -39,7 +39,7 @@ class DeskState:
     #: Which objects the table lists.
     object_filter: ObjectFilter = field(default_factory=ObjectFilter)
     #: What makes one failure worse than another.
-    order: WorstFirst = WorstFirst.IOU
+    order: WorstFirst = WorstFirst.IMPACT
     #: How the image shows objects that are not listed.
     others: Others = Others.SHOWN
     #: How the next failure is found.

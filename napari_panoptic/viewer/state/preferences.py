@@ -77,7 +77,7 @@ class ToolInHand:
 
 PLUGIN = "napari-panoptic"
 KEPT_PLACES = 50
-"""The number of cohorts whose last region and team are remembered."""
+"""The number of cohorts whose last region, team and failure are remembered."""
 _FILTERS = ("sides", "statuses", "classes", "causes", "verdicts")
 HIDDEN_COLUMNS = (
     "area_px, centroid_x_px, centroid_y_px, hausdorff95_px, hausdorff_um, partner_class, "
@@ -92,15 +92,15 @@ _LOGGER = logging.getLogger(__name__)
 class Queue(MenuChoice):
     """How the next failure is found."""
 
+    REGION = (
+        "region by region",
+        "N goes through the failures of this region, then to the next region.",
+        "This region",
+    )
     COHORT = (
         "whole cohort, worst first",
         "N goes to the next worst failure of all regions evaluated so far.",
-        "cohort",
-    )
-    REGION = (
-        "region by region",
-        "N goes through the failures of a region, then to the next region.",
-        "region",
+        "Whole cohort",
     )
 
 
@@ -132,12 +132,14 @@ class Preferences:
 
     _kept_here: dict[tuple[str, str], Any] = field(default_factory=dict)
 
-    order = _Kept("desk", "order", WorstFirst.IOU)
-    """What makes one failure worse than another in the object table."""
+    order = _Kept("desk", "order", WorstFirst.IMPACT)
+    """What makes one failure worse than another."""
     others = _Kept("desk", "others", Others.SHOWN)
     """What the image shows beside the listed objects."""
     queue = _Kept("desk", "queue", Queue.REGION)
     """How the next failure is found."""
+    small_px = _Kept("desk", "small_px", 0)
+    """Failures of a smaller area come last; 0 stands for the smallest 1 % of annotated objects."""
     team_view = _Kept("desk", "team_view", ViewMode.GRID)
     """What the canvas shows in the workspace for teams."""
     workspace = _Kept("desk", "workspace", "")
@@ -242,12 +244,16 @@ class Preferences:
 
     def keep_place(self, cohort: Path, region: str | None, team: str | None) -> None:
         """Remember the region and team of a cohort that are shown."""
-        kept = self._json("desk", "places")
-        kept.pop(str(cohort.absolute()), None)
-        kept[str(cohort.absolute())] = [region, team]
-        while len(kept) > KEPT_PLACES:
-            kept.pop(next(iter(kept)))
-        self._set("desk", "places", json.dumps(kept, ensure_ascii=False))
+        self._keep_newest("places", cohort, [region, team])
+
+    def stop(self, cohort: Path) -> list[Any] | None:
+        """Return where the queue of a cohort's failures was left; None if unknown."""
+        found = self._json("desk", "stops").get(str(cohort.absolute()))
+        return found if isinstance(found, list) else None
+
+    def keep_stop(self, cohort: Path, stop: Sequence[str | int]) -> None:
+        """Remember where the queue of a cohort's failures is."""
+        self._keep_newest("stops", cohort, list(stop))
 
     @property
     def hidden_columns(self) -> frozenset[str]:
@@ -312,6 +318,15 @@ class Preferences:
         """Remember which review file the user chose for a cohort."""
         chosen = self._json("review", "files") | {str(cohort.absolute()): str(file.absolute())}
         self._set("review", "files", json.dumps(chosen, ensure_ascii=False))
+
+    def _keep_newest(self, name: str, cohort: Path, value: Any) -> None:
+        """Remember a value of a cohort, and forget those of the cohorts opened longest ago."""
+        kept = self._json("desk", name)
+        kept.pop(str(cohort.absolute()), None)
+        kept[str(cohort.absolute())] = value
+        while len(kept) > KEPT_PLACES:
+            kept.pop(next(iter(kept)))
+        self._set("desk", name, json.dumps(kept, ensure_ascii=False))
 
     def _json(self, group: str, name: str) -> dict[str, Any]:
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -11,6 +12,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from napari_panoptic.cli.main import main
@@ -18,6 +20,7 @@ from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.review.package.answers import Answers, read_answers
 from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.values.vocabulary import Verdict
+from tests.report.package.test_package_page import corners_of
 from tests.support.browser import CHROMIUM, Page, browser_page
 from tests.support.firefox import FIREFOX, FirefoxPage, firefox_page
 from tests.support.reports import hostile
@@ -420,6 +423,68 @@ def test_outlines_are_toggled_and_the_picture_is_zoomed(page: Page) -> None:
     before = page.value(box)
     page.call("Input.dispatchKeyEvent", type="keyDown", key="ArrowRight", modifiers=8)
     assert page.value(box)[0] > before[0]
+
+
+KINDS = ("concerned", "beside")
+PATHS = """[...document.querySelectorAll("figure path")].map((path) => ({
+    side: path.parentElement.getAttribute("class"),
+    kind: path.parentElement.parentElement.getAttribute("class"),
+    isCasing: path.classList.contains("casing"),
+    shorter: Number(path.dataset.shorter),
+    width: parseFloat(getComputedStyle(path).strokeWidth),
+    d: path.getAttribute("d"),
+}))"""
+
+
+def test_lines_are_as_wide_at_every_zoom_and_fit_their_objects(page: Page, package: Path) -> None:
+    item = data_of(package)["items"][0]
+    wanted = {"annotation": 2.5, "prediction": 1.5}
+    wanted[item["side"]] += 1
+    beside = {"annotation": 2.5, "prediction": 1.5}
+    limited = 0
+    for width, keys in ((1280, "f"), (390, ""), (390, "--"), (1280, "++++++++")):
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+        page.call("Emulation.setDeviceMetricsOverride", **size)
+        press(page, *keys)
+        scale = page.value(
+            "(({width}, box) => width / box[2])(document.querySelector('figure svg')"
+            ".getBoundingClientRect(), document.querySelector('figure svg')"
+            ".getAttribute('viewBox').split(' ').map(Number))"
+        )
+        found = page.value(PATHS)
+        kinds = {(path["kind"], path["isCasing"]) for path in found}
+        assert kinds == {(kind, is_casing) for kind in KINDS for is_casing in (False, True)}
+        for path in found:
+            expected = (beside if path["kind"] == "beside" else wanted)[path["side"]]
+            most = path["shorter"] * scale / 4
+            limited += most < expected
+            width = min(expected, most)
+            if path["isCasing"]:
+                width += 2 * min(0.75, width / 2)
+            assert path["width"] == pytest.approx(width, abs=0.02)
+    page.call("Emulation.clearDeviceMetricsOverride")
+    assert limited
+
+
+def test_the_page_draws_the_lines_that_were_written(page: Page, package: Path) -> None:
+    item = data_of(package)["items"][0]
+    found = page.value(PATHS)
+    for side, kinds in item["paths"].items():
+        for kind, paths in kinds.items():
+            for shorter, lines in paths:
+                expected = [np.array(corners) for corners in corners_of(lines)]
+                drawn = [
+                    path["d"]
+                    for path in found
+                    if (path["side"], path["kind"], path["shorter"]) == (side, kind, shorter)
+                ]
+                assert len(drawn) == 2  # the line and its casing
+                for path in drawn:
+                    rings = path.split("z")[:-1]
+                    assert len(rings) == len(expected)
+                    for ring, corners in zip(rings, expected, strict=True):
+                        numbers = np.array(re.findall(r"-?[\d.]+", ring), float).reshape(-1, 2)
+                        assert np.array_equal(np.cumsum(numbers, axis=0), corners)
 
 
 def test_two_fingers_zoom_and_one_moves(page: Page) -> None:

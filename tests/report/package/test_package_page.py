@@ -6,12 +6,13 @@ import re
 
 import numpy as np
 import pytest
+from matplotlib.path import Path as Polygon
 from PIL import Image
 
 from napari_panoptic.cli.main import main
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.live.snapshots import load_region
-from napari_panoptic.report.package.drawing import ITEM_BYTES, drawn
+from napari_panoptic.report.package.drawing import ITEM_BYTES, LONGEST_SIDE_PX, drawn
 from napari_panoptic.review.package.choosing import ItemQuestion
 from napari_panoptic.review.plan.units import TILE_PX
 from napari_panoptic.values.vocabulary import Side
@@ -20,7 +21,7 @@ from tests.support.review_packages import READING, contents_of, data_of, write_s
 from tests.support.small_cohort import REGIONS, TEAMS, write_cohort
 
 MOST_BYTES, ITEMS = 25 * 10**6, 300
-PATH = re.compile(r"M(-?\d+) (-?\d+)((?:[hv]-?\d+)*)z")
+LINE = re.compile(r"(-?\d+) (-?\d+)((?:[a-h]\d*)+);")
 
 
 @pytest.fixture(scope="module")
@@ -28,27 +29,28 @@ def root(tmp_path_factory):
     return write_cohort(tmp_path_factory.mktemp("cohort") / "cohort")
 
 
-def filled(path, width):
-    """Fill the rings of a path of horizontal and vertical edges, by the even-odd rule."""
-    crossings = np.zeros((width, width + 1), int)
-    for x, y, steps in PATH.findall(path):
-        at_x, at_y = start = int(x), int(y)
-        for kind, length in re.findall(r"([hv])(-?\d+)", steps):
-            at_x, at_y, before = (
-                (at_x + int(length), at_y, at_y)
-                if kind == "h"
-                else (at_x, at_y + int(length), at_y)
-            )
-            cross(crossings, at_x, before, at_y)
-        cross(crossings, start[0], at_y, start[1])
-    return np.cumsum(crossings, axis=1)[:, :width] % 2 == 1
+def corners_of(lines):
+    """Yield the corners x, y of each closed line in px."""
+    ways = {"a": (1, 0), "b": (0.5, 0.5), "c": (0, 1), "d": (-0.5, 0.5)}
+    ways |= {chr(ord(way) + 4): (-x, -y) for way, (x, y) in ways.items()}
+    for x, y, steps in LINE.findall(lines):
+        corners = [(int(x) / 2, int(y) / 2)]
+        for way, length in re.findall(r"([a-h])(\d*)", steps):
+            by = np.multiply(ways[way], int(length or 1))
+            corners.append(tuple(corners[-1] + by))
+        yield corners
 
 
-def cross(crossings, x, y, other):
-    height, width = crossings.shape
-    low, high = np.clip(sorted((y, other)), 0, height)
-    if x < width:
-        crossings[low:high, max(x, 0)] += 1
+def filled(paths, width):
+    """Return which pixels have their middle inside closed lines, by the even-odd rule."""
+    y, x = np.indices((width, width)).reshape(2, -1)
+    middles = np.stack([x + 0.5, y + 0.5], axis=1)
+    inside = np.zeros(width * width, bool)
+    for lines in paths.values():
+        assert LINE.sub("", lines) == ""
+        for corners in corners_of(lines):
+            inside ^= Polygon([*corners, corners[0]]).contains_points(middles)
+    return inside.reshape(width, width)
 
 
 @pytest.mark.parametrize("side", Side)
@@ -75,6 +77,18 @@ def test_outlines_are_those_of_the_objects(root, side):
         assert (field[concerned] == row).any()
         others = set(np.unique(field[concerned])) - {row}
         assert not others or side is not each.item.target.side or len(each.classes[side]) >= 1
+        for shorter, is_theirs in sides_of(outlined, each.field_px):
+            inside = np.unique(field[is_theirs])
+            for label in inside[inside > 0]:
+                v, u = np.nonzero(labels.index == label)
+                assert shorter == min(np.ptp(v) + 1, np.ptp(u) + 1, LONGEST_SIDE_PX)
+
+
+def sides_of(outlined, width):
+    """Yield the shorter side of objects, and which pixels are theirs."""
+    for paths in (outlined.concerned, outlined.beside):
+        for shorter, lines in paths.items():
+            yield shorter, filled({shorter: lines}, width)
 
 
 def test_a_tile_is_the_one_of_the_grid_that_holds_the_point(tmp_path):

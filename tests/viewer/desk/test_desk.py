@@ -387,7 +387,7 @@ def test_a_new_window_looks_as_the_last_one(
 ):
     objects = desk.panels.objects
     before = preferences.hidden_columns
-    objects.worst.choose(WorstFirst.AREA)
+    desk.panels.queue.order.choose(WorstFirst.AREA)
     objects.others.choose(Others.DIMMED)
     next(a for a in objects._columns.actions() if a.data() == "iou").trigger()
     QTest.keyClick(canvas, Qt.Key.Key_H)
@@ -398,7 +398,7 @@ def test_a_new_window_looks_as_the_last_one(
     again.show_cohort(cohort)
     wait_until(lambda: again.is_settled)
     objects = again.panels.objects
-    assert objects.model.worst is objects.worst.choice is WorstFirst.AREA
+    assert objects.model.worst is again.panels.queue.order.choice is WorstFirst.AREA
     assert objects.others.choice is Others.DIMMED
     assert objects.view.isColumnHidden([column.name for column in COLUMNS].index("iou"))
     assert again.link.scene.look == look != Look()

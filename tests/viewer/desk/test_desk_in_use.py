@@ -77,7 +77,7 @@ class TestOpening:
     def test_image_reference_and_every_team_are_layers(self, desk, viewer):
         teams = [team.name for team in desk.session.cohort.teams]
         names = [layer.name for layer in viewer.layers]
-        assert names == ["image", "reference", *sorted(teams)]
+        assert names == ["image", "reference", *sorted(teams), "selected object"]
         assert names_of_visible(viewer) == ["image", "reference", desk.session.team]
 
     def test_layers_are_in_micrometres(self, viewer):
@@ -126,7 +126,7 @@ class TestOpening:
 
     def test_legend_counts_the_objects(self, desk):
         count = desk.session.evaluation.outcomes.reference.count(Status.FN)
-        assert desk.panels.legend.chips[Side.REFERENCE, "FN"].text() == f"FN {count}"
+        assert desk.panels.legend.chips["FN"].text() == f"FN {count}"
 
     def test_the_whole_region_is_in_view(self, viewer):
         height, width = viewer.layers["image"].data.shape[:2]
@@ -367,7 +367,7 @@ class TestChanging:
             desk.session.evaluation.outcomes.reference.count(Status.FN),
             everything,
         ):
-            desk.panels.legend.chip_clicked.emit(Side.REFERENCE, "FN")
+            desk.panels.legend.chip_clicked.emit("FN")
             assert desk.panels.objects.model.rowCount() == expected
 
     @pytest.mark.parametrize("leave_for", ["another region", "another team"])

@@ -13,7 +13,7 @@ from qtpy.QtWidgets import QFileDialog, QToolButton
 from napari_panoptic.viewer import opening
 from napari_panoptic.viewer.desk.nuclei import desk_of
 from napari_panoptic.viewer.panels.start import StartPanel
-from napari_panoptic.viewer.panels.title import NOTHING_OPEN, NOTHING_SELECTED, READING
+from napari_panoptic.viewer.panels.title import NOTHING_OPEN, READING
 from napari_panoptic.viewer.state.preferences import PREFERENCES
 from tests.viewer.finding import shown_text
 
@@ -133,7 +133,7 @@ def test_an_empty_desk_keeps_its_ways_to_begin(
     wait_until(lambda: desk.session is not None)
     assert desk.panels.title.selected.text() == READING
     wait_until(lambda: desk.is_settled)
-    assert desk.panels.title.selected.text() == NOTHING_SELECTED
+    assert desk.panels.title.selected.text().startswith("▶")  # the worst failure
     buttons["Failures"].click()
     assert desk.workspace.name == "Failures"
     close_desk(desk)

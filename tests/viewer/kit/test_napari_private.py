@@ -143,6 +143,25 @@ class TestCanvas:
         assert viewer.scene.camera.center == (0, 6, 5)
         private.release_old_cells(ViewerModel())
 
+    def test_the_canvas_is_arranged_once_for_all_layers(self, viewer):
+        canvas = private._canvas(viewer)
+        assert hasattr(canvas, private._PAUSED)
+        assert callable(getattr(canvas, private._ARRANGE))
+        layers = [Labels(np.ones((20, 20), np.uint16)) for _ in range(2)]
+        with private.arranged_once(viewer):
+            for layer in layers:
+                viewer.add_layer(layer)
+            nodes = [canvas.layer_to_visual[layer].node for layer in layers]
+            assert [node.parent for node in nodes] == [None, None]
+        assert [node.parent for node in nodes] == [canvas.view.scene] * 2
+
+    def test_without_the_names_layers_come_as_a_batch(self):
+        viewer, batches = ViewerModel(), []
+        viewer.layers.events.begin_batch.connect(batches.append)
+        with private.arranged_once(viewer):
+            viewer.add_layer(Labels(np.ones((20, 20), np.uint16)))
+        assert len(batches) == 1
+
     @pytest.mark.long
     def test_textures_are_freed_in_the_canvas_that_owns_them(self, viewer, monkeypatch):
         canvas = private._canvas(viewer)
@@ -160,6 +179,24 @@ class TestCanvas:
 
 
 class TestLayers:
+    def test_a_layer_that_is_added_is_not_activated(self, labels):
+        viewer = ViewerModel()
+        first = viewer.add_layer(Labels(np.ones((9, 9), np.uint16)))
+        with private.not_activated(viewer.layers):
+            viewer.add_layer(labels)
+        assert viewer.layers.selection.active is first
+        other = viewer.add_layer(Labels(np.ones((9, 9), np.uint16)))
+        assert viewer.layers.selection.active is other
+
+    def test_tools_for_drawing_are_made_when_they_are_shown(self, viewer, labels):
+        overlays = private._canvas(viewer)._layer_overlay_to_visual
+        private.show_tools(labels, shown=False)
+        viewer.add_layer(labels)
+        assert len(overlays[labels]) == 0
+        private.show_tools(labels, shown=True)
+        assert len(overlays[labels]) == 2
+        private.show_tools(SimpleNamespace(), shown=True)
+
     def test_a_layer_does_not_slice_while_it_is_held(self, labels):
         sliced = []
         labels.events.set_data.connect(sliced.append)

@@ -50,7 +50,7 @@ def test_image_legend_and_tables_show_these_colours(qtbot):
     lut = object_lut(labels, found.outcomes.reference, SCHEME, ColourBy.CLASS)
     drawn = np.rint(lut[1 : len(labels) + 1, :3] * 255).astype(int).tolist()
     assert drawn == [list(expected[number - 1]) for number in labels.class_index]
-    chips = class_chips(found.outcomes.side(Side.REFERENCE), SCHEME)
+    chips = class_chips({side: found.outcomes.side(side) for side in Side}, SCHEME)
     assert [chip.colour for chip in chips] == list(expected)
     on_slides = np.rint(code_colours(SCHEME)[:, :3] * 255).astype(int).tolist()
     assert all(list(colour) in on_slides for colour in expected)

@@ -18,7 +18,7 @@ from qtpy.QtWidgets import QFileDialog, QMessageBox
 from napari_panoptic.display import styles
 from napari_panoptic.display.crop_reader import CropReader, CropSize
 from napari_panoptic.display.crops import CropSource
-from napari_panoptic.display.failure_sections import GroupBy, passing, sections
+from napari_panoptic.display.failure_sections import SMALL, GroupBy, passing, sections
 from napari_panoptic.display.object_rows import ObjectFilter, WorstFirst
 from napari_panoptic.live.snapshots import load_region
 from napari_panoptic.nuclei.outcomes import OBJECT_COLUMNS
@@ -136,16 +136,19 @@ class TestScope:
         assert {block.region for block in failures.failures.blocks} == {
             region.name for region in desk.session.cohort.regions
         }
-        causes = failures.failures.columns["cause"][view.items.rows]
+        columns, small_px = failures.failures.columns, desk.link.failures.small_px
+        is_small = columns["area_px"][view.items.rows] < small_px
+        assert (np.diff(is_small.astype(int)) >= 0).all()  # they come last
+        causes = columns["cause"][view.items.rows[~is_small]]
         runs = np.flatnonzero(np.diff(causes)) + 1
         assert len(runs) + 1 == len(set(causes.tolist())) > 1
 
-    def test_within_a_section_the_order_is_the_chosen_one(self, failures, view, table):
-        failures.panel.sort.choose(WorstFirst.AREA)
-        assert "largest area" in table.worst.text()
+    def test_within_a_section_the_order_is_the_chosen_one(self, desk, failures, view):
+        desk.panels.queue.order.choose(WorstFirst.AREA)
         columns = failures.failures.columns
         for code in set(columns["cause"].tolist()):
             rows = [row for row in view.items.rows if columns["cause"][row] == code]
+            rows.sort(key=lambda row: columns["area_px"][row] < desk.link.failures.small_px)
             assert (np.diff(columns["area_px"][rows]) <= 0).all()
 
     @pytest.mark.parametrize("by", list(GroupBy))
@@ -159,7 +162,10 @@ class TestScope:
             assert str(len(section.rows)) in items.heading_text(item)
             frame = failures.failures.frame(section.rows)
             title = "" if section.title == "misclassified" else section.title
-            assert set(frame[str(by)]) == {title}
+            if title == SMALL:
+                assert (frame["area_px"] < failures.link.failures.small_px).all()
+            else:
+                assert set(frame[str(by)]) == {title}
 
     def test_grouped_by_team_it_shows_all_teams(self, failures, view, desk):
         failures.panel.group_by.choose(GroupBy.TEAM)
@@ -552,11 +558,11 @@ class TestView:
         click(view, rows[1])
         assert failures.selected_failures() == (failures.failures.name(int(rows[1])),)
 
-    def test_the_selection_outlives_another_order(self, failures, view):
+    def test_the_selection_outlives_another_order(self, desk, failures, view):
         click(view, view.items.rows[0])
         click(view, view.items.rows[3], CTRL)
         names = set(failures.selected_failures())
-        failures.panel.sort.choose(WorstFirst.AREA)
+        desk.panels.queue.order.choose(WorstFirst.AREA)
         assert set(failures.selected_failures()) == names
 
     def test_the_heading_of_a_section_stays_in_sight(self, failures, view, wait_until):
@@ -808,13 +814,6 @@ class TestQueue:
         desk.link.failures.go_on(lambda at: at == first)
         wait_until(lambda: selected(desk) == (first.region, first.side, first.id))
 
-    def test_the_menus_of_table_and_panel_are_one_choice(self, desk, failures, table):
-        failures.panel.queue.choose(Queue.COHORT)
-        assert desk.link.state.queue is Queue.COHORT
-        assert table.queue.choice is Queue.COHORT
-        table.queue.choose(Queue.REGION)
-        assert failures.panel.queue.choice is Queue.REGION
-
 
 class TestExport:
     @pytest.fixture
@@ -876,7 +875,7 @@ def test_no_button_is_cut_off_in_a_narrow_panel(failures, desk, wait_until):
     panel.setFixedWidth(380)
     wait_until(lambda: panel.width() == 380 and desk.is_settled)
     try:
-        for button in (panel.scope, panel.queue, panel.export, panel.sort, panel.group_by):
+        for button in (panel.scope, panel.export, panel.group_by):
             right = button.mapTo(panel, QPoint(button.width() - 1, 0)).x()
             assert right < panel.width()
             assert button.width() >= button.sizeHint().width()

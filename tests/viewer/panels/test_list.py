@@ -148,7 +148,6 @@ class TestNarrowWindow:
             menu = table.menu(name)
             menu.uncheck(menu._words[-1])
         table.set_filter(replace(table.model.filter, title=title))
-        table.worst.choose(max(WorstFirst, key=lambda worst: len(worst.short)))
         QTest.qWait(50)
         buttons = [b for b in table.findChildren(QAbstractButton) if b.isVisible() and b.text()]
         assert len(buttons) >= 11
@@ -171,9 +170,9 @@ class TestNarrowWindow:
 
 
 class TestOrder:
-    def test_n_follows_the_chosen_order(self, desk, viewer, table):
+    def test_n_follows_the_chosen_order(self, desk, viewer):
         canvas = viewer.window._qt_viewer.canvas.native
-        table.worst.choose(WorstFirst.AREA)
+        desk.panels.queue.order.choose(WorstFirst.AREA)
         areas = []
         for _ in range(6):
             QTest.keyClick(canvas, Qt.Key.Key_N)
@@ -183,11 +182,11 @@ class TestOrder:
             areas.append(int(side.area_px[chosen.row]))
         assert areas == sorted(areas, reverse=True)
 
-    def test_choosing_an_order_takes_the_sorting_by_a_column_back(self, table):
+    def test_choosing_an_order_takes_the_sorting_by_a_column_back(self, desk, table):
         table.view.sortByColumn(1, Qt.SortOrder.DescendingOrder)
-        table.worst.choose(WorstFirst.CLASS)
+        desk.panels.queue.order.choose(WorstFirst.CAUSE)
         assert table.view.horizontalHeader().sortIndicatorSection() == -1
-        order = table.model.rows.worst_first(WorstFirst.CLASS)
+        order = table.model.rows.worst_first(WorstFirst.CAUSE)
         np.testing.assert_array_equal(table.model.order, order)
         assert "worst first" in table.count_text()
 

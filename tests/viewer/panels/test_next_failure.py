@@ -66,7 +66,7 @@ def test_a_zoom_that_suits_is_left_alone(fitted):
 
 def test_the_user_turns_it_off(fitted):
     before = fitted.viewer.scene.camera.zoom
-    switch = fitted.desk.panels.objects.follow
+    switch = fitted.desk.panels.queue.follow
     assert switch.isChecked()
     switch.trigger()
     assert not PREFERENCES.follow

@@ -6,7 +6,7 @@ from qtpy.QtCore import QSize, Qt
 from qtpy.QtWidgets import QApplication, QLabel, QWidget
 
 from napari_panoptic.display import styles
-from napari_panoptic.display.object_rows import COLUMNS, GivenVerdicts, ObjectFilter
+from napari_panoptic.display.object_rows import COLUMNS, GivenVerdicts, ObjectFilter, WorstFirst
 from napari_panoptic.values.vocabulary import Side, Status
 from napari_panoptic.viewer.panels.objects.panel import (
     ALL_HIDDEN,
@@ -23,6 +23,7 @@ NAMES = [column.name for column in COLUMNS]
 def table(qtbot):
     table = ObjectTable()
     qtbot.addWidget(table)
+    table.put_worst_first(WorstFirst.IOU)
     table.show_outcomes(four_fates().outcomes)
     return table
 

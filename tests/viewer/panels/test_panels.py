@@ -3,10 +3,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from napari.settings import get_settings
 from qtpy.QtCore import QPoint, QRect, Qt
 from qtpy.QtTest import QTest
-from qtpy.QtWidgets import QApplication, QLineEdit, QSlider, QSplitter
+from qtpy.QtWidgets import QApplication, QLineEdit, QSplitter
 
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.display.behind import behind_figure
@@ -22,7 +21,7 @@ from napari_panoptic.values.settings import (
     Overlaps,
     Restoration,
 )
-from napari_panoptic.values.vocabulary import Side
+from napari_panoptic.values.vocabulary import Side, Status
 from napari_panoptic.viewer.panels.edits.panel import EditsPanel
 from napari_panoptic.viewer.panels.legend import Chip, LegendStrip
 from napari_panoptic.viewer.panels.metrics import MetricsPanel
@@ -461,49 +460,49 @@ class TestNavigator:
 
 
 class TestStrips:
-    def test_counts_are_shown_per_side(self, qtbot):
+    def test_counts_are_shown_once_or_per_side(self, qtbot):
         legend = make(qtbot, LegendStrip())
         evaluation = four_fates()
-        pair = evaluation.pair
-        legend.show_counts(evaluation.outcomes, pair.reference, pair.prediction, SCHEME)
-        assert legend.chips[Side.REFERENCE, "FN"].text() == "FN 1"
-        assert legend.chips[Side.PREDICTION, "FP"].text() == "FP 1"
-        assert legend.chips[Side.REFERENCE, "ignored"].text() == "ignored 1"
+        pair, outcomes = evaluation.pair, evaluation.outcomes
+        legend.show_counts(outcomes, pair.reference, pair.prediction, SCHEME)
+        assert list(legend.chips) == ["TP", "FN", "FP", "misclassified", "ignored"]
+        assert legend.chips["FN"].text() == "FN 1"
+        assert legend.chips["FP"].text() == "FP 1"
+        ignored = [outcomes.side(side).count(Status.IGNORED) for side in Side]
+        assert ignored[0] != ignored[1]
+        assert legend.chips["ignored"].text() == f"ignored {ignored[0]} | {ignored[1]}"
+        assert outcomes.reference.count(Status.TP) == outcomes.prediction.count(Status.TP)
+        assert legend.chips["TP"].text() == f"TP {outcomes.reference.count(Status.TP)}"
         legend.show_counts(None, None, None, None)
-        assert legend.chips[Side.REFERENCE, "FN"].text() == "FN"  # nothing to count
+        assert legend.chips["FN"].text() == "FN"  # nothing to count
 
     def test_counts_of_a_slide_are_shortened_where_they_do_not_fit(self, qtbot):
         legend = make(qtbot, LegendStrip())
         words = ("TP", "FN", "misclassified", "ignored")
-        chips = [Chip(word, (0, 0, 0), 123_456, "Meaning.") for word in words]
-        legend.resize(800, 60)
+        counts = dict.fromkeys(Side, 123_456)
+        legend.fill([Chip(word, (0, 0, 0), counts, "Meaning.") for word in words])
         legend.show()
-        legend._fill(Side.REFERENCE, chips)
-        assert legend.chips[Side.REFERENCE, "TP"].text() == "TP 123\u2009456"
-        long = sum(legend.chips[Side.REFERENCE, chip.word].width() for chip in chips)
-        narrow = legend.minimumSizeHint().width()
-        legend.resize(narrow, 60)
-        qtbot.waitUntil(lambda: legend.chips[Side.REFERENCE, "TP"].text() == "TP 123k")
-        short = sum(legend.chips[Side.REFERENCE, chip.word].width() for chip in chips)
-        assert short < long
-        assert legend._places[Side.REFERENCE].width() >= short  # nothing is cut off
-        assert "Here: 123\u2009456." in legend.chips[Side.REFERENCE, "TP"].toolTip()
-        legend.resize(800, 60)
-        qtbot.waitUntil(lambda: legend.chips[Side.REFERENCE, "TP"].text() == "TP 123\u2009456")
+        assert legend.chips["TP"].text() == "TP 123\u2009456"
+        long = legend.sizeHint().width()
+        legend.fit(long - 1)
+        assert legend.chips["TP"].text() == "TP 123\u2009456"  # first without the explanation
+        legend.fit(long // 2)
+        assert legend.chips["TP"].text() == "TP 123k"
+        assert legend.chips["misclassified"].text() == "mis. 123k"
+        assert legend.sizeHint().width() < long
+        assert "annotation 123\u2009456; " in legend.chips["TP"].toolTip().replace(
+            "reference", "annotation"
+        )
+        legend.fit(long)
+        assert legend.chips["TP"].text() == "TP 123\u2009456"
 
-    def test_counts_are_as_large_as_other_letters_where_there_is_room(self, qtbot):
-        appearance = get_settings().appearance
-        before, appearance.font_size = appearance.font_size, 12
-        try:
-            legend = make(qtbot, LegendStrip())
-            legend.resize(1200, 60)
-            legend.show()
-            chips = legend.chips.values()
-            qtbot.waitUntil(lambda: {chip.font().pointSizeF() for chip in chips} == {12.0})
-            legend.resize(legend.minimumSizeHint().width(), 60)
-            qtbot.waitUntil(lambda: {chip.font().pointSizeF() for chip in chips} == {9.0})
-        finally:
-            appearance.font_size = before
+    def test_an_entry_is_clicked(self, qtbot):
+        legend = make(qtbot, LegendStrip())
+        legend.show()
+        clicked = []
+        legend.chip_clicked.connect(clicked.append)
+        qtbot.mouseClick(legend.chips["FP"], Qt.MouseButton.LeftButton)
+        assert clicked == ["FP"]
 
     def test_without_notes_their_button_has_no_text(self, qtbot):
         title = make(qtbot, TitleStrip())
@@ -517,23 +516,24 @@ class TestStrips:
         legend.show_look(Look(ColourBy.CLASS, Display.FILL))
         pair = four_fates().pair
         legend.show_counts(None, pair.reference, pair.prediction, SCHEME)
-        assert legend.chips[Side.REFERENCE, "Long"].text() == "Long 2"
-        assert legend.chips[Side.PREDICTION, "Round"].text() == "Round 1"
+        assert legend.chips["Long"].text().split()[1] == "2"
+        counts = [int((pair.side(s).class_index == 2).sum()) for s in Side]
+        assert legend.chips["Round"].text() in ("Round 1", f"Round {counts[0]} | 1")
 
     def test_filled_objects_have_a_slider_for_their_opacity(self, qtbot):
         legend = make(qtbot, LegendStrip())
         chosen = []
         legend.look_chosen.connect(chosen.append)
-        slider = legend.findChild(QSlider)
-        legend.show()
-        assert not slider.isVisible()
+        view = legend.view
         look = Look(ColourBy.CLASS, Display.FILL, 0.4)
         legend.show_look(look)
-        assert slider.isVisible()
-        assert slider.value() == 40
+        assert view.opacity.value() == 40
+        assert view.text() == "filled by class"
         assert not chosen
-        slider.setValue(85)
+        view.opacity.setValue(85)
         assert chosen == [replace(look, fill_opacity=0.85)]
+        view.choose(Display.OUTLINE)
+        assert chosen[1:] == [replace(look, display=Display.OUTLINE)]
 
     def test_the_selected_object_is_told_in_a_line(self, qtbot):
         title = make(qtbot, TitleStrip())

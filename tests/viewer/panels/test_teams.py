@@ -13,10 +13,12 @@ from qtpy.QtTest import QTest
 from napari_panoptic.display import styles, team_pictures
 from napari_panoptic.display.styles import Display, Look
 from napari_panoptic.display.team_pictures import level_colours
-from napari_panoptic.explain.failure_groups import lost_over
+from napari_panoptic.explain.failure_groups import failure_groups, lost_over
 from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.nuclei.evaluate import evaluate
 from napari_panoptic.questions.groups import ALL, Groups
 from napari_panoptic.tables.figures import signed
+from napari_panoptic.values.labels import LabelImage, LabelPair
 from napari_panoptic.values.vocabulary import STATUS_CODE, Side, Status
 from napari_panoptic.viewer.kit.widgets import dock_of
 from napari_panoptic.viewer.layers.consensus_view import CONSENSUS_LAYER, FP_LAYER
@@ -136,11 +138,16 @@ class TestTeamsTable:
         for team, evaluation in desk.session.snapshot.evaluations.items():
             assert f"{team}\n{evaluation.metrics.pq:.3f}" in titles
 
-    def test_of_a_long_name_the_heading_has_both_ends(self):
-        team = "ensemble of five folds, seed 12"
+    def test_a_heading_has_what_distinguishes_a_name(self):
         evaluation = SimpleNamespace(metrics=SimpleNamespace(pq=0.5))
-        heading = teams_comparison._heading(SimpleNamespace(evaluations={team: evaluation}), team)
-        assert heading == "ensemble of…lds, seed 12\n0.500"
+        teams = [
+            "ensemble of five folds, seed 12",
+            "ensemble of one fold",
+            "ensemble of 300 models",
+        ]
+        comparison = SimpleNamespace(evaluations=dict.fromkeys(teams, evaluation))
+        headings = [teams_comparison._heading(comparison, team) for team in teams]
+        assert headings == ["five folds, seed 12\n0.500", "one fold\n0.500", "300 models\n0.500"]
 
     def test_cells_tell_the_status_of_each_team(self, desk, teams):
         table, evaluations = teams.panel.table, desk.session.snapshot.evaluations
@@ -378,14 +385,15 @@ class TestSideBySide:
             np.testing.assert_array_equal(layer.data, drawn.objects[team])
         desk.state.look = Look()
 
-    def test_of_a_long_name_the_ends_and_the_pq_fit_the_cell(self, desk, grid, monkeypatch):
+    def test_of_a_long_name_the_beginning_and_the_pq_fit_the_cell(self, desk, grid, monkeypatch):
         monkeypatch.setattr(grid, "_cell_width", lambda: 125.0)  # for 18 letters
         grid._name()
         for team in grid.teams:
             pq = desk.session.snapshot.evaluations[team].metrics.pq
             title = grid.layer(team, "image").name
             assert len(title) <= 18
-            assert title.endswith(f"{team[-2:]}   PQ {pq:.3f}")
+            assert title.removeprefix("▶ ").startswith(team[:3])
+            assert title.endswith(f"   PQ {pq:.3f}")
         monkeypatch.undo()
         grid._name()
 
@@ -397,27 +405,33 @@ class TestSideBySide:
                 expected = styles.STATUS_COLOURS[list(Status)[codes[row]]]
                 np.testing.assert_allclose(layer.get_color(row + 1)[:3] * 255, expected, atol=1e-3)
 
-    def test_the_desk_is_settled_only_when_the_last_cell_can_be_seen(
+    def test_images_come_first_and_the_desk_is_settled_when_all_can_be_seen(
         self, desk, viewer, teams, wait_until
     ):
         press(teams.panel.modes.button(ViewMode.ONE))
         wait_until(lambda: desk.is_settled)
-        seen = []  # what happened, and whether the desk was settled
-        press(teams.panel.modes.button(ViewMode.GRID))
-        while not teams.grid.is_on:
-            assert not desk.is_settled
-            QTest.qWait(1)
-        for team in teams.grid.teams:
-            image = teams.grid.layer(team, "image")
-            image.events.visible.connect(lambda _event: seen.append(("cell", desk.is_settled)))
+        seen = []  # how many layers a drawn cell had, and whether the desk was settled
         draws = viewer.window._qt_viewer.canvas._scene_canvas.events.draw
-        draws.connect(drawn := lambda _event: seen.append(("draw", desk.is_settled)))
+        grid = teams.grid
+
+        def drawn(_event):
+            if grid.is_on:
+                shown = [grid.layer(grid.teams[0], part) for part in ("image", "objects")]
+                seen.append((sum(layer is not None for layer in shown), desk.is_settled))
+
+        draws.connect(drawn)
+        press(teams.panel.modes.button(ViewMode.GRID))
+        assert not desk.is_settled
+        assert grid.is_on  # the images come at once
         wait_until(lambda: desk.is_settled)
         draws.disconnect(drawn)
-        last = max(k for k, (what, _) in enumerate(seen) if what == "cell")
-        assert ("cell", True) not in seen
-        assert ("draw", False) in seen[last:]
-        assert all(teams.grid.layer(team, "image").visible for team in teams.grid.teams)
+        assert seen[0] == (1, False)
+        assert (2, False) in seen
+        assert (1, True) not in seen
+        for team in grid.teams:
+            assert grid.layer(team, "image").visible
+            assert grid.layer(team, "objects").visible
+            assert not grid.layer(team, "ring").data.any()
 
     @pytest.mark.long
     def test_back_to_one_team_everything_is_as_it_was(self, desk, viewer, teams, wait_until):
@@ -452,37 +466,13 @@ class TestSideBySide:
         viewer.layers["merger"].visible = False
 
     @pytest.mark.long
-    def test_the_view_of_before_stays_in_use_until_all_cells_are_there(
-        self, viewer, desk, teams, wait_until
-    ):
-        press(teams.panel.modes.button(ViewMode.ONE))
-        wait_until(lambda: desk.is_settled)
-        seen, active = names_of_visible(viewer), viewer.layers.selection.active
-        press(teams.panel.modes.button(ViewMode.GRID))
-        wait_until(lambda: not teams.panel.progress.isHidden())
-        number = len(viewer.layers)
-        wait_until(lambda: len(viewer.layers) > number + 2)
-        assert names_of_visible(viewer) == seen
-        assert viewer.layers.selection.active is active
-        assert not viewer.canvas.grid.enabled
-        assert not desk.is_settled
-        wait_until(lambda: desk.is_settled)
-        assert teams.grid.is_on
-        assert teams.panel.progress.isHidden()
-        for team in teams.grid.teams:
-            assert teams.grid.layer(team, "image").visible
-            assert teams.grid.layer(team, "objects").visible
-            assert not teams.grid.layer(team, "ring").data.any()
-
-    @pytest.mark.long
     def test_it_can_be_given_up_half_way(self, viewer, desk, teams, wait_until):
         press(teams.panel.modes.button(ViewMode.ONE))
         wait_until(lambda: desk.is_settled)
         before = list(viewer.layers)
         press(teams.panel.modes.button(ViewMode.GRID))
-        wait_until(lambda: len(viewer.layers) > len(before) + 3)
+        assert len(viewer.layers) == len(before) + len(teams.grid.teams)  # the images
         press(teams.panel.modes.button(ViewMode.ONE))
-        assert teams.panel.progress.isHidden()
         wait_until(lambda: desk.is_settled)
         assert list(viewer.layers) == before
         assert not teams.grid.is_on
@@ -493,7 +483,7 @@ class TestSideBySide:
         press(teams.panel.modes.button(ViewMode.ONE))
         wait_until(lambda: desk.is_settled)
         press(teams.panel.modes.button(ViewMode.GRID))
-        wait_until(lambda: not teams.panel.progress.isHidden())
+        assert teams.grid.is_on
         desk.panels.settings.threshold.setValue(0.8)
         wait_until(lambda: desk.is_settled and teams.grid.is_on)
         evaluations = desk.session.snapshot.evaluations
@@ -672,11 +662,11 @@ class TestConsensus:
         assert ">&nbsp;4&nbsp;<" in teams.panel.legend_text()
 
     @pytest.mark.long
-    def test_the_strip_below_the_image_says_what_they_mean(self, desk, teams, view, wait_until):
+    def test_the_legend_says_what_they_mean(self, desk, teams, view, wait_until):
         legend = desk.link.panels.legend
         wait_until(lambda: shown_text(legend.instead) == teams.panel.legend_text())
         assert view.is_on
-        chips = [chip for (_, _), chip in legend.chips.items()]
+        chips = list(legend.chips.values())
         assert not any(chip.isVisible() for chip in chips)
         press(teams.panel.modes.button(ViewMode.ONE))
         assert shown_text(legend.instead) == ""
@@ -739,8 +729,8 @@ class TestAudit:
 
     def test_flips_are_listed_with_the_reason(self, desk, ambiguous, wait_until):
         panel = ambiguous.panel
-        panel.first.setCurrentText("Cut both")
-        panel.second.setCurrentText("Count as usual")
+        panel.first.setCurrentText("Removed from both")
+        panel.second.setCurrentText("Counted as usual")
         wait_until(lambda: desk.is_settled)
         frame = ambiguous.value.objects
         assert len(panel.listed_objects()) == int(frame["flips"].sum())
@@ -748,12 +738,12 @@ class TestAudit:
         press_row(panel.table, 0, 0)
         side, row = panel.listed_objects()[0]
         assert (desk.session.selection.side, desk.session.selection.row) == (side, row)
-        assert "Count as usual: " in panel.sentence.text()
+        assert "Counted as usual: " in panel.sentence.text()
         assert "judged whole" in panel.sentence.text()
         assert "Code name: clip." in panel.first.itemData(0, Qt.ItemDataRole.ToolTipRole)
-        assert panel.headline.text().endswith("from “Cut both” to “Count as usual”")
-        assert "ambiguous: cut both" in desk.panels.title.title()
-        assert "Count as usual: " in panel.table.model().index(0, 0).data(
+        assert panel.headline.text().endswith("from “Removed from both” to “Counted as usual”")
+        assert "ambiguous areas removed from both" in desk.panels.title.title()
+        assert "Counted as usual: " in panel.table.model().index(0, 0).data(
             Qt.ItemDataRole.ToolTipRole
         )
 
@@ -805,11 +795,34 @@ class TestGroups:
         assert x < group.bbox[1]
         assert len(panel.members.texts()) == len(group.pair_reference)
 
+    @pytest.mark.parametrize(
+        ("classes", "words"),
+        [
+            (("A", "A"), ""),
+            (("B", "B"), "keeps the predicted class, which is the wrong one for 2 of the 2 nuclei"),
+        ],
+    )
+    def test_without_a_gain_it_says_why(self, classes, words):
+        reference, prediction = np.zeros((2, 8, 24), np.int32)
+        reference[1:7, 1:10], reference[1:7, 11:20] = 1, 2
+        prediction[1:7, 1:16] = 1
+        names = ("A", "B")
+        evaluation = evaluate(
+            LabelPair(
+                LabelImage.from_array(reference, dict(enumerate(classes, 1)), names),
+                LabelImage.from_array(prediction, {1: "A"}, names),
+            )
+        )
+        (group,) = failure_groups(evaluation)
+        sentence = groups_panel.why_no_gain(evaluation, group)
+        assert words in sentence
+        assert bool(words) == bool(sentence)
+
     def test_an_object_selects_its_group_and_a_member_its_object(self, desk, filled):
         group = filled.value.groups[-1]
         desk.session.select_row(Side.REFERENCE, int(group.reference_rows[0]))
         assert filled.value.groups[filled.panel.table.selected()] is group
-        assert filled.panel.table.titles()[-1] == "ΔPQ if one"
+        assert filled.panel.table.titles()[-1] == "PQ gain"
         for table in (filled.panel.table, filled.panel.members):
             assert not table.horizontalScrollBar().isVisible()
         press_row(filled.panel.members, 0, 1)
@@ -833,6 +846,16 @@ class TestGroups:
         assert int(shown[-1][1]) >= here[-1].groups
         panel.which.choose(panel.which.values[1])
         assert len(panel.table.texts()) == int(shown[-1][1])
+        # A row goes to its group, in whatever region.
+        groups = wanted.tables[1].frame
+        other = groups["region"] != session.snapshot.region.name
+        row = int(np.flatnonzero(other.to_numpy())[-1])
+        press_row(panel.table, panel.table.rows().index(row), 0)
+        wait_until(lambda: desk.is_settled)
+        assert session.snapshot.region.name == groups["region"][row]
+        ids = set(map(int, groups["reference_ids"][row].split()))
+        group = filled.value.groups[filled.panel.table.selected()]
+        assert {int(session.shown.outcomes.reference.ids[k]) for k in group.reference_rows} == ids
 
     @pytest.mark.long
     def test_it_can_be_stopped_and_is_dropped_with_other_settings(self, desk, filled, wait_until):

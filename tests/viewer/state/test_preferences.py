@@ -25,7 +25,7 @@ from napari_panoptic.viewer.kit.keys import DESK_KEYS, Shortcut, key_sections, k
 from napari_panoptic.viewer.panels.failures.crops import Crops
 from napari_panoptic.viewer.panels.failures.view import FailureView
 from napari_panoptic.viewer.panels.part import PanelPart
-from napari_panoptic.viewer.state.preferences import Preferences
+from napari_panoptic.viewer.state.preferences import Preferences, Queue
 from tests.support.many_failures import many_failures
 
 ROUND_TRIP = """
@@ -83,7 +83,9 @@ def test_the_next_day_everything_is_as_it_was(tmp_path, monkeypatch):
 def test_napari_lets_people_choose_what_the_desk_knows():
     manifest = yaml.safe_load((Path(__file__).parents[3] / "napari.yaml").read_text("utf-8"))
     desk = manifest["contributions"]["configurations"]["desk"]["properties"]
-    assert desk["order"]["enum"] == [str(order) for order in WorstFirst]
+    # Then those of earlier versions, which napari would refuse to read.
+    assert desk["order"]["enum"] == [*map(str, WorstFirst), "class", "largest HD"]
+    assert desk["queue"]["enum"] == [str(queue) for queue in reversed(Queue)]
     assert desk["others"]["enum"] == [str(others) for others in Others]
     assert desk["colour_by"]["enum"] == [str(choice) for choice in ColourBy]
     assert set(desk["display"]["enum"]) == {str(choice) for choice in Display} - {"hidden"}
@@ -111,7 +113,7 @@ def test_values_that_make_no_sense_count_as_unset(preferences):
     preferences._kept_here[("review", "files")] = "{not json"
     preferences._kept_here[("desk", "last_cohort")] = "/not/there"
     assert preferences.look == Look()
-    assert preferences.order is WorstFirst.IOU
+    assert preferences.order is WorstFirst.IMPACT
     assert preferences.others is Others.SHOWN
     assert preferences.hidden_columns == {"iou", "id"}
     assert preferences.review_file(Path()) is None

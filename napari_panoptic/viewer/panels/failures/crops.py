@@ -13,7 +13,7 @@ from qtpy.QtGui import QImage, QPainter, QPixmap
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.display.crop_reader import CropReader, CropSize, crop_of
-from napari_panoptic.display.crops import Crop, CropSource, cut
+from napari_panoptic.display.crops import Crop, CropSource, OtherTeam, cut
 from napari_panoptic.live.session import Session
 from napari_panoptic.questions.engines.cohort_failures import FailureName
 from napari_panoptic.values.vocabulary import Side
@@ -207,7 +207,11 @@ class LiveSources:
         """Return the source of a failure, with the objects of other teams; None if not live."""
         source = self._now.get((name.region, name.team))
         others = [self._now.get((name.region, team)) for team in outlined]
-        beside = tuple(other.prediction for other in others if other is not None)
+        beside = tuple(
+            OtherTeam(other.prediction, other.outcomes.prediction.bbox)
+            for other in others
+            if other is not None
+        )
         return replace(source, beside=beside) if source is not None and beside else source
 
     def changed(self) -> frozenset[tuple[str, str]]:

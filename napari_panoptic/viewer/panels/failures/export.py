@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.spreadsheets import csv_bytes
 from napari_panoptic.display.crop_reader import CropReader, CropSize
-from napari_panoptic.display.crops import Crop
 from napari_panoptic.io.files.replacing import replaced_when_complete
 from napari_panoptic.questions.engines.cohort_failures import CohortFailures
+from napari_panoptic.report.pictures import outlined
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -103,7 +102,7 @@ def save_failures(
             crop = reader.crop(failures.name(int(rows[place])), size)
             if crop is not None:
                 n_crops += 1
-                _image(crop, size.size_px).save(folder / PICTURES / names[place])
+                outlined(crop.tissue, crop.outlines).save(folder / PICTURES / names[place])
             yield Export(folder, done, len(rows), n_crops)
     except OSError as error:
         raise PanopticError(f"Cannot save the failures: {error}") from error
@@ -116,9 +115,3 @@ def _write_table(folder: Path, table: pd.DataFrame, names: Sequence[str]) -> Non
     table = table.assign(crop=[f"{PICTURES}/{name}" for name in names])
     with replaced_when_complete(folder / TABLE) as file:
         file.write(csv_bytes(table))
-
-
-def _image(crop: Crop, size: int) -> Image.Image:
-    tissue = Image.fromarray(crop.tissue).resize((size, size), Image.Resampling.BILINEAR)
-    outlined = Image.alpha_composite(tissue.convert("RGBA"), Image.fromarray(crop.outlines))
-    return outlined.convert("RGB")

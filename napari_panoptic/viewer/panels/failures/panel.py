@@ -22,7 +22,7 @@ from napari_panoptic.display.crops import (
     bounded_field_px,
 )
 from napari_panoptic.display.failure_sections import GroupBy, passing, sections
-from napari_panoptic.display.object_rows import ObjectFilter, WorstFirst, worst_first
+from napari_panoptic.display.object_rows import ObjectFilter
 from napari_panoptic.live.session import Selection
 from napari_panoptic.live.summary import RegionSummary
 from napari_panoptic.questions.engines.cohort_failures import (
@@ -32,7 +32,7 @@ from napari_panoptic.questions.engines.cohort_failures import (
 )
 from napari_panoptic.values.vocabulary import CAUSES
 from napari_panoptic.viewer.jobs.jobs import Stream, single_shot, stop_timers
-from napari_panoptic.viewer.kit.inputs import ChoiceMenu, FilterMenu
+from napari_panoptic.viewer.kit.inputs import ChoiceMenu, FilterMenu, MenuButton
 from napari_panoptic.viewer.kit.layouts import PANEL_MARGINS, FlowBar, Grow, lay_out
 from napari_panoptic.viewer.kit.questions import folder_from, may_replace
 from napari_panoptic.viewer.kit.shown import WrappedLabel, show_info
@@ -47,11 +47,10 @@ from napari_panoptic.viewer.panels.failures.view import (
     USUAL_CROP,
     FailureView,
 )
-from napari_panoptic.viewer.panels.objects.panel import ObjectTable
+from napari_panoptic.viewer.panels.objects.panel import FILTER, ObjectTable
 from napari_panoptic.viewer.panels.part import Connections, Surroundings
 from napari_panoptic.viewer.panels.region_panel import SeenPresenter
 from napari_panoptic.viewer.panels.slide_texts import on_slide
-from napari_panoptic.viewer.state.preferences import Queue
 
 NO_COHORT = "No failures to show. Open a cohort, or choose a region and team with a prediction."
 NO_FAILURES = "No failures here: nothing is FN, FP or misclassified. J goes to the next region."
@@ -80,12 +79,9 @@ class FailuresPanel(QWidget):
         self.view = FailureView(self.crops)
         self.scope = ChoiceMenu("Show", "Which failures to show.", list(Scope))
         self.group_by = ChoiceMenu("Group by", "What the sections are.", list(GroupBy))
-        self.sort = ChoiceMenu(
-            "Sort", "The order within each section, of the table and of N.", list(WorstFirst)
-        )
-        self.queue = ChoiceMenu("N", "Where N and Shift+N lead.", list(Queue))
         self.status = FilterMenu("status", [str(status) for status in styles.FAILURES])
         self.cause = FilterMenu("cause", [str(cause) for cause in CAUSES])
+        self.filters = MenuButton(FILTER, "Which failures to show.", self.status, self.cause)
         self.chosen = WrappedLabel()
         self.show_all = ToolButton("Show all", "Show the failures of all regions again.")
         self.export = ToolButton("Export…", "Save the failures shown as a table and as pictures.")
@@ -108,7 +104,7 @@ class FailuresPanel(QWidget):
         of_crops = (self.everything, self.wider, self.closer, self.crop_size, self.export)
         lay_out(
             self,
-            FlowBar(self.scope, self.group_by, self.sort, self.status, self.cause, self.queue),
+            FlowBar(self.scope, self.group_by, self.filters),
             (Grow(self.chosen), self.show_all),
             (Grow(self.progress), self.halt),
             (Grow(self.line), *of_crops),
@@ -146,6 +142,11 @@ class FailuresPanel(QWidget):
             "Stop evaluating the cohort." if is_running else "Evaluate the other regions."
         )
 
+    def show_filters(self) -> None:
+        """Show on their button how many filters let not everything through."""
+        count = sum(menu.checked() is not None for menu in (self.status, self.cause))
+        self.filters.setText(f"{FILTER} ({count})" if count else FILTER)
+
     def clear_filters(self) -> None:
         """Let every status and cause through."""
         for menu in (self.status, self.cause):
@@ -174,8 +175,6 @@ class FailuresPresenter(SeenPresenter[FailuresPanel]):
         self._rest = single_shot(REST_MS, self.refresh)
         self._export: Stream[Export] = Stream(self._on_exported, ended=self._on_export_end)
         self._saved: Export | None = None
-        panel.sort.show_choice(self.link.state.order)
-        panel.queue.show_choice(self.link.state.queue)
         panel.show_chosen("")
 
     @property
@@ -207,16 +206,13 @@ class FailuresPresenter(SeenPresenter[FailuresPanel]):
             (link.failures.only_changed, self._on_only),
             (link.summary.progressed, self._on_cohort),
             (link.panels.objects.listed_changed, self._on_listed),
-            (link.state.events.order, self._on_order),
-            (link.state.events.queue, panel.queue.show_choice),
+            (link.state.events.order, self.refresh),
             (self._sight.changed, self._on_sight),
             (panel.scope.chosen, self._on_scope),
             (panel.group_by.chosen, self.refresh),
             (panel.status.changed, self.refresh),
             (panel.cause.changed, self.refresh),
             (panel.show_all.pushed, self._on_all),
-            (panel.sort.chosen, self._on_sort),
-            (panel.queue.chosen, self._on_queue),
             (panel.view.chosen, self._on_chosen),
             (panel.view.wanted, self._on_wanted),
             (panel.view.zoomed, self._on_zoomed),
@@ -247,9 +243,10 @@ class FailuresPresenter(SeenPresenter[FailuresPanel]):
             failures, order = listed(self.session, self._table)
         else:
             failures = CohortFailures(list(scope.blocks()))
-            order = worst_first(failures.columns, self.link.state.order)
+            order = self.link.failures.order(failures, alone=scope.scope is Scope.REGION)
         by = GroupBy(self.panel.group_by.choice)
-        found = sections(failures, order[passing(failures, self._filter)[order]], by)
+        shown = order[passing(failures, self._filter)[order]]
+        found = sections(failures, shown, by, self.link.failures.small_px)
         view = self.panel.view
         view.refill(lambda: view.items.show(failures, found, by))
         if len(failures) and not self._is_field_known:
@@ -321,6 +318,7 @@ class FailuresPresenter(SeenPresenter[FailuresPanel]):
         """Show how many failures there are, or why none, and which regions are missing."""
         panel, scope, summary = self.panel, self._in_scope, self.link.summary
         count = panel.view.items.n_failures
+        panel.show_filters()
         panel.show_hint("" if count else self._why_none(scope))
         panel.show_chosen(self._chosen_text(scope.only))
         is_open = self._table.model.filter.is_open or scope.scope is not Scope.LISTED
@@ -427,10 +425,6 @@ class FailuresPresenter(SeenPresenter[FailuresPanel]):
         if self._in_scope.scope is Scope.LISTED:
             self.refresh()
 
-    def _on_order(self, order: WorstFirst) -> None:
-        self.panel.sort.show_choice(order)
-        self.refresh()
-
     def _show_selection(self, selection: Selection | None) -> None:
         """Mark the crop of the selected object, or of its partner: a pair has one crop only."""
         snapshot = self.session.snapshot
@@ -466,12 +460,6 @@ class FailuresPresenter(SeenPresenter[FailuresPanel]):
 
     def _on_all(self) -> None:
         self.link.failures.show_only(None)
-
-    def _on_sort(self, order: WorstFirst) -> None:
-        self.link.state.order = order
-
-    def _on_queue(self, queue: Queue) -> None:
-        self.link.state.queue = queue
 
     def _on_selection_moved(self) -> None:
         """Choose what is selected here for a verdict."""

@@ -50,7 +50,7 @@ class ObjectTableModel(ArrayModel):
         #: Which objects are listed.
         self.filter = ObjectFilter()
         #: What makes one failure worse than another.
-        self.worst = WorstFirst.IOU
+        self.worst = WorstFirst.IMPACT
         self.set_rows(self.rows)
 
     def set_rows(self, rows: ObjectRows) -> None:

@@ -18,6 +18,7 @@ from superqt.utils import create_worker
 from napari_panoptic.display import styles
 from napari_panoptic.display.glossary import VERDICT_WORDS
 from napari_panoptic.display.listed import ListedObjects, Others
+from napari_panoptic.display.names import cut_off
 from napari_panoptic.display.object_rows import (
     COLUMNS,
     SIDE_WORDS,
@@ -31,21 +32,23 @@ from napari_panoptic.nuclei.outcomes import Outcomes
 from napari_panoptic.nuclei.regions.results import write_listed
 from napari_panoptic.values.vocabulary import CAUSES, STATUSES, Side
 from napari_panoptic.viewer.kit.array_table import ArrayTable
-from napari_panoptic.viewer.kit.inputs import ChoiceMenu, FilterMenu, TickMenu
+from napari_panoptic.viewer.kit.inputs import ChoiceMenu, FilterMenu, MenuButton, TickMenu
 from napari_panoptic.viewer.kit.layouts import PANEL_MARGINS, FlowBar, Grow, lay_out
 from napari_panoptic.viewer.kit.questions import file_to_save
 from napari_panoptic.viewer.kit.shown import PlainLabel, WrappedLabel, show_error, show_info, shown
-from napari_panoptic.viewer.kit.widgets import PushButton, ToolButton, opens_menu, viewport_of
+from napari_panoptic.viewer.kit.widgets import ToolButton, opens_menu, viewport_of
 from napari_panoptic.viewer.panels.objects.model import ObjectTableModel
 from napari_panoptic.viewer.panels.part import Connections, Presenter, Surroundings
-from napari_panoptic.viewer.state.preferences import Queue
 
 EMPTY = (
     "No objects to list. Without a cohort: open one. Otherwise nothing is annotated or predicted "
     "here, or a file is missing, as the notes above the image say: choose another region or team."
 )
+FILTER = "Filter"
 _LEAST_ROWS = 2
 """How many rows can be seen however low the panel is."""
+LONGEST_FILTER = 40
+"""Most characters of the filter on its button."""
 LONGEST_TITLE_PX = 300
 """Longest description of what is listed; names of classes may be long."""
 ALL_HIDDEN = "No object passes the filters. Press “All” to see every object again."
@@ -105,23 +108,12 @@ class ObjectTable(QWidget):
     filter_changed = Signal(ObjectFilter)
     verdicts_changed = Signal()
     listed_changed = Signal()  # other objects, or the same in another order
-    follow_chosen = Signal(bool)  # whether N and Shift+N bring an object into view
     columns_chosen = Signal(frozenset)  # the names of the columns that are hidden
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.model = ObjectTableModel()
         self.view = _View(self.model)
-        self.worst = ChoiceMenu(
-            "Sort",
-            "The measure of “worst” for the table, N and Shift+N.",
-            list(WorstFirst),
-        )
-        self.follow = self.worst.add_switch(
-            "N zooms to the object",
-            "Whether N and Shift+N bring the object into view, large enough to judge.",
-        )
-        self.queue = ChoiceMenu("N", "Where N and Shift+N lead.", list(Queue))
         self.others = ChoiceMenu(
             "Others", "What the image shows besides the listed objects.", list(Others)
         )
@@ -230,7 +222,6 @@ class ObjectTable(QWidget):
     def put_worst_first(self, by: WorstFirst) -> None:
         """Put failures first, the worst of them at the top."""
         self._clear_sort_indicator()
-        self.worst.show_choice(by)
         self.model.put_worst_first(by)
 
     def selected_rows(self) -> list[int]:
@@ -291,26 +282,32 @@ class ObjectTable(QWidget):
             menu = FilterMenu(name, choices)
             menu.changed.connect(self._on_filter)
             self._menus[name] = menu
-        failures = PushButton("Failures", "List only the failures: FN, FP and misclassified.")
+        failures = ToolButton("Failures", "List only the failures: FN, FP and misclassified.")
         failures.pushed.connect(lambda: self.set_filter(_FAILURES_ONLY))
-        unreviewed = PushButton("Unreviewed", "List only the failures without a verdict of yours.")
+        unreviewed = ToolButton(
+            "Unreviewed failures", "List only the failures without a verdict of yours."
+        )
         unreviewed.pushed.connect(lambda: self.set_filter(_UNREVIEWED_ONLY))
-        everything = PushButton("All", "Remove the filters and put the worst first.")
+        everything = ToolButton("All objects", "Remove the filters and put the worst first.")
         everything.pushed.connect(self._show_all)
         columns = ToolButton("Columns", "Which columns to show.")
         columns.setMenu(self._columns)
         opens_menu(columns)
-        self.worst.chosen.connect(self.put_worst_first)
-        self.follow.triggered.connect(lambda on: self.follow_chosen.emit(on))
         self.behind.pushed.connect(lambda: self.set_filter(ObjectFilter()))
         self.behind.hide()
-        buttons = (failures, unreviewed, everything, self.queue, self.worst, self.others, columns)
+        of_columns = self._menus.values()
+        self.filters = MenuButton(
+            FILTER,
+            "Which objects to list, in the table and for N.",
+            *(everything, failures, unreviewed, None),
+            *of_columns,
+        )
+        more = MenuButton("More", "", self.others, columns, self.export)
         lay_out(
             self,
-            FlowBar(*self._menus.values(), *buttons),
+            FlowBar(self.filters, self.behind, self._count, more),
             self.hint,
             Grow(self.view),
-            FlowBar(self._count, self.behind, self.export),
             margins=PANEL_MARGINS,
         )
 
@@ -372,6 +369,7 @@ class ObjectTable(QWidget):
         self.columns_chosen.emit(self._hidden)
 
     def _on_listed(self) -> None:
+        self.filters.setText(_filter_text(self.model.filter))
         title = self.model.filter.title
         words = self.behind.fontMetrics().elidedText(
             f"✕ {title}", Qt.TextElideMode.ElideMiddle, LONGEST_TITLE_PX
@@ -429,6 +427,14 @@ class ObjectTable(QWidget):
         self.filter_changed.emit(wanted)
 
 
+def _filter_text(wanted: ObjectFilter) -> str:
+    """Return the words of a filter as far as they fit a button."""
+    chosen = [words for words in wanted.words.values() if words is not None]
+    texts = [", ".join(sorted(word or "none" for word in words)) for words in chosen]
+    text = f"{FILTER}: {'; '.join(texts)}" if chosen else FILTER
+    return cut_off(text, LONGEST_FILTER)
+
+
 _FAILURES_ONLY = ObjectFilter(statuses=frozenset(str(status) for status in styles.FAILURES))
 _UNREVIEWED_ONLY = replace(_FAILURES_ONLY, verdicts=frozenset({""}))
 
@@ -446,8 +452,6 @@ class ObjectsPresenter(Presenter[ObjectTable]):
         panel.others.show_choice(state.others)
         panel.put_worst_first(state.order)
         panel.set_filter(state.object_filter)
-        panel.follow.setChecked(state.follow)
-        panel.queue.show_choice(state.queue)
 
     def connections(self) -> Connections:
         """Listen to session, state and table."""
@@ -461,8 +465,6 @@ class ObjectsPresenter(Presenter[ObjectTable]):
             (state.events.object_filter, panel.set_filter),
             (state.events.order, panel.put_worst_first),
             (state.events.others, self._show_others),
-            (state.events.follow, self._show_follow),
-            (state.events.queue, panel.queue.show_choice),
             (state.events.hidden_columns, panel.hide_columns),
             (panel.object_selected, session.select_row),
             (panel.centre_wanted, self._centre),
@@ -470,10 +472,7 @@ class ObjectsPresenter(Presenter[ObjectTable]):
             (panel.export.pushed, self.export),
             (panel.filter_changed, partial(setattr, state, "object_filter")),
             (panel.others.chosen, partial(setattr, state, "others")),
-            (panel.follow_chosen, partial(setattr, state, "follow")),
             (panel.columns_chosen, partial(setattr, state, "hidden_columns")),
-            (panel.worst.chosen, partial(setattr, state, "order")),
-            (panel.queue.chosen, partial(setattr, state, "queue")),
         ]
 
     def refresh(self, _changed: object = None) -> None:
@@ -497,9 +496,6 @@ class ObjectsPresenter(Presenter[ObjectTable]):
     def _centre(self, side: Side, row: int) -> None:
         self.session.select_row(side, row)
         self.link.centre_selected()
-
-    def _show_follow(self, follow: bool) -> None:
-        self.panel.follow.setChecked(follow)
 
     def _show_others(self, others: Others) -> None:
         self.panel.others.show_choice(others)

@@ -44,9 +44,9 @@ from napari_panoptic.viewer.panels.navigator import PlaceNavigator, figure_colum
 from napari_panoptic.viewer.panels.raters.strips import ONE_RATER, SliceStrip, SpreadStrip
 
 STANDING_WORDS = {
-    Standing.BELOW: "below",
+    Standing.BELOW: "below all",
     Standing.WITHIN: "within",
-    Standing.ABOVE: "above",
+    Standing.ABOVE: "above all",
     Standing.UNDEFINED: UNDEFINED,
 }
 _STANDING_MEANING = (
@@ -149,7 +149,7 @@ class CasesPanel(PlaceNavigator):
                 "Dice", "Average over the levels.", [self._dice(*key) for key in keys], lacking
             ),
             Column(
-                "Stands",
+                "Among raters",
                 _STANDING_MEANING,
                 np.array([self._standing(*key) for key in keys], dtype=object),
             ),

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from psygnal import Signal
 
 from napari_panoptic.display.glossary import VERDICT_WORDS
+from napari_panoptic.display.styles import CAUSE_WORDS
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.questions.engines.cohort_failures import FailureName
 from napari_panoptic.review.cohort_verdicts import CohortVerdicts
@@ -197,7 +198,7 @@ class ReviewQueue:
             return f"{name}"
         words = str(STATUSES[own.status[row]])
         if (cause := CAUSES[own.cause[row]]) is not Cause.NONE:
-            words += f": {cause}"
+            words += f": {CAUSE_WORDS[cause]}"
         class_name = evaluation.outcomes.class_names[int(own.class_index[row]) - 1]
         return f"{name} {int(own.ids[row])} · {class_name} · {words}"
 

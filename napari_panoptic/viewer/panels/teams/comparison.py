@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.common.text import shortened
 from napari_panoptic.display import styles
+from napari_panoptic.display.names import cut_off, distinct_names
 from napari_panoptic.display.styles import count_text, ratio_text
 from napari_panoptic.display.team_pictures import (
     FP_COLOUR,
@@ -53,12 +53,13 @@ def compared(known: Material, mode: ViewMode, widths: tuple[int, int] | None) ->
 
 
 LONGEST_NAME = 24
-"""Letters that the heading of a team's column has room for; longer names lose their middle."""
+"""Letters that the heading of a team's column has room for; longer names lose their end."""
 
 
 def _heading(comparison: TeamsComparison, team: str) -> str:
-    pq = ratio_text(comparison.evaluations[team].metrics.pq)
-    return f"{shortened(team, LONGEST_NAME)}\n{pq}"
+    teams = list(comparison.evaluations)
+    short = distinct_names(teams)[teams.index(team)]
+    return f"{cut_off(short, LONGEST_NAME)}\n{ratio_text(comparison.evaluations[team].metrics.pq)}"
 
 
 def object_columns(comparison: TeamsComparison, order: NDArray[np.intp]) -> list[Column]:

@@ -26,7 +26,7 @@ from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox, ChoiceButtons, 
 from napari_panoptic.viewer.kit.keys import Shortcut
 from napari_panoptic.viewer.kit.layouts import PANEL_MARGINS, Grow, lay_out
 from napari_panoptic.viewer.kit.shown import RichLabel, WrappedLabel, shown
-from napari_panoptic.viewer.kit.widgets import ThinBar, opens_menu
+from napari_panoptic.viewer.kit.widgets import opens_menu
 from napari_panoptic.viewer.layers.consensus_view import ConsensusView
 from napari_panoptic.viewer.layers.team_grid import MAX_TEAMS, TeamGrid
 from napari_panoptic.viewer.panels import slide_texts
@@ -105,8 +105,6 @@ class TeamsPanel(QWidget):
         self._teams.setMenu(self._menu)
         opens_menu(self._teams)
         self._teams.setToolTip(f"Which teams are compared: up to {MAX_TEAMS}.")
-        self.progress = ThinBar()
-        self.progress.setToolTip("How many layers of the view are there.")
         self.count = ChoiceBox(
             [Choice(count, words) for count, words in _COUNT_WORDS.items()],
             "What the colours of the consensus count.",
@@ -127,7 +125,6 @@ class TeamsPanel(QWidget):
         lay_out(
             self,
             (Grow(self.modes), self._teams),
-            self.progress,
             (self.count, Grow(self._legend)),
             self.lists,
             self.hint,
@@ -139,7 +136,6 @@ class TeamsPanel(QWidget):
         self.lists.chosen.connect(lambda _listed: self._fill())
         self.table.row_chosen.connect(lambda row, _column: self._show_sentence(row))
         self.show_mode(ViewMode.ONE)
-        self.show_progress(0, 0)
         self.show_nothing(EMPTY)
 
     def legend_text(self) -> str:
@@ -172,12 +168,6 @@ class TeamsPanel(QWidget):
         self.modes.show_choice(mode)
         self._legend.setVisible(mode is ViewMode.CONSENSUS)
         self.count.setVisible(mode is ViewMode.CONSENSUS)
-
-    def show_progress(self, done: int, total: int) -> None:
-        """Show how much of a view is there; nothing if all is, or nothing is to come."""
-        self.progress.setVisible(done < total)
-        self.progress.setMaximum(total)
-        self.progress.setValue(done)
 
     def show_nothing(self, why: str) -> None:
         """Show why there is nothing to compare."""
@@ -314,7 +304,6 @@ class TeamsPresenter(SeenPresenter[TeamsPanel]):
             self.session,
             redraw_wanted=self.refresh,
             left=partial(self.set_mode, ViewMode.ONE),
-            progress=panel.show_progress,
         )
         self.consensus_view = ConsensusView(around.viewer, scene, self.session)
         # Competing teams are compared first.
@@ -399,6 +388,9 @@ class TeamsPresenter(SeenPresenter[TeamsPanel]):
             self._latest.drop()  # stale: the other teams are on their way
             if self.comparison is None:
                 self.panel.show_nothing(WAITING)
+            teams = self.panel.chosen_teams()
+            if self.mode is ViewMode.GRID and snapshot.reference is not None and len(teams) > 1:
+                self.grid.show_images(snapshot, teams)
             return
         known = material(self.session, teams=self.panel.chosen_teams())
         if known is None:
@@ -414,6 +406,8 @@ class TeamsPresenter(SeenPresenter[TeamsPanel]):
         else:
             widths = grid.wanted_widths()
         self._latest.start(partial(compared, known, mode, widths))
+        if mode is ViewMode.GRID:
+            grid.show_images(known.snapshot, known.teams)
 
     def _show(self, comparison: TeamsComparison) -> None:
         snapshot = comparison.snapshot

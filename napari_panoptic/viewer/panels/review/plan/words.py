@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from napari_panoptic.common.findings import Finding, FindingKind
-from napari_panoptic.display.styles import UNDEFINED, count_text
+from napari_panoptic.display.styles import CAUSE_WORDS, UNDEFINED, count_text
 from napari_panoptic.review.plan.conclusions import (
     RANKED,
     difference,
@@ -201,7 +201,7 @@ def result_rows(estimates: Estimates, class_name: str) -> list[list[Cell]]:
     ]
     if class_name == ALL:
         rows += [
-            _row(f"Errors, FN {at.cause}{of[at.team]}", Quantity.ERROR_RATE, at)
+            _row(f"Errors, FN {CAUSE_WORDS[at.cause]}{of[at.team]}", Quantity.ERROR_RATE, at)
             for at in estimates.by_cause
         ]
     return rows
