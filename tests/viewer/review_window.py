@@ -183,7 +183,7 @@ class ReviewWindow:
         self.press(Qt.Key.Key_5, ALT)
 
     def enter_name(self, name):
-        self.name.setFocus()
+        self.panel.ask_for_name()
         self.name.clear()
         QTest.keyClicks(self.name, name)
         self.press(Qt.Key.Key_Return, widget=self.name)

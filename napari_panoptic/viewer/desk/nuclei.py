@@ -352,7 +352,8 @@ class Desk(DeskShell):
         own = []
         for part in self.parts:
             raising = () if part.key is None else (panel_shortcut(part.key, part.title),)
-            own.append((part.title, (*raising, *(shortcut for shortcut, _ in part.shortcuts()))))
+            keys = (*part.single_keys, *(shortcut for shortcut, _ in part.shortcuts()))
+            own.append((part.title, (*raising, *keys)))
         self.panels.keys.show_keys(key_sections(own))
         show_in_front(self.panels.keys)
 

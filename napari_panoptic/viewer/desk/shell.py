@@ -346,7 +346,7 @@ class DeskShell(ABC):
             if action is not None:  # in napari's Window menu
                 action.triggered.connect(partial(self._on_menu, title))
         self._arranger = Arranger(window, movable, found.get(name, legend), size)
-        self._keyboard = Keyboard(self._viewer, window, movable.values())
+        self._keyboard = Keyboard(self._viewer, window, movable.values(), (self.strip, legend))
         for title in self.extras:
             movable[title].visibilityChanged.connect(self._show_extras)
         self._bind_keys()

@@ -15,7 +15,19 @@ from psygnal import Signal
 from qtpy.compat import isalive
 from qtpy.QtCore import QEvent, QObject, QPoint, QSize, Qt
 from qtpy.QtGui import QCursor
-from qtpy.QtWidgets import QAbstractButton, QApplication, QDockWidget, QLayout, QMainWindow, QWidget
+from qtpy.QtWidgets import (
+    QAbstractButton,
+    QAbstractSlider,
+    QAbstractSpinBox,
+    QApplication,
+    QComboBox,
+    QDockWidget,
+    QLayout,
+    QLineEdit,
+    QMainWindow,
+    QTextEdit,
+    QWidget,
+)
 
 from napari_panoptic.viewer.jobs.jobs import single_shot, stop_timers
 from napari_panoptic.viewer.kit.layouts import QWIDGETSIZE_MAX, ShrinkingPanel
@@ -34,6 +46,12 @@ _CORNERS = {
 _LEAST_PX = QSize(160, 40)
 """What a panel may still insist on where the window is too small for all of them."""
 _UNLIMITED = QSize(QWIDGETSIZE_MAX, QWIDGETSIZE_MAX)
+_CLICKED = (QAbstractButton, QAbstractSlider, QComboBox)
+"""Widgets after a click on which the keys go to the image."""
+_LEFT_BY = (*_CLICKED, QAbstractSpinBox, QLineEdit, QTextEdit)
+"""Widgets that such a click takes the focus from."""
+_POPUP_MS = 50
+"""How often it is looked whether a menu is still open, or a button held."""
 
 
 _OWN = "napari-panoptic window"
@@ -331,10 +349,11 @@ def _show_title_buttons(dock: QDockWidget, shown: bool) -> None:
 
 
 class Keyboard(WindowPart):
-    """Moves the focus to the image when the widget that has it is hidden.
+    """Moves the focus to the image when the widget that has it is hidden, or after a click.
 
     Qt gives it to the next widget, such as a menu, which takes letters as its own; and a widget
-    behind a tab keeps it.
+    behind a tab keeps it. A button that is clicked would keep Space and Enter for itself, and a
+    text field that was typed in before would take the keys of the desk.
 
     Parameters
     ----------
@@ -344,11 +363,26 @@ class Keyboard(WindowPart):
         Its window.
     docks
         Docks that can be hidden behind a tab.
+    strips
+        What else has buttons.
     """
 
-    def __init__(self, viewer: Any, window: QMainWindow, docks: Iterable[QDockWidget]) -> None:
+    def __init__(
+        self,
+        viewer: Any,
+        window: QMainWindow,
+        docks: Iterable[QDockWidget],
+        strips: Iterable[QWidget] = (),
+    ) -> None:
         super().__init__(window)
+        docks = list(docks)
         self._viewer = viewer
+        self._at_press: QWidget | None = None  # what had the focus when a button was pressed
+        self._clicked = single_shot(0, self._settle_click, self)
+        for widget in (*docks, *strips):
+            for button in widget.findChildren(QWidget):
+                if isinstance(button, _CLICKED):
+                    button.installEventFilter(self)
         self._before: QWidget | None = None  # what had the focus before it was hidden
         self._after: QWidget | None = None  # what Qt gave it to
         self._later = single_shot(0, self._settle, self)
@@ -364,7 +398,7 @@ class Keyboard(WindowPart):
 
     def release(self) -> None:
         """Leave the focus to Qt."""
-        stop_timers(self._later)
+        stop_timers(self._later, self._clicked)
         if isinstance(self._application, QApplication):
             self._application.focusChanged.disconnect(self._on_focus)
         self._application = None
@@ -383,6 +417,30 @@ class Keyboard(WindowPart):
         if not seen:
             self.check()
 
+    def eventFilter(self, _watched: QObject | None, event: QEvent | None) -> bool:  # noqa: N802
+        """Notice clicks; pass events on."""
+        window = self.window
+        if window is None or event is None:
+            return False
+        if event.type() == QEvent.Type.MouseButtonPress:
+            self._at_press = window.focusWidget()
+            self._clicked.start(0)  # a button with a menu hears of no release
+        elif event.type() == QEvent.Type.MouseButtonRelease:
+            self._clicked.start(0)
+        return False
+
+    def _settle_click(self) -> None:
+        """Give the focus to the image, unless the click gave it to a text field or a list."""
+        window, before = self.window, self._at_press
+        if window is None or before is None:
+            return
+        if QApplication.activePopupWidget() is not None or _is_held(before):
+            self._clicked.start(_POPUP_MS)
+            return
+        self._at_press = None
+        if isalive(before) and window.focusWidget() is before and isinstance(before, _LEFT_BY):  # type: ignore[no-untyped-call]
+            self._focus_image(window)
+
     def _settle(self) -> None:
         window, before, after = self.window, self._before, self._after
         self._before = self._after = None
@@ -394,8 +452,17 @@ class Keyboard(WindowPart):
         if focused is not None and isalive(focused) and is_in_sight(focused):  # type: ignore[no-untyped-call]
             focused.setFocus()
             return
+        self._focus_image(window)
+
+    def _focus_image(self, window: QMainWindow) -> None:
         central = window.centralWidget()
         if central is not None and central.isVisible() and window.isActiveWindow():
             focus_canvas(self._viewer)
         else:  # napari handles the keys of its window like those of the image
             window.setFocus()
+
+
+def _is_held(widget: QWidget) -> bool:
+    """Return whether a button or slider is still pressed."""
+    is_slider = isinstance(widget, QAbstractSlider) and widget.isSliderDown()
+    return is_slider or (isinstance(widget, QAbstractButton) and widget.isDown())

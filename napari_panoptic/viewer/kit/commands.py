@@ -8,13 +8,28 @@ window that does not offer it.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 import napari
 from app_model import Action, Application
 from app_model.expressions import Expr, get_context
+from psygnal import Signal
 from qtpy.compat import isalive
+from qtpy.QtCore import QObject
+from qtpy.QtGui import QKeySequence, QShortcut  # type: ignore[attr-defined]
+from qtpy.QtWidgets import (
+    QAbstractButton,
+    QAbstractItemView,
+    QAbstractSlider,
+    QAbstractSpinBox,
+    QApplication,
+    QComboBox,
+    QLineEdit,
+    QTextEdit,
+    QWidget,
+)
 
 from napari_panoptic.viewer.kit.keys import Shortcut
 
@@ -138,6 +153,66 @@ def _application() -> Application | None:
     application: Application = get_app_model()
     return application
 
+
+class SingleKeys(QObject):
+    """Keys of a window that work in place of napari's while they are switched on, until released.
+
+    Those that write something stay with a text field that has the focus. Space and Enter stay
+    with whatever they press: buttons, lists and menus.
+
+    Parameters
+    ----------
+    owner
+        A widget of the window that is always in sight. The keys work also in floating panels.
+    keys
+        The keys.
+    """
+
+    pressed = Signal(str)  # the key
+
+    def __init__(self, owner: QWidget, keys: Iterable[Shortcut]) -> None:
+        super().__init__()
+        self._is_on = False
+        self._shortcuts = {line.key: QShortcut(QKeySequence(line.key), owner) for line in keys}
+        for key, shortcut in self._shortcuts.items():
+            shortcut.setAutoRepeat(False)
+            shortcut.activated.connect(partial(self.pressed.emit, key))
+        self.set_on(False)
+        self._application = QApplication.instance()
+        if isinstance(self._application, QApplication):
+            self._application.focusChanged.connect(self._on_focus)
+
+    def set_on(self, is_on: bool) -> None:
+        """Switch the keys on or off."""
+        self._is_on = is_on
+        self._enable(QApplication.focusWidget())
+
+    def release(self) -> None:
+        """Remove the keys; the window may be gone already."""
+        if isinstance(self._application, QApplication):
+            self._application.focusChanged.disconnect(self._on_focus)
+        self._application, self._is_on = None, False
+        while self._shortcuts:
+            _, shortcut = self._shortcuts.popitem()
+            if isalive(shortcut):  # type: ignore[no-untyped-call]
+                shortcut.setEnabled(False)
+                shortcut.deleteLater()
+
+    def _on_focus(self, _before: QWidget | None, after: QWidget | None) -> None:
+        if self._is_on:
+            self._enable(after)
+
+    def _enable(self, focused: QWidget | None) -> None:
+        is_pressed = isinstance(focused, _PRESSED)
+        for key, shortcut in self._shortcuts.items():
+            shortcut.setEnabled(self._is_on and not (is_pressed and key in ("Space", "Return")))
+
+
+_PRESSED = (
+    *(QAbstractButton, QAbstractItemView, QAbstractSlider, QComboBox),
+    *(QAbstractSpinBox, QLineEdit, QTextEdit),
+)
+"""Widgets that have a use of their own for Space or Enter."""
 
 Release = Callable[[], None]
 

@@ -171,8 +171,8 @@ FIELD_KEYS: tuple[Shortcut, ...] = (
 """Keys of the review's text fields."""
 
 NAPARI_KEYS: tuple[Shortcut, ...] = (
-    Shortcut("2", "paint on the active labels layer"),
-    Shortcut("1", "erase on the active labels layer"),
+    Shortcut("2", "paint on the active labels layer; not in Review"),
+    Shortcut("1", "erase on the active labels layer; not in Review"),
     Shortcut("Ctrl-z", "undo an edit"),
     Shortcut("Ctrl-Shift-z", "redo an edit"),
     Shortcut("Home", "reset the view"),
@@ -180,7 +180,7 @@ NAPARI_KEYS: tuple[Shortcut, ...] = (
 """Some of napari's own keys that the desk leaves alone."""
 
 _ARROWS = {"Left": "←", "Right": "→", "Up": "↑", "Down": "↓"}
-_WORDS = {**_ARROWS, "PageUp": "Page ↑", "PageDown": "Page ↓", "Escape": "Esc"}
+_WORDS = {**_ARROWS, "Return": "Enter", "PageUp": "Page ↑", "PageDown": "Page ↓", "Escape": "Esc"}
 _MAC_WORDS = {**_WORDS, "Ctrl": "⌘", "Shift": "⇧", "Alt": "⌥"}
 
 

@@ -80,6 +80,8 @@ class Presenter(ABC, Generic[PanelT]):
     """Title of the dock: one word."""
     key: ClassVar[str | None] = None
     """Key that brings the panel to the front."""
+    single_keys: ClassVar[tuple[Shortcut, ...]] = ()
+    """Keys of the workspace of the same name, in place of napari's."""
     follows_table: ClassVar[bool] = False
     """Whether the panel shows what the object table lists."""
     shows_outcomes: ClassVar[bool] = True
@@ -151,7 +153,7 @@ class PanelPart(Generic[PresenterT]):
     """
 
     def __init__(self, kind: type[PresenterT], widget: QWidget | None = None) -> None:
-        self.title, self.key = kind.title, kind.key
+        self.title, self.key, self.single_keys = kind.title, kind.key, kind.single_keys
         self.follows_table, self.shows_outcomes = kind.follows_table, kind.shows_outcomes
         self._kind = kind
         self.widget = kind.panel_type() if widget is None else widget

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from qtpy.QtCore import Qt
+from qtpy.QtCore import QPoint, Qt
 from qtpy.QtTest import QTest
 
 from napari_panoptic.display.failure_queue import QueuePlace
@@ -35,10 +35,11 @@ def bar(desk):
 
 @pytest.fixture
 def take_step(desk, bar, wait_until):
-    """Give a function that presses a button of the control and waits."""
+    """Give a function that clicks an arrow of the control and waits."""
 
-    def take(button=bar.on):
-        QTest.mouseClick(button, Qt.MouseButton.LeftButton)
+    def take(step=1):
+        place = QPoint(bar.width() - 5 if step > 0 else 5, bar.height() // 2)
+        QTest.mouseClick(bar, Qt.MouseButton.LeftButton, pos=place)
         wait_until(lambda: desk.is_settled)
         chosen = desk.session.selection
         return desk.session.snapshot.region.name, chosen.side, chosen.id
@@ -94,7 +95,7 @@ def test_over_the_cohort_the_dearest_failures_come_first(desk, bar, take_step):
         place = take_step()
         assert place in [p for cost, area, p in expected if (cost, area) == expected[n][:2]]
         assert bar.place_text() == f"{n + 1} of {len(expected)}"
-    assert take_step(bar.back) == expected[4][2]
+    assert take_step(-1) == expected[4][2]
     assert bar.place_text() == f"5 of {len(expected)}"
 
 
@@ -186,11 +187,11 @@ def test_a_blind_reviewer_sees_no_numbers(desk, bar, wait_until):
     desk.state.is_blind = True
     wait_until(lambda: desk.is_settled)
     assert bar.place_text() == ""
-    assert not bar.on.isEnabled()
+    assert not bar.can_step
     desk.state.is_blind = False
     wait_until(lambda: desk.is_settled)
     assert bar.place_text()
-    assert bar.on.isEnabled()
+    assert bar.can_step
 
 
 def test_it_is_short(qtbot):

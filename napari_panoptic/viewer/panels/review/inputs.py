@@ -19,28 +19,37 @@ from qtpy.QtWidgets import (
 )
 
 from napari_panoptic.display.glossary import VERDICT_MEANINGS, VERDICT_WORDS
-from napari_panoptic.display.palette import STATUS_COLOURS
 from napari_panoptic.review.judged import VERDICTS
 from napari_panoptic.review.tags import STARTING_TAGS, joined_tags, split_tags, toggled
 from napari_panoptic.values.cohort import Rgb
-from napari_panoptic.values.vocabulary import Status, Verdict
+from napari_panoptic.values.vocabulary import Verdict
 from napari_panoptic.viewer.kit.inputs import TickMenu
-from napari_panoptic.viewer.kit.keys import key_text
+from napari_panoptic.viewer.kit.keys import Shortcut, key_text
 from napari_panoptic.viewer.kit.layouts import Grow, row_of, stack
 from napari_panoptic.viewer.kit.shown import RichLabel, WrappedLabel, shown
 from napari_panoptic.viewer.kit.widgets import opens_menu
 
 VERDICT_KEYS: Mapping[Verdict, str] = {
-    verdict: f"Alt-{number}" for number, verdict in enumerate(VERDICTS, start=1)
+    verdict: str(number) for number, verdict in enumerate(VERDICTS, start=1)
 }
-UNDO_KEY = f"Alt-{len(VERDICTS) + 1}"
+"""The key of each verdict, as on the offline page; with Alt it also works in a text field."""
+UNDO_KEY = str(len(VERDICTS) + 1)
+GO_ON_KEY, NOTE_KEY = "Space", "Return"
+JUDGING_KEYS: tuple[Shortcut, ...] = (
+    *(Shortcut(key, f"verdict: {VERDICT_WORDS[of]}") for of, key in VERDICT_KEYS.items()),
+    Shortcut(UNDO_KEY, "take back the last verdict of this window; its note becomes a draft"),
+    Shortcut(GO_ON_KEY, "next failure without a verdict"),
+    Shortcut(NOTE_KEY, "write a note; in a square of a plan: save the number"),
+)
+"""Keys that work in the workspace *Review* in place of napari's, also in the plan."""
 VERDICT_COLOURS: Mapping[Verdict, Rgb] = {
-    Verdict.ANNOTATION_RIGHT: STATUS_COLOURS[Status.TP],
-    Verdict.PREDICTION_RIGHT: STATUS_COLOURS[Status.MISCLASSIFIED],
-    Verdict.BOTH_WRONG: STATUS_COLOURS[Status.FP],
+    Verdict.ANNOTATION_RIGHT: (112, 64, 160),
+    Verdict.PREDICTION_RIGHT: (232, 150, 40),
+    Verdict.BOTH_WRONG: (140, 100, 60),
     Verdict.CANNOT_TELL: (150, 150, 165),
 }
-"""Accent of each verdict; colours that also differ under colour-deficient vision."""
+"""Accent of each verdict; none is the colour of a status, and they also differ under
+colour-deficient vision."""
 BUTTON_PX = 48
 """Height of a button, large enough to be hit without looking."""
 SPACING_PX = 6
@@ -101,8 +110,8 @@ class VerdictButtons(QWidget):
     def show_reviewer(self, name: str) -> None:
         """Explain the buttons, or ask for a name first."""
         for verdict, button in self.buttons.items():
-            key = key_text(VERDICT_KEYS[verdict])
-            button.setToolTip(f"{VERDICT_MEANINGS[verdict]} ({key})" if name else NAME_NEEDED)
+            meaning = f"{VERDICT_MEANINGS[verdict]} ({_keys(VERDICT_KEYS[verdict])})"
+            button.setToolTip(meaning if name else NAME_NEEDED)
 
     def show_end(self, text: str, detail: str = "") -> None:
         """Show in place of the buttons that the queue has ended; the buttons if empty.
@@ -154,7 +163,7 @@ class VerdictButtons(QWidget):
 
 
 def _button(verdict: Verdict) -> QPushButton:
-    button = QPushButton(f"{verdict_title(verdict)}  {key_text(VERDICT_KEYS[verdict])}")
+    button = QPushButton(f"{verdict_title(verdict)}  {VERDICT_KEYS[verdict]}")
     button.setCheckable(True)
     button.setMinimumHeight(BUTTON_PX)
     # Narrower than its words while the column is being made narrower.
@@ -173,6 +182,15 @@ def _button(verdict: Verdict) -> QPushButton:
 MOST_LINES = 6
 """Lines of a note that are shown at once."""
 _ENTER = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
+
+
+def with_alt(key: str) -> str:
+    """Return the key that does the same as a key of the verdicts, also in a text field."""
+    return f"Alt-{key}"
+
+
+def _keys(key: str) -> str:
+    return f"{key}, or {key_text(with_alt(key))} also in a text field"
 
 
 def is_verdict_key(event: QKeyEvent) -> bool:

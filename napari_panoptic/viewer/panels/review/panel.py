@@ -30,7 +30,6 @@ from napari_panoptic.review.file import ReviewError
 from napari_panoptic.review.verdicts import HistoryEntry, ReviewRecord, Share
 from napari_panoptic.values.vocabulary import Side, Verdict
 from napari_panoptic.viewer.kit.figures import Cell, FigureTable
-from napari_panoptic.viewer.kit.keys import key_text
 from napari_panoptic.viewer.kit.layouts import (
     FlowBar,
     FoldingSection,
@@ -219,9 +218,9 @@ class ReviewPanel(ScrollPanel):
         self.same = PushButton()
         self.verdicts = VerdictButtons()
         self.note, self.tags = NoteField(), TagField()
-        self.undo = PushButton(f"Undo   {key_text(UNDO_KEY)}")
+        self.undo = PushButton(f"Undo   {UNDO_KEY}")
         self.withdrawal = PushButton("Withdraw")
-        self.following = PushButton("Next open")
+        self.following = PushButton("Next open   Space")
         self.compare = PushButton("Compare reviewers…")
         self.compare_dialog = CompareDialog(self)
         self.goes_on = QCheckBox("Next after a verdict")

@@ -20,6 +20,7 @@ from napari_panoptic.review.reviewing import Reviewing, usual_place
 from napari_panoptic.review.verdicts import ReviewRecord, Role
 from napari_panoptic.values.vocabulary import Side, Verdict
 from napari_panoptic.viewer.jobs.jobs import single_shot, stop_timers
+from napari_panoptic.viewer.kit.commands import SingleKeys
 from napari_panoptic.viewer.kit.keys import Shortcut
 from napari_panoptic.viewer.kit.shown import show_error, show_info, show_warning
 from napari_panoptic.viewer.panels import slide_texts
@@ -27,7 +28,14 @@ from napari_panoptic.viewer.panels.part import Connections, Presenter, Surroundi
 from napari_panoptic.viewer.panels.region_panel import Sight
 from napari_panoptic.viewer.panels.review.counting import ReviewCounting
 from napari_panoptic.viewer.panels.review.files import Drafts, ReviewFiles
-from napari_panoptic.viewer.panels.review.inputs import UNDO_KEY, VERDICT_KEYS
+from napari_panoptic.viewer.panels.review.inputs import (
+    GO_ON_KEY,
+    JUDGING_KEYS,
+    NOTE_KEY,
+    UNDO_KEY,
+    VERDICT_KEYS,
+    with_alt,
+)
 from napari_panoptic.viewer.panels.review.panel import (
     LAST_COUNT,
     NOTHING_TO_JUDGE,
@@ -63,12 +71,22 @@ class TakesVerdicts(Protocol):
     def undo(self) -> None:
         """Withdraw the last verdict of this window."""
 
+    def go_on(self) -> None:
+        """Go to the next one without a verdict."""
+
+    def write(self) -> None:
+        """Put the cursor where something is to be typed."""
+
+    def types(self, digit: int) -> bool:
+        """Return whether a digit is a number that is asked for, and type it there."""
+
 
 class ReviewPresenter(Presenter[ReviewPanel]):
     """A verdict per object, kept the moment it is given."""
 
     title = "Review"
     key = "Alt-j"
+    single_keys = JUDGING_KEYS
     panel_type = ReviewPanel
 
     def __init__(self, around: Surroundings, panel: ReviewPanel) -> None:
@@ -77,6 +95,7 @@ class ReviewPresenter(Presenter[ReviewPanel]):
         root = session.cohort.root
         self._sight = Sight.of(panel)
         self._settle = single_shot(SETTLE_MS, self._on_settled)
+        self.keys = SingleKeys(self.link.panels.title, JUDGING_KEYS)
         self.key_taker: Callable[[], TakesVerdicts] = lambda: self
         """Return what the keys of verdicts apply to now: an item while a plan is reviewed."""
         self.reviewing = Reviewing(
@@ -102,12 +121,12 @@ class ReviewPresenter(Presenter[ReviewPanel]):
         """Return the keys of the verdicts."""
         verdicts = (
             (
-                Shortcut(key, f"verdict: {VERDICT_WORDS[verdict]}", f"verdict_{key[-1]}"),
+                Shortcut(with_alt(key), f"verdict: {VERDICT_WORDS[verdict]}", f"verdict_{key}"),
                 partial(_give_by_key, verdict=verdict),
             )
             for verdict, key in VERDICT_KEYS.items()
         )
-        undo = Shortcut(UNDO_KEY, "undo the last verdict of this window", "undo_verdict")
+        undo = Shortcut(with_alt(UNDO_KEY), "undo the last verdict of this window", "undo_verdict")
         return (*verdicts, (undo, lambda presenter: presenter.key_taker().undo()))
 
     @property
@@ -138,6 +157,8 @@ class ReviewPresenter(Presenter[ReviewPanel]):
             (self.files.changed, self._on_changed_elsewhere),
             (self.files.moving, self._on_other_file),
             (self._adjudicating.changed, self._on_adjudication),
+            (link.state.events.workspace, self._on_workspace),
+            (self.keys.pressed, self._on_key),
             (panel.named, self._on_named),
             (panel.verdicts.given, self.give),
             (panel.tags.edited, self._on_typed),
@@ -165,10 +186,12 @@ class ReviewPresenter(Presenter[ReviewPanel]):
         """Open the review file where there is one."""
         self.reviewing.begin()
         self.files.begin()
+        self._on_workspace(self.link.state.workspace)
 
     def close(self) -> None:
         """Stop all work and let go of the review file."""
         stop_timers(self._settle)
+        self.keys.release()
         self.files.close()
         self.counting.close()
         self._drafts.write()
@@ -309,6 +332,16 @@ class ReviewPresenter(Presenter[ReviewPanel]):
         self._queue.go_on()
         self.return_keys()
 
+    def write(self) -> None:
+        """Put the cursor into the note."""
+        self.link.reveal(self.title)
+        self.panel.ensureWidgetVisible(self.panel.note)
+        self.panel.note.setFocus()
+
+    def types(self, digit: int) -> bool:  # noqa: ARG002
+        """Return that no number is asked for."""
+        return False
+
     def ask_for_name(self) -> None:
         """Put the cursor where the reviewer's name is to be entered."""
         self.link.reveal(self.title)
@@ -389,6 +422,20 @@ class ReviewPresenter(Presenter[ReviewPanel]):
             self.refresh()
 
     # What happens elsewhere.
+
+    def _on_workspace(self, name: str) -> None:
+        """Let the keys of the verdicts work in the workspace of the review, and nowhere else."""
+        self.keys.set_on(name == self.title)
+
+    def _on_key(self, key: str) -> None:
+        taker = self.key_taker()
+        verdict = next((of for of, own in VERDICT_KEYS.items() if own == key), None)
+        if key.isdigit() and taker.types(int(key)):
+            return
+        if verdict is not None:
+            taker.give(verdict)
+        else:
+            {UNDO_KEY: taker.undo, GO_ON_KEY: taker.go_on, NOTE_KEY: taker.write}[key]()
 
     def _on_sight(self, seen: bool) -> None:
         """Fill in what was left out while the panel was hidden."""

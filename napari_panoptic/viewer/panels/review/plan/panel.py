@@ -42,6 +42,7 @@ from napari_panoptic.viewer.panels.review.inputs import (
     VerdictButtons,
     is_verdict_key,
     verdict_title,
+    with_alt,
 )
 from napari_panoptic.viewer.panels.review.plan import words
 from napari_panoptic.viewer.panels.review.plan.work import MINUTES, PRECISION, SECONDS
@@ -262,6 +263,11 @@ class ItemBox(QWidget):
         self.nuclei.setFocus()
         self.nuclei.selectAll()
 
+    def type_digit(self, digit: int) -> None:
+        """Begin another number of nuclei, as if the field had been chosen before."""
+        self.nuclei.setValue(digit)
+        self.nuclei.setFocus()
+
     def show_end(self, text: str, detail: str) -> None:
         """Show that all items are reviewed."""
         self._show("", is_tile=False)
@@ -278,7 +284,7 @@ class ItemBox(QWidget):
         self._tile.setVisible(is_tile)
 
     def _answer(self, text: str, verdict: Verdict) -> PushButton:
-        button = PushButton(f"{text}   {key_text(VERDICT_KEYS[verdict])}")
+        button = PushButton(f"{text}   {key_text(with_alt(VERDICT_KEYS[verdict]))}")
         button.setMinimumHeight(BUTTON_PX)
         button.pushed.connect(partial(self.verdicts.given.emit, verdict))
         return button
@@ -301,7 +307,7 @@ class PlanPanel(ScrollPanel):
             "Pause", "Pause the review. It resumes at the same item, even after a restart."
         )
         self.undo = PushButton(
-            f"Undo   {key_text(UNDO_KEY)}", "Withdraw your last verdict on an item in this window."
+            f"Undo   {UNDO_KEY}", "Withdraw your last verdict on an item in this window."
         )
         self.previous = PushButton(
             "Previous item", "Go back to the previous item to change its verdict."

@@ -110,7 +110,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
             (panel.item.verdicts.given, self.give),
             (panel.undo.pushed, self.undo),
             (panel.previous.pushed, self._on_previous),
-            (panel.following.pushed, self._go_on),
+            (panel.following.pushed, self.go_on),
             (panel.again.pushed, self._go_again),
             (panel.of_class.chosen, self._show_found),
             (panel.export.pushed, self._on_export),
@@ -406,6 +406,22 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         self.panel.state.show_state(f"Item {undone}: verdict withdrawn.")
         self._after_verdict()
         self._go_to(undone)
+
+    def go_on(self) -> None:
+        """Go to the first item without a verdict."""
+        self._go_on()
+
+    def write(self) -> None:
+        """Save the number of nuclei in a square; an item of a plan has no note."""
+        if self.item is not None and self.item.tile_yx_px is not None:
+            self.give(Verdict.ANNOTATION_RIGHT)
+
+    def types(self, digit: int) -> bool:
+        """Return whether the number of nuclei in a square is asked for, and begin with a digit."""
+        if self.item is None or self.item.tile_yx_px is None:
+            return False
+        self.panel.item.type_digit(digit)
+        return True
 
     def _on_more(self) -> None:
         """Draw more items for the plan."""
