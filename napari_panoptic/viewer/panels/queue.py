@@ -69,12 +69,15 @@ class QueueBar(Steps, QToolButton):
             self._place = f"{total} failures" if number is None else f"{number} of {total}"
             if place.is_small:
                 self._place, tooltip = f"{self._place} · small", f"{_PLACE} {_SMALL}"
+        self.setEnabled(place is not None)
         self.setToolTip(f"{tooltip} Click to choose which, and in which order.")
         self.show_choices()
 
     def show_choices(self) -> None:
         """Show place, scope and order on the button."""
-        words = f"{self.scope.choice.short} by {self.order.choice.short}".lower()
+        by = self.order.choice
+        order = by.short if by is WorstFirst.IOU else by.short.lower()
+        words = f"{self.scope.choice.short.lower()} by {order}"
         self.setText(" · ".join(word for word in (self._place, words) if word))
 
     def place_text(self) -> str:

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from qtpy.QtCore import Qt
+from qtpy.QtCore import QPoint, Qt
 from qtpy.QtTest import QTest
 
 from napari_panoptic.display.failure_queue import QueuePlace
@@ -35,10 +35,12 @@ def bar(desk):
 
 @pytest.fixture
 def take_step(desk, bar, wait_until):
-    """Give a function that presses a button of the control and waits."""
+    """Give a function that presses an arrow of the control and waits."""
 
-    def take(button=bar.on):
-        QTest.mouseClick(button, Qt.MouseButton.LeftButton)
+    def take(step=1):
+        x = bar.width() - 3 if step > 0 else 3
+        place = QPoint(x, bar.height() // 2)
+        QTest.mouseClick(bar, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier, place)
         wait_until(lambda: desk.is_settled)
         chosen = desk.session.selection
         return desk.session.snapshot.region.name, chosen.side, chosen.id
@@ -94,7 +96,7 @@ def test_over_the_cohort_the_dearest_failures_come_first(desk, bar, take_step):
         place = take_step()
         assert place in [p for cost, area, p in expected if (cost, area) == expected[n][:2]]
         assert bar.place_text() == f"{n + 1} of {len(expected)}"
-    assert take_step(bar.back) == expected[4][2]
+    assert take_step(-1) == expected[4][2]
     assert bar.place_text() == f"5 of {len(expected)}"
 
 
@@ -123,12 +125,12 @@ def test_once_it_has_begun_it_goes_on_from_the_failure_that_the_user_selects(des
 def test_the_place_is_that_of_the_selected_failure(desk, bar, wait_until):
     model = desk.panels.objects.model
     rows = [model.rows.object_of(int(row)) for row in model.failures()]
-    wait_until(lambda: bar.place_text() == str(len(rows)))
+    wait_until(lambda: bar.place_text() == f"{len(rows)} failures")
     desk.session.select_row(*rows[2])
     wait_until(lambda: bar.place_text() == f"3 of {len(rows)}")
     status = desk.session.evaluation.outcomes.reference.status
     desk.session.select_row(Side.REFERENCE, int(np.flatnonzero(status == 0)[0]))
-    wait_until(lambda: bar.place_text() == str(len(rows)))
+    wait_until(lambda: bar.place_text() == f"{len(rows)} failures")
 
 
 def test_filters_of_the_table_narrow_it(desk, bar, wait_until):
@@ -137,7 +139,7 @@ def test_filters_of_the_table_narrow_it(desk, bar, wait_until):
     desk.panels.objects.set_filter(only)
     lines = [line for line in desk.session.summaries.values() if line.team == "merger"]
     n = sum(int(line.counts.confusion[0].sum()) for line in lines)
-    wait_until(lambda: bar.place_text() == str(n))
+    wait_until(lambda: bar.place_text() == f"{n} failures")
 
 
 def test_small_failures_come_last_and_are_called_so(desk, bar, take_step):
@@ -186,11 +188,11 @@ def test_a_blind_reviewer_sees_no_numbers(desk, bar, wait_until):
     desk.state.is_blind = True
     wait_until(lambda: desk.is_settled)
     assert bar.place_text() == ""
-    assert not bar.on.isEnabled()
+    assert not bar.isEnabled()
     desk.state.is_blind = False
     wait_until(lambda: desk.is_settled)
     assert bar.place_text()
-    assert bar.on.isEnabled()
+    assert bar.isEnabled()
 
 
 def test_it_is_short(qtbot):
@@ -200,6 +202,7 @@ def test_it_is_short(qtbot):
     bar.scope.show_choice(Queue.COHORT)
     bar.order.show_choice(WorstFirst.RANDOM)
     bar.show_place(QueuePlace(1234, 5678))
+    bar.show_choices()
     bar.show()
     assert bar.sizeHint().width() <= 330
 
