@@ -22,7 +22,7 @@ from napari_panoptic.display.listed import DIMMED_ALPHA, ListedObjects, Others
 from napari_panoptic.display.object_layers import HATCH_RIM_PX, Emphasis, emphasis, hatching
 from napari_panoptic.display.object_rows import SEVERITY
 from napari_panoptic.display.palette import class_colours, rgba_table, status_colour_table
-from napari_panoptic.display.styles import ColourBy
+from napari_panoptic.display.styles import LUT_LENGTH, ColourBy
 from napari_panoptic.io.images.lazy_levels import read_indexed
 from napari_panoptic.kernels import drawing as drawing_kernels
 from napari_panoptic.nuclei.matching import NO_PARTNER
@@ -43,6 +43,8 @@ FAR_RIM_PX = 5
 """Width of the outline of an area on coarse levels, of which viewers may skip lines."""
 OVERVIEW_WINDOW_PX = 2048
 """Edge of the windows in which it is read, in px at full resolution."""
+CODES = 256
+"""Number of codes, 0 for nothing included."""
 CLASSES = 8
 """Added to the number of a class, to tell it from statuses."""
 FADED = 128
@@ -70,6 +72,8 @@ class DrawnSide:
         The objects, as their pixels name them.
     outcomes
         Their outcomes.
+    tells_apart
+        Whether pictures tell objects with the same code apart (`told_apart`).
     on_failure, on_arrival
         As in `DecodedWindows`.
     """
@@ -79,15 +83,17 @@ class DrawnSide:
         labels: TiledLabels,
         outcomes: SideOutcomes,
         *,
+        tells_apart: bool = False,
         on_failure: Callable[[PanopticError | OSError], None] = lambda _error: None,
         on_arrival: Callable[[], None] = lambda: None,
     ) -> None:
         self.labels = labels
         self.outcomes = outcomes
+        self.dtype = np.dtype(np.uint16 if tells_apart else np.uint8)
         self.windows = DecodedWindows(labels, on_failure=on_failure, on_arrival=on_arrival)
         self.look = SideLook(np.zeros(len(labels) + 1, np.uint8), (0,) * LEVELS_FROM_PIXELS)
         self.take_outcomes(outcomes)
-        self._last: tuple[SideLook, NDArray[np.uint8]] | None = None
+        self._last: tuple[SideLook, NDArray[Any]] | None = None
         self.levels = tuple(DrawnLevel(self, number) for number in range(_levels(labels.shape)))
 
     def take_outcomes(self, outcomes: SideOutcomes) -> None:
@@ -142,35 +148,37 @@ class DrawnSide:
             self.labels.class_names,
         )
 
-    def picture(self, level: int, y: int, x: int, height: int, width: int) -> NDArray[np.uint8]:
+    def picture(self, level: int, y: int, x: int, height: int, width: int) -> NDArray[Any]:
         """Draw a window of a level, given in px of that level."""
         if level == len(self.levels) - 1:
             whole = self._last_level()
             return whole[y : y + height, x : x + width]
         return self._drawn(level, y, x, height, width)
 
-    def _last_level(self) -> NDArray[np.uint8]:
+    def _last_level(self) -> NDArray[Any]:
         if self._last is None or self._last[0] is not self.look:
             level = len(self.levels) - 1
             self._last = self.look, self._drawn(level, 0, 0, *self.levels[level].shape)
         return self._last[1]
 
-    def _drawn(self, level: int, y: int, x: int, height: int, width: int) -> NDArray[np.uint8]:
+    def _drawn(self, level: int, y: int, x: int, height: int, width: int) -> NDArray[Any]:
         factor, look = 1 << level, self.look
+        tells_apart = self.dtype == np.uint16
         if level >= LEVELS_FROM_PIXELS:
             picture = np.zeros((height, width), np.uint8)
             boxes, codes = self._in_sight(
                 (y * factor, x * factor, (y + height) * factor, (x + width) * factor)
             )
             drawing_kernels.paint_ellipses(boxes, codes, float(factor), y, x, 0, picture)
-            return picture
+            return told_apart(picture) if tells_apart else picture
         box = _at_full_resolution(self.labels.shape, factor, y, x, height, width)
         index, missing = self.windows.window_so_far(box, factor)
         # What an outline needs from beyond the window lies out of sight.
         thickness = look.widths_px[level]
         if thickness:
             index = drawing_kernels.outline_pixels(index, thickness)
-        picture = look.codes[index]
+        codes_here = look.codes[index]
+        near: NDArray[Any] = told_apart(codes_here, index) if tells_apart else codes_here
         if missing:
             boxes, codes = self._in_sight(box)
         for y0, x0, y1, x1 in missing:
@@ -178,8 +186,10 @@ class DrawnSide:
             part = np.zeros((-(-y1 // factor) - top, -(-x1 // factor) - left), np.uint8)
             drawing_kernels.paint_ellipses(boxes, codes, float(factor), top, left, thickness, part)
             rows, columns = part.shape
-            picture[top - y : top - y + rows, left - x : left - x + columns] = part
-        return picture
+            near[top - y : top - y + rows, left - x : left - x + columns] = (
+                told_apart(part) if tells_apart else part
+            )
+        return near
 
     def _in_sight(self, box: Box) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
         """Return boxes and codes of the objects in a window, those that failed last."""
@@ -209,6 +219,7 @@ class DrawnArea:
         on_arrival: Callable[[], None] = lambda: None,
     ) -> None:
         self.area = area
+        self.dtype = np.dtype(np.uint8)
         self.labels = _area_as_labels(area)
         self.windows = DecodedWindows(self.labels, on_failure=on_failure, on_arrival=on_arrival)
         self.levels = tuple(DrawnLevel(self, number) for number in range(_levels(area.shape)))
@@ -296,7 +307,7 @@ def _touched(mask: NDArray[np.bool_], step: int) -> NDArray[np.bool_]:
 
 
 class DrawnLevel:
-    """One level of a drawn side or area: behaves like a read-only array (y, x) of uint8.
+    """One level of a drawn side or area: behaves like a read-only array (y, x).
 
     Parameters
     ----------
@@ -306,10 +317,10 @@ class DrawnLevel:
         0 for full resolution; each next level has half the edge.
     """
 
-    dtype = np.dtype(np.uint8)
     ndim = 2
 
     def __init__(self, side: DrawnSide | DrawnArea, number: int) -> None:
+        self.dtype = side.dtype
         height, width = side.labels.shape
         factor = 1 << number
         self.shape: tuple[int, int] = (-(-height // factor), -(-width // factor))
@@ -334,7 +345,7 @@ class DrawnLevel:
         whole = self._read(0, 0, *self.shape)
         return whole if dtype is None else whole.astype(dtype)
 
-    def _read(self, y: int, x: int, height: int, width: int) -> NDArray[np.uint8]:
+    def _read(self, y: int, x: int, height: int, width: int) -> NDArray[Any]:
         return self._side.picture(self._number, y, x, height, width)
 
 
@@ -359,9 +370,35 @@ def _touching(boxes: NDArray[np.int32], y0: int, x0: int, y1: int, x1: int) -> N
     return np.flatnonzero(touches)
 
 
+def told_apart(
+    codes: NDArray[np.uint8], index: NDArray[np.integer[Any]] | int = 0
+) -> NDArray[np.uint16]:
+    """Return codes with a number that almost always differs between objects that touch.
+
+    Parameters
+    ----------
+    codes
+        What is drawn at each pixel.
+    index
+        The label of the object at each pixel.
+
+    Returns
+    -------
+    uint16: 256 times the code, and a number from 1 to 255; 0 where nothing is drawn.
+    """
+    number = np.asarray(index % (CODES - 1) + 1, np.uint16)
+    apart: NDArray[np.uint16] = np.where(codes > 0, codes.astype(np.uint16) * CODES + number, 0)
+    return apart.astype(np.uint16)
+
+
+def apart_colours(scheme: ClassScheme) -> NDArray[np.float32]:
+    """Return the colour of each value of `told_apart`, float32 (65535, 4) RGBA."""
+    return np.repeat(code_colours(scheme), CODES, axis=0)[:LUT_LENGTH]
+
+
 def code_colours(scheme: ClassScheme) -> NDArray[np.float32]:
     """Return the colour of each code, float32 (256, 4) RGBA."""
-    colours = np.zeros((256, 4), np.float32)
+    colours = np.zeros((CODES, 4), np.float32)
     statuses = status_colour_table()
     classes = rgba_table(class_colours(len(scheme.names)))[: MOST_CODES - CLASSES]
     colours[1 : 1 + len(statuses)] = statuses

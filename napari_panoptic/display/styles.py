@@ -84,13 +84,28 @@ class Look:
     display: Display = Display.OUTLINE
     #: Opacity of filled objects, from `LEAST_FILL_OPACITY` to 1.
     fill_opacity: float = FILL_OPACITY
+    #: Width of the reference's outlines on the screen, from `LEAST_LINE_PX` to `MOST_LINE_PX`.
+    reference_line_px: float = REFERENCE_LINE_PX
+    #: The same of predictions.
+    prediction_line_px: float = PREDICTION_LINE_PX
 
     def __post_init__(self) -> None:
-        """Check the opacity."""
+        """Check the opacity and the widths."""
         if not LEAST_FILL_OPACITY <= self.fill_opacity <= 1:
             raise ValueError(
                 f"expected an opacity from {LEAST_FILL_OPACITY} to 1, not {self.fill_opacity}"
             )
+
+        for width_px in (self.reference_line_px, self.prediction_line_px):
+            if not LEAST_LINE_PX <= width_px <= MOST_LINE_PX:
+                raise ValueError(
+                    f"expected a width from {LEAST_LINE_PX} to {MOST_LINE_PX} px, not {width_px}"
+                )
+
+    def line_px(self, side: Side) -> float:
+        """Return the width on the screen of a side's outlines where they are lines."""
+        is_reference = side is Side.REFERENCE
+        return self.reference_line_px if is_reference else self.prediction_line_px
 
     def contour(self, side: Side, screen_px_per_px: float = 1.0) -> int:
         """Return the outline width of a side in image pixels; 0 means filled.

@@ -36,6 +36,10 @@ _ANCHORS: tuple[Rgb, ...] = (
 order can be seen by every eye, and without the pinks and purples of the tissue."""
 IGNORED_COLOUR = styles.STATUS_COLOURS[Status.IGNORED]
 FP_COLOUR = styles.STATUS_COLOURS[Status.FP]
+AREA = styles.LUT_LENGTH - 1
+"""The value of ambiguous areas that graphics cards hatch."""
+MOST_MORE_PX = 2.0
+"""How much wider the outline of an object is that no team found."""
 _WIDEST_HATCH_PX = 9
 _NO_AREA = np.zeros((1, 1), np.bool_)
 
@@ -49,16 +53,23 @@ class CellPictures:
     #: hatching of ambiguous areas.
     objects: Mapping[str, NDArray[np.uint16]]
     #: Outline widths of reference and predictions in px; where both are 0, predictions are filled.
-    widths: tuple[int, int]
+    #: None where outlines are lines: ``objects`` are whole predictions then.
+    widths: tuple[int, int] | None
+    #: uint16 (y, x): whole reference objects, and `AREA` for ambiguous areas beside them. None
+    #: unless outlines are lines.
+    reference: NDArray[np.uint16] | None = None
 
 
 def cell_pictures(
-    evaluations: Mapping[str, Evaluation], widths: tuple[int, int]
+    evaluations: Mapping[str, Evaluation], widths: tuple[int, int] | None
 ) -> CellPictures | None:
     """Draw the objects of all teams; for workers. None without teams."""
     if not evaluations:
         return None
     pair = next(iter(evaluations.values())).pair
+    if widths is None:
+        whole = {team: _whole(e.pair) for team, e in evaluations.items()}
+        return CellPictures(whole, None, _whole_reference(pair))
     reference = marks.outlines(pair.reference.index, widths[0] or FILLED_WIDTH, len(pair.reference))
     return CellPictures(
         {team: _cell(e.pair, reference, widths[1]) for team, e in evaluations.items()}, widths
@@ -76,6 +87,22 @@ def _cell(pair: LabelPair, reference: NDArray[np.uint16], width_px: int) -> NDAr
         len(pair.prediction),
     )
     return drawn
+
+
+def _whole(pair: LabelPair) -> NDArray[np.uint16]:
+    """Return the predictions in the values of a cell."""
+    nothing = np.zeros(pair.reference.shape, np.uint16)
+    prediction = np.ascontiguousarray(pair.prediction.index, np.int32)
+    numbers = len(pair.reference), len(pair.prediction)
+    drawn: NDArray[np.uint16] = draw_cell(nothing, prediction, _NO_AREA, False, 0, *numbers)
+    return drawn
+
+
+def _whole_reference(pair: LabelPair) -> NDArray[np.uint16]:
+    whole = drawing.label_data(pair.reference)
+    if pair.ambiguous is not None:
+        whole[pair.ambiguous & (whole == 0)] = AREA
+    return whole
 
 
 def grid_shape(cells: int, region: tuple[int, int], canvas: tuple[float, float]) -> tuple[int, int]:
@@ -117,7 +144,7 @@ def team_lut(evaluation: Evaluation, look: Look, colours: Sequence[Rgb]) -> NDAr
         lut[first:last] = own[1 : 1 + last - first]
         first = last
     if first < styles.LUT_LENGTH:
-        lut[first] = drawing.HATCH_COLOUR
+        lut[first] = lut[AREA] = drawing.HATCH_COLOUR
     return lut
 
 
@@ -137,14 +164,13 @@ class ConsensusPicture:
     consensus: Consensus
     #: Team -> the evaluation from which they were computed.
     evaluations: Mapping[str, Evaluation]
-    #: uint16 (y, x): outlines of the reference objects, the heavier the more teams failed on one;
-    #: or whole objects.
+    #: uint16 (y, x): the reference objects.
     objects: NDArray[np.uint16]
+    #: float64 (n,): how much wider the outline of each is, the more teams failed on it.
+    more_px: NDArray[np.float64]
     #: uint16 (y, x): hatched places where several teams have an FP; label ``k`` is the place
     #: ``k - 1``.
     places: NDArray[np.uint16]
-    #: Width of the lightest outline; 0 for filled objects.
-    width_px: int
 
 
 def level_colours(teams: int) -> list[Rgb]:
@@ -162,26 +188,15 @@ def levels(found: Consensus, count: Count) -> NDArray[np.int64]:
     return len(found.teams) - (found.fn if count is Count.FN else found.misclassified)
 
 
-def consensus_picture(evaluations: Mapping[str, Evaluation], width_px: int) -> ConsensusPicture:
-    """Compare the teams and draw the result; for workers.
-
-    Parameters
-    ----------
-    evaluations
-        Team -> its evaluation.
-    width_px
-        Width of the lightest outline; 0 to fill the objects.
-    """
+def consensus_picture(evaluations: Mapping[str, Evaluation]) -> ConsensusPicture:
+    """Compare the teams and draw the result; for workers."""
     result = consensus(evaluations)
     reference = next(iter(evaluations.values())).pair.reference
-    extra = np.rint(2 * (1 - result.found / len(result.teams))).astype(np.int64)
-    objects = marks.outlines(
-        reference.index, width_px + np.where(_all_ignored(result), 0, extra), len(reference)
-    )
-    if width_px == 0:
-        objects = reference.index.astype(np.uint16)
+    failed = 1 - result.found / len(result.teams)
+    more_px = np.where(_all_ignored(result), 0.0, MOST_MORE_PX * failed)
+    objects = drawing.label_data(reference)
     places = _places_drawn(evaluations, result.shared_fp_places(SEVERAL), reference.shape)
-    return ConsensusPicture(result, evaluations, objects, places, width_px)
+    return ConsensusPicture(result, evaluations, objects, more_px, places)
 
 
 def object_colours(found: Consensus, count: Count) -> NDArray[np.float32]:

@@ -16,8 +16,6 @@ from napari_panoptic.io.images.slides import SlideImage, read_image
 from napari_panoptic.tables.markup import Child, Html, data_uri, element
 from napari_panoptic.values.vocabulary import Status
 
-FIGURE_WIDTH = 168
-"""Width of the picture of a failure on a page."""
 _QUALITY = 82
 
 
@@ -68,8 +66,7 @@ def outlined(
 
 def figure(content: bytes, alt: str, *caption: Child) -> Html:
     """Return the picture of a failure with its caption; all are shown in the same size."""
-    src = data_uri("image/jpeg", content)
-    image = element("img", src=src, alt=alt, width=str(FIGURE_WIDTH))
+    image = element("img", src=data_uri("image/jpeg", content), alt=alt, width="168")
     return element("figure", image, element("figcaption", *caption))
 
 

@@ -20,8 +20,10 @@ from napari_panoptic.display.slide_layers import (
     DrawnLevel,
     DrawnSide,
     SideLook,
+    apart_colours,
     code_colours,
     selected_rings,
+    told_apart,
 )
 from napari_panoptic.display.styles import ColourBy
 from napari_panoptic.kernels.drawing import outline_pixels
@@ -342,3 +344,13 @@ def test_an_area_that_cannot_be_read_is_told_of() -> None:
     at_rest(drawn)
     assert [str(error) for error in told] == ["gone"]
     assert not drawn.levels[-1][...].any()
+
+
+def test_objects_that_touch_are_told_apart_and_keep_their_colours() -> None:
+    codes, index = np.array([[3, 3, 0], [9, 131, 3]], np.uint8), np.array([[7, 8, 0], [9, 10, 262]])
+    apart = told_apart(codes, index)
+    assert apart.dtype == np.uint16
+    assert apart[0, 0] != apart[0, 1]
+    assert apart[0, 2] == 0
+    scheme = MONUSAC_CLASSES
+    np.testing.assert_array_equal(apart_colours(scheme)[apart], code_colours(scheme)[codes])

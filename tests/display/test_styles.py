@@ -147,3 +147,16 @@ def test_numbers_are_written_for_people(text, expected):
 def test_every_word_is_explained():
     assert set(styles.STATUS_MEANINGS) == set(STATUSES) == set(styles.STATUS_COLOURS)
     assert set(styles.CAUSE_MEANINGS) == set(CAUSES)
+
+
+def test_lines_have_the_width_that_the_user_chose() -> None:
+    assert Look().line_px(Side.REFERENCE) == 2.5
+    assert Look().line_px(Side.PREDICTION) == 1.5
+    chosen = Look(reference_line_px=3, prediction_line_px=2)
+    assert [chosen.line_px(side) for side in (Side.REFERENCE, Side.PREDICTION)] == [3, 2]
+
+
+@pytest.mark.parametrize("width", [0.0, 7.0, float("nan")])
+def test_lines_of_other_widths_are_refused(width: float) -> None:
+    with pytest.raises(ValueError, match="width"):
+        Look(reference_line_px=width)

@@ -10,7 +10,7 @@ from scipy import ndimage
 
 from napari_panoptic.kernels import drawing
 from napari_panoptic.kernels.drawing import outline_pixels
-from napari_panoptic.viewer.layers.labels import draw_outlines_fast
+from napari_panoptic.viewer.layers.outlines import draw_outlines_fast
 
 
 def random_labels(seed: int) -> np.ndarray:

@@ -12,7 +12,7 @@ from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
 from napari_panoptic.nuclei.regions.region import held_region
 from napari_panoptic.nuclei.regions.results import RegionResult
 from napari_panoptic.questions.engines.cohort_failures import FailureName
-from napari_panoptic.report.pictures import FIGURE_WIDTH, jpeg, outlined, readable_image
+from napari_panoptic.report.pictures import jpeg, outlined, readable_image
 from napari_panoptic.values.cohort import Cohort, Source
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import CAUSES, Cause, Side, Status
@@ -224,6 +224,5 @@ def pictures_of(
         y0, x0, y1, x1 = (int(value) for value in side.bbox[row])
         # The usual width, which makes sizes comparable; wider for objects that would not fit.
         field = max(usual, bounded_field_px(ROOM * max(y1 - y0, x1 - x0)))
-        per_point = SIZE_PX / FIGURE_WIDTH
-        crop = cut(source, failure.side, row, field_px=field, size_px=SIZE_PX, per_point=per_point)
+        crop = cut(source, failure.side, row, field_px=field, size_px=SIZE_PX)
         yield Picture(failure, jpeg(outlined(crop.tissue, crop.outlines)), field, mpp)

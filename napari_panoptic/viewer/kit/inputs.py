@@ -164,10 +164,11 @@ class Steps:
     """
 
     step_tips = ("", "")
+    can_step = True
 
     def step_at(self: Any, event: QMouseEvent | QHelpEvent | None) -> int:
         """Return where a click would step: -1, 1, or 0 between the arrows."""
-        if event is None or not self.isEnabled():
+        if event is None or not self.can_step or not self.isEnabled():
             return 0
         x = event.pos().x()
         return -1 if x < EDGE_PX else int(x >= self.width() - EDGE_PX)
@@ -336,7 +337,7 @@ class NumberSlider(QLabeledDoubleSlider):  # type: ignore[misc]
 
 
 _SIDE_TEXTS = dict(zip(SIDE_WORDS, (str(side) for side in SIDES), strict=True))
-_TEXTS: Mapping[str, str] = {**_SIDE_TEXTS, **styles.CAUSE_WORDS}
+_TEXTS = _SIDE_TEXTS | {str(cause): word for cause, word in styles.CAUSE_WORDS.items()}
 """Words of menus that are written otherwise."""
 _VERDICT_TEXTS = {VERDICT_WORDS[verdict]: text for verdict, text in VERDICT_MEANINGS.items()}
 _NO_CAUSE, _NO_VERDICT = "no cause", "none yet"

@@ -11,6 +11,7 @@ import inspect
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from dataclasses import dataclass
 from functools import wraps
 from typing import Any, cast
 
@@ -21,6 +22,8 @@ from napari.utils.events import disconnect_events
 from numpy.typing import NDArray
 from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QDockWidget, QMainWindow, QWidget
+from vispy.gloo import gl
+from vispy.visuals.shaders import Function
 
 Box = tuple[int, int, int, int]
 DrawContour = Callable[[NDArray[Any], tuple[slice, ...]], NDArray[Any]]
@@ -34,6 +37,16 @@ _ACTIVATES, _OVERLAYS = "_activate_on_insert", "_overlays"
 _TOOLS = {"polygon", "brush_stroke"}
 _TABLE = "texture2D_values"
 _TABLE_SHAPE = (256, 256, 4)
+_SHADER_NAMES = (
+    "_build_color_transform",
+    "_data",
+    "_interpolation_fun",
+    "_need_colortransform_update",
+    "_need_interpolation_update",
+    "_prepare_draw",
+)
+_MOST = {"r8": 255, "r16": 65535}
+_SHADED = "_napari_panoptic_shaded"
 
 
 # --- the window ------------------------------------------------------------------------------
@@ -305,7 +318,11 @@ def _node_with_table(layer: Labels, viewer: Any) -> Any | None:
     return node if is_known and tuple(texture.shape) == _TABLE_SHAPE else None
 
 
-def draw_contours_with(layer: Labels, draw: Callable[[NDArray[Any], int], NDArray[Any]]) -> None:
+def draw_contours_with(
+    layer: Labels,
+    draw: Callable[[NDArray[Any], int], NDArray[Any]],
+    unless: Callable[[], bool] = lambda: False,
+) -> bool:
     """Replace the way in which a labels layer finds its contours.
 
     napari applies two greyscale filters to the whole image each time that a layer is shown or
@@ -318,15 +335,22 @@ def draw_contours_with(layer: Labels, draw: Callable[[NDArray[Any], int], NDArra
     draw
         Called with a 2-D part of the labels and the contour's width in px; returns the labels
         on contours, 0 elsewhere.
+    unless
+        Returns whether whole objects are to be sent to the graphics card all the same.
+
+    Returns
+    -------
+    bool
+        Whether that is possible.
     """
     theirs = getattr(type(layer), "_calculate_contour", None)
     if theirs is None or list(inspect.signature(theirs).parameters)[1:] != ["labels", "data_slice"]:
-        return
+        return False
     known = weakref.ref(layer)
 
     def contour(labels: NDArray[Any], data_slice: tuple[slice, ...]) -> NDArray[Any] | None:
         own = known()
-        if own is None or own.contour < 1:
+        if own is None or own.contour < 1 or unless():
             return None
         if labels.ndim != 2:
             return cast("NDArray[Any] | None", theirs(own, labels, data_slice))
@@ -343,6 +367,113 @@ def draw_contours_with(layer: Labels, draw: Callable[[NDArray[Any], int], NDArra
         return draw(np.asarray(labels[around]), reach)[inner]
 
     layer._calculate_contour = contour
+    return True
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """How a labels layer is about to be drawn."""
+
+    #: How many of its pixels, along an edge, a pixel of the screen covers.
+    px: float
+    #: How many pixels of the screen make one of the user's, as on a fine display.
+    ratio: float
+    #: Width and height of what the graphics card holds of it, in its pixels.
+    size: tuple[int, int]
+    #: The number that the card reads as 1.0.
+    most: int
+
+
+@dataclass(frozen=True)
+class Shading:
+    """Functions for the graphics card."""
+
+    #: GLSL ``vec4 (vec2 place)`` that reads the layer's ``$texture``.
+    read: Function
+    #: GLSL that turns what was read into a colour, ``vec4 (vec4 read)``; ``$colour_of`` in it is
+    #: napari's function ``vec4 (float label)``.
+    colour: str
+
+
+def shade_labels_with(
+    layer: Labels, viewer: Any, shading: Callable[[Drawn], Shading | None]
+) -> bool:
+    """Replace the two functions by which the graphics card draws a labels layer in 2-D.
+
+    Parameters
+    ----------
+    layer
+        A labels layer of a viewer.
+    viewer
+        The viewer.
+    shading
+        Called before each drawing; None stands for napari's own functions.
+
+    Returns
+    -------
+    bool
+        False if that is impossible, as with the 3-D display: nothing is changed then.
+    """
+    node = _flat_node(layer, viewer)
+    if node is None or node.texture_format not in _MOST:
+        return False
+    if hasattr(node, _SHADED):
+        return True
+    prepare, colours = node._prepare_draw, node._build_color_transform
+    functions, most = dict(node._interpolation_fun), _MOST[node.texture_format]
+    in_use: list[Shading | None] = [None]
+
+    def build_colours() -> Any:
+        if in_use[0] is None:
+            return colours()
+        own = Function(in_use[0].colour)
+        own["colour_of"] = Function(node.cmap.glsl_map)
+        return own
+
+    def prepare_draw(view: Any) -> Any:
+        if node._data is not None:
+            onto_screen = view.transforms.get_transform("visual", "framebuffer")
+            start, end = onto_screen.map([[0, 0, 0, 1], [1, 0, 0, 1]])[:, :2]
+            px = 1 / max(float(np.hypot(*(end - start))), 1e-9)
+            ratio = float(view.transforms.pixel_scale)
+            wanted = shading(Drawn(px, ratio, node.size, most))
+            if wanted is not in_use[0]:
+                in_use[0] = wanted
+                read = functions["nearest"] if wanted is None else wanted.read
+                node._interpolation_fun = {**functions, "nearest": read}
+                node._need_interpolation_update = node._need_colortransform_update = True
+        return prepare(view)
+
+    node.unfreeze()
+    node._prepare_draw, node._build_color_transform = prepare_draw, build_colours
+    setattr(node, _SHADED, True)
+    node.freeze()
+    return True
+
+
+def redraw(layer: Labels, viewer: Any) -> None:
+    """Draw a layer that is shaded in another way again, without slicing it."""
+    node = _flat_node(layer, viewer)
+    if node is not None:
+        node.update()
+
+
+def is_shader_accepted(functions: str) -> bool:
+    """Return whether the graphics driver compiles GLSL functions; only while a canvas is drawn."""
+    shader = gl.glCreateShader(gl.GL_FRAGMENT_SHADER)
+    try:
+        gl.glShaderSource(shader, functions + "\nvoid main() { gl_FragColor = vec4(0.0); }\n")
+        gl.glCompileShader(shader)
+        return bool(gl.glGetShaderParameter(shader, gl.GL_COMPILE_STATUS))
+    finally:
+        gl.glDeleteShader(shader)
+
+
+def _flat_node(layer: Labels, viewer: Any) -> Any | None:
+    """Return the visual of a layer in 2-D if its functions can be replaced there."""
+    visuals = getattr(_canvas(viewer), "layer_to_visual", {})
+    node = getattr(visuals.get(layer), "node", None)
+    return node if all(hasattr(node, name) for name in _SHADER_NAMES) else None
 
 
 def redraw_part(layer: Labels, *windows: tuple[slice, ...]) -> bool:

@@ -23,8 +23,8 @@ SEARCHED_SHARE = 0.4
 """A place in which to look for something covers at least this share of the canvas."""
 LARGEST_SHARE, LARGEST_FOLLOWED_SHARE = 0.9, 0.35
 """The most of the canvas that such an object covers, and where an earlier one set the zoom."""
-CLEAR_ON_SCREEN_PX = 48
-"""Objects stay so far from the edges of the canvas, where the scale bar and titles lie."""
+MIDDLE_SHARE = 1 / 3
+"""Objects lie in this part of the canvas, away from its edges, the scale bar and titles."""
 RING_ON_SCREEN_PX = 3.5
 """Width of each ring around the selected object, on the screen."""
 MAX_RING_PX = 8
@@ -93,8 +93,8 @@ def centre(
     pixels
         How large pixels are.
     within
-        Shape (y, x) in px of an image that is to fill the canvas: then a box near its border is
-        brought only as near to the middle as the border allows.
+        Shape (y, x) in px of an image that is to fill the canvas as far as the box stays in the
+        middle third.
     only_if_hidden
         Leave the view alone if the box can be seen, and the zoom in any case.
     """
@@ -115,12 +115,13 @@ def centre(
 def drop_border(viewer: ViewerModel, shape: tuple[int, int], pixels: PixelSize) -> None:
     """Move the view so that it shows no empty border beside an image of a shape (y, x) in px.
 
-    A border that keeps an object clear of the edge of the canvas stays.
+    A border that may keep an object in the middle of the canvas stays.
     """
     camera = viewer.scene.camera
     middle = np.array(camera.center[-2:])
     inside = _within_border(viewer, middle, pixels, shape, float(camera.zoom))
-    if (np.abs(inside - middle) * camera.zoom > CLEAR_ON_SCREEN_PX).any():
+    widest = canvas_size(viewer) / camera.zoom * MIDDLE_SHARE
+    if (np.abs(inside - middle) > widest * (1 + 1e-6)).any():
         camera.center = (0.0, float(inside[0]), float(inside[1]))
 
 
@@ -154,7 +155,8 @@ class Follow:
         pixels
             How large pixels are.
         within
-            Shape (y, x) in px of the image, which fills the canvas where it is large enough.
+            Shape (y, x) in px of the image, which fills the canvas as far as the box stays in the
+            middle third.
         least_share
             The least of the canvas that it covers.
         """
@@ -217,14 +219,13 @@ def _middle_within(
 ) -> NDArray[np.float64]:
     """Return the middle of the view (y, x) that is nearest to a box and shows no empty border.
 
-    An image that is smaller than the canvas is centred. Only where the box would come too near
-    to an edge of the canvas, the view goes beyond the border.
+    An image that is smaller than the canvas is centred. Only where the box would not be in the
+    middle third of the canvas, the view goes beyond the border.
     """
     middle, extent = _place(box, pixels)
     nearest = _within_border(viewer, middle, pixels, shape, zoom)
-    clear = (canvas_size(viewer) / zoom - extent) / 2 - CLEAR_ON_SCREEN_PX / zoom
-    clear = np.maximum(clear, 0)
-    return np.clip(nearest, middle - clear, middle + clear)
+    beside = np.maximum(canvas_size(viewer) / zoom * MIDDLE_SHARE - extent, 0) / 2
+    return np.clip(nearest, middle - beside, middle + beside)
 
 
 def _within_border(

@@ -23,6 +23,7 @@ from napari_panoptic.live.session import Selection, Session
 from napari_panoptic.live.snapshots import RegionSnapshot
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.layers.labels import label_colours, set_colours
+from napari_panoptic.viewer.layers.outlines import outlines_of
 from napari_panoptic.viewer.layers.owned import (
     AMBIGUOUS,
     IMAGE,
@@ -128,10 +129,19 @@ class ConsensusView:
         return found
 
     def apply_look(self, look: Look) -> None:
-        """Show, hide or fill the objects."""
+        """Show, hide, outline or fill the objects."""
         for slot in self._own:
             self._own.set_visible(slot.role, look.display is not Display.HIDDEN)
             set_unless_so(slot.layer, "opacity", look.opacity)
+        objects = self._own.layer(CONSENSUS_LAYER)
+        if objects is None or self._picture is None:
+            return
+        lines = outlines_of(objects, self._viewer)
+        lines.set_width(look.line_px(Side.PREDICTION))
+        outcomes = next(iter(self._picture.evaluations.values())).outcomes
+        lines.set_boxes(outcomes.reference.bbox, more_px=self._picture.more_px)
+        zoom = 1.0 if lines.are_lines else self._scene.zoom
+        set_unless_so(objects, "contour", look.contour(Side.PREDICTION, zoom))
 
     def emphasise(self, selection: Selection | None) -> None:
         """Leave the rings to the scene, which keeps its own."""

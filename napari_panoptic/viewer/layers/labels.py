@@ -1,4 +1,4 @@
-"""Layers of labels and marks, filled, coloured and outlined without delay; the view kept steady.
+"""Layers of labels and marks, filled and coloured without delay; the view kept steady.
 
 After each change napari slices a layer's data again and sends them to the graphics card. With
 outlines that takes a second and more on a slide. Yet the card looks 16-bit labels up in the
@@ -19,17 +19,13 @@ from numpy.typing import NDArray
 
 from napari_panoptic.display.marks import MARK_COLOURS
 from napari_panoptic.display.object_layers import PixelSize
-from napari_panoptic.kernels.drawing import outline_pixels
 from napari_panoptic.viewer.jobs.jobs import single_shot, stop_timers
 from napari_panoptic.viewer.kit.napari_private import (
-    draw_contours_with,
     exchange_colours,
     refresh_held,
 )
 from napari_panoptic.viewer.layers.camera import canvas_size
 from napari_panoptic.viewer.layers.owned import OwnedLayers, Owner, Slot
-
-_WIDEST_PX = 254
 
 
 def label_colours(lut: NDArray[np.floating[Any]]) -> CyclicLabelColormap:
@@ -54,11 +50,6 @@ def set_colours(layer: Labels, lut: NDArray[np.float32], viewer: Any = None) -> 
         return
     with refresh_held(layer):
         layer.colormap = label_colours(lut)
-
-
-def draw_outlines_fast(layer: Labels) -> None:
-    """Let a layer with 2-D data and background 0 find its outlines in one pass."""
-    draw_contours_with(layer, lambda part, px: outline_pixels(part, min(px, _WIDEST_PX)))
 
 
 @contextmanager

@@ -29,12 +29,12 @@ from napari_panoptic.viewer.kit.events import Within
 from napari_panoptic.viewer.kit.shown import shown
 from napari_panoptic.viewer.layers import camera
 from napari_panoptic.viewer.layers.labels import (
-    draw_outlines_fast,
     drawn_once,
     label_colours,
     put_data,
     set_colours,
 )
+from napari_panoptic.viewer.layers.outlines import Outlines, outlines_of
 from napari_panoptic.viewer.layers.owned import (
     AMBIGUOUS,
     IMAGE,
@@ -442,6 +442,7 @@ class Scene:
         if self.alternative is not None and SELECTED not in self.alternative.keeps:
             self.alternative.emphasise(selection)
             return
+        self._widen(selection)
         layer, picture = self._own.layer(SELECTED), None
         if selection is not None and self._snapshot is not None:
             ring_px = camera.ring_px(self.zoom)
@@ -455,6 +456,16 @@ class Scene:
         with drawn_once(layer):
             put_data(layer, picture.image, self._pixels, origin_yx_px=picture.origin_yx_px)
         self._own.set_visible(SELECTED, True)
+
+    def _widen(self, selection: Selection | None) -> None:
+        """Draw the line of the selected object wider than the others."""
+        role = None if selection is None else _role(selection.side, selection.team)
+        for slot in self._own:
+            if slot.role == REFERENCE or slot.is_team:
+                label = None
+                if selection is not None and slot.role == role and slot.values is not None:
+                    label = slot.values.value(selection.id)
+                self._lines(slot).select(label)
 
     def centre(self, selection: Selection) -> None:
         """Bring an object exactly to the middle of the canvas; from afar, nearer."""
@@ -681,7 +692,6 @@ class Scene:
         name = self._own.free_name(name) + (EDITED if role in self._edited_roles else "")
         is_hidden = self._hides_teams and role.startswith(_TEAM)
         layer = Labels(data, name=UNNAMED if is_hidden else name, visible=visible)
-        draw_outlines_fast(layer)
         put_in_place(layer, self._pixels)
         slot = self._own.add(role, layer)
         slot.hidden_name = name if is_hidden else ""
@@ -733,8 +743,21 @@ class Scene:
     def _outline(self, slot: _SceneSlot) -> None:
         """Outline objects, where they are drawn."""
         if self._is_drawn(slot):
-            set_unless_so(slot.layer, "contour", self._look.contour(slot.side, self.zoom))
+            lines = self._lines(slot)
+            lines.set_width(self._look.line_px(slot.side))
+            # Lines are as wide at every zoom.
+            zoom = 1.0 if lines.are_lines else self.zoom
+            set_unless_so(slot.layer, "contour", self._look.contour(slot.side, zoom))
             set_unless_so(slot.layer, "opacity", self._look.opacity)
+
+    @property
+    def are_lines(self) -> bool:
+        """Whether outlines are lines, rather than pixels of the image."""
+        slots = [slot for slot in self._own if slot.role == REFERENCE or slot.is_team]
+        return bool(slots) and all(self._lines(slot).are_lines for slot in slots)
+
+    def _lines(self, slot: _SceneSlot) -> Outlines:
+        return outlines_of(slot.layer, self._viewer)
 
     def _apply_colours(self) -> None:
         """Colour the objects that are drawn."""
@@ -762,6 +785,8 @@ class Scene:
             return
         slot.coloured_by = wanted
         values = None if slot.values is None or is_too_many else slot.values.values(labels.ids)
+        if own is not None and not is_too_many:
+            self._lines(slot).set_boxes(own.bbox, values)
         lut = contents.object_lut(labels, own, self._scheme, self._look.colour_by, values)
         if listed is not None and own is not None:
             lut = listed.faded(lut, side, labels, values)

@@ -26,7 +26,7 @@ from napari_panoptic.display.slide_layers import (
     DrawnArea,
     DrawnSide,
     SideLook,
-    code_colours,
+    apart_colours,
     selected_rings,
 )
 from napari_panoptic.display.styles import ColourBy, Display, Look, count_text
@@ -40,6 +40,7 @@ from napari_panoptic.values.windowed_labels import TiledArea, TiledPair
 from napari_panoptic.viewer.kit.shown import show_error
 from napari_panoptic.viewer.layers import camera
 from napari_panoptic.viewer.layers.labels import label_colours
+from napari_panoptic.viewer.layers.outlines import outlines_of
 from napari_panoptic.viewer.layers.owned import (
     AMBIGUOUS,
     IMAGE,
@@ -298,12 +299,12 @@ class SlideView:
         if known is not None:
             known.leave()
         told = self._arrivals.teller(side.value)
-        drawn = DrawnSide(labels, outcomes, on_failure=_tell, on_arrival=told)
+        drawn = DrawnSide(labels, outcomes, tells_apart=True, on_failure=_tell, on_arrival=told)
         self._sides[side] = drawn
         slot = self._put_levels(side.value, name, drawn.levels)
         slot.state = None
         if slot.scheme != scheme:
-            slot.layer.colormap = label_colours(code_colours(scheme))
+            slot.layer.colormap = label_colours(apart_colours(scheme))
             slot.scheme = scheme
 
     def _fill_area(self, area: TiledArea | None) -> None:
@@ -356,8 +357,14 @@ class SlideView:
         if slot is None:
             return
         set_unless_so(slot.layer, "opacity", look.opacity)
-        zoom = self._scene.zoom
+        zoom, lines = self._scene.zoom, outlines_of(slot.layer, self._viewer)
+        lines.set_width(look.line_px(side))
+        lines.set_usual_side(self._diameter_px)
         widths = tuple(look.contour(side, zoom * (1 << k)) for k in range(LEVELS_FROM_PIXELS))
+        is_lined = lines.are_lines and widths[0] > 0
+        if is_lined:
+            widths = (0,) * LEVELS_FROM_PIXELS  # lines are drawn around whole objects
+        set_unless_so(slot.layer, "contour", int(is_lined))
         wanted = look.colour_by, widths, self._scene.listed
         if wanted == slot.state:
             return

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from typing import Any
 
@@ -32,7 +33,7 @@ from napari_panoptic.display.object_layers import (
     image_layer_data,
 )
 from napari_panoptic.display.styles import Display, Look
-from napari_panoptic.display.team_pictures import CellPictures, grid_shape, team_lut
+from napari_panoptic.display.team_pictures import AREA, CellPictures, grid_shape, team_lut
 from napari_panoptic.live.session import Selection, Session
 from napari_panoptic.live.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.evaluate import Evaluation
@@ -44,6 +45,7 @@ from napari_panoptic.viewer.kit.napari_private import arranged_once
 from napari_panoptic.viewer.kit.shown import show_info, shown
 from napari_panoptic.viewer.layers import camera
 from napari_panoptic.viewer.layers.labels import label_colours, set_colours
+from napari_panoptic.viewer.layers.outlines import Beneath, outlines_of
 from napari_panoptic.viewer.layers.owned import (
     IMAGE,
     OwnedLayers,
@@ -79,6 +81,12 @@ class _Objects:
     evaluations: Mapping[str, Evaluation]
     pictures: CellPictures
     colours: Sequence[Rgb]
+
+    @cached_property
+    def beneath(self) -> Beneath | None:
+        """The reference, which all cells draw as lines beneath their team's."""
+        reference = self.pictures.reference
+        return None if reference is None else Beneath(reference, AREA)
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,12 +202,14 @@ class TeamGrid:
         """Return whether a layer belongs to a cell."""
         return layer in self._own
 
-    def wanted_widths(self, zoom: float | None = None) -> tuple[int, int]:
-        """Return the outline widths that the present look and zoom ask for."""
+    def wanted_widths(self, zoom: float | None = None) -> tuple[int, int] | None:
+        """Return the outline widths that the present look and zoom ask for; None for lines."""
         look, zoom = self._scene.look, zoom or self._zoom()
+        if self._scene.are_lines and look.display is not Display.FILL:
+            return None
         return look.contour(Side.REFERENCE, zoom), look.contour(Side.PREDICTION, zoom)
 
-    def widths_of_a_cell(self, snapshot: RegionSnapshot, cells: int) -> tuple[int, int]:
+    def widths_of_a_cell(self, snapshot: RegionSnapshot, cells: int) -> tuple[int, int] | None:
         """Return the outline widths for the zoom that cells of this number will have."""
         canvas = (float(self._viewer.canvas.size[0]), float(self._viewer.canvas.size[1]))
         rows, columns = grid_shape(cells, snapshot.shape, canvas)
@@ -497,8 +507,22 @@ class TeamGrid:
         if slot.content != (evaluation, look.colour_by):
             set_colours(slot.layer, team_lut(evaluation, look, contents.objects.colours))
             slot.content = (evaluation, look.colour_by)
+        self._outline(slot.layer, contents.objects, evaluation)
         set_unless_so(slot.layer, "opacity", look.opacity)
         self._own.set_visible(slot.role, look.display is not Display.HIDDEN)
+
+    def _outline(self, layer: Labels, objects: _Objects, evaluation: Evaluation) -> None:
+        """Draw lines, unless outlines are in the picture already."""
+        if objects.beneath is not None:
+            lines, look, outcomes = (
+                outlines_of(layer, self._viewer),
+                self._scene.look,
+                evaluation.outcomes,
+            )
+            lines.put_beneath(objects.beneath, look.line_px(Side.REFERENCE))
+            lines.set_width(look.line_px(Side.PREDICTION))
+            lines.set_boxes(np.concatenate([outcomes.side(side).bbox for side in Side]))
+        set_unless_so(layer, "contour", 0 if objects.beneath is None else 1)
 
     def _name(self) -> None:
         """Write name and PQ into every cell; the current team's is marked."""

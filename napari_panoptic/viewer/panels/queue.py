@@ -63,13 +63,13 @@ class QueueBar(Steps, QToolButton):
     def show_place(self, place: QueuePlace | None) -> None:
         """Show where the user is; None if that is unknown."""
         self._place, tooltip = "", _PLACE
+        self.can_step = place is not None
         if place is not None:
             total = count_text(place.total)
             number = None if place.number is None else count_text(place.number)
-            self._place = f"{total} failures" if number is None else f"{number} of {total}"
+            self._place = total if number is None else f"{number} of {total}"
             if place.is_small:
                 self._place, tooltip = f"{self._place} · small", f"{_PLACE} {_SMALL}"
-        self.setEnabled(place is not None)
         self.setToolTip(f"{tooltip} Click to choose which, and in which order.")
         self.show_choices()
 

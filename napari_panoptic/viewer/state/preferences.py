@@ -20,7 +20,14 @@ from napari.settings import get_plugin_settings
 from napari_panoptic.common.choices import MenuChoice
 from napari_panoptic.display.listed import Others
 from napari_panoptic.display.object_rows import COLUMNS, ObjectFilter, WorstFirst
-from napari_panoptic.display.styles import FILL_OPACITY, ColourBy, Display, Look
+from napari_panoptic.display.styles import (
+    FILL_OPACITY,
+    PREDICTION_LINE_PX,
+    REFERENCE_LINE_PX,
+    ColourBy,
+    Display,
+    Look,
+)
 from napari_panoptic.review.tags import joined_tags, split_tags
 from napari_panoptic.values.vocabulary import Side
 
@@ -154,6 +161,8 @@ class Preferences:
                 ColourBy(self._get("desk", "colour_by", str(ColourBy.STATUS))),
                 Display(self._get("desk", "display", str(Display.OUTLINE))),
                 float(self._get("desk", "fill_opacity", FILL_OPACITY)),
+                float(self._get("desk", "reference_line_px", REFERENCE_LINE_PX)),
+                float(self._get("desk", "prediction_line_px", PREDICTION_LINE_PX)),
             )
         except (TypeError, ValueError):
             return Look()
@@ -330,7 +339,8 @@ class Preferences:
         settings = self._settings()
         if settings is None:
             return self._kept_here.get((group, name), without)
-        return getattr(getattr(settings, group), name)
+        # napari may still know the settings of an earlier version.
+        return getattr(getattr(settings, group), name, without)
 
     def _set(self, group: str, name: str, value: Any) -> None:
         settings = self._settings()

@@ -17,9 +17,11 @@ from napari_panoptic.display import styles
 from napari_panoptic.display.object_layers import label_data, object_lut
 from napari_panoptic.display.object_rows import ObjectFilter
 from napari_panoptic.display.styles import ColourBy, Display, Look
+from napari_panoptic.live.session import Selection
 from napari_panoptic.live.snapshots import load_region
 from napari_panoptic.values.vocabulary import STATUS_CODE, Side, Status
 from napari_panoptic.viewer.desk.failure_steps import NONE_LISTED
+from napari_panoptic.viewer.layers.outlines import outlines_of
 from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
 from tests.viewer.finding import (
     FIRST,
@@ -65,6 +67,12 @@ def canvas(viewer):
     return viewer.window._qt_viewer.canvas.native
 
 
+def select_row(desk, row):
+    """Return the selection of a reference object."""
+    id_ = int(desk.session.evaluation.outcomes.reference.ids[row])
+    return Selection(desk.session.team, Side.REFERENCE, row, id_)
+
+
 class TestOpening:
     def test_image_reference_and_every_team_are_layers(self, desk, viewer):
         teams = [team.name for team in desk.session.cohort.teams]
@@ -82,6 +90,30 @@ class TestOpening:
         colour = layer.get_color(row + 1)
         np.testing.assert_allclose(colour[:3] * 255, styles.STATUS_COLOURS[Status.FN], atol=1e-3)
         assert layer.contour > viewer.layers[desk.session.team].contour >= 1
+
+    def test_outlines_are_lines_that_no_zoom_slices_again(self, desk, viewer):
+        layers = [viewer.layers["reference"], viewer.layers[desk.session.team]]
+        assert all(outlines_of(layer, viewer).are_lines for layer in layers)
+        assert layers[0].contour > layers[1].contour >= 1
+        sliced = []
+        for layer in layers:
+            layer.events.set_data.connect(sliced.append)
+        for zoom in (1, 8, 60):
+            viewer.scene.camera.zoom = zoom
+            desk.link.scene.follow_zoom()
+        assert sliced == []
+
+    def test_the_line_of_the_selected_object_is_wider(self, desk, viewer):
+        row, drawn = row_of_status(desk, Side.REFERENCE, Status.FN), []
+        selected = select_row(desk, row)
+        desk.link.scene.centre(selected)
+        for selection in (selected, None, selected):  # the first may change the size of docks
+            desk.session.select(selection)
+            viewer.layers["selected object"].visible = False
+            shot = viewer.screenshot(flash=False)[..., :3].astype(int)
+            colour = np.array(styles.STATUS_COLOURS[Status.FN])
+            drawn.append((np.abs(shot - colour) < 3).all(-1).sum())
+        assert drawn[2] > drawn[1] > 0
 
     def test_docks_are_filled(self, desk):
         panels, evaluation = desk.panels, desk.session.evaluation

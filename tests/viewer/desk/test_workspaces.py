@@ -13,7 +13,7 @@ from napari_panoptic.values.vocabulary import STATUS_CODE, Side, Status
 from napari_panoptic.viewer.desk.nuclei import WORKSPACES
 from napari_panoptic.viewer.desk.workspaces import Arrangement, DockArea, Stack
 from napari_panoptic.viewer.kit.widgets import is_in_sight
-from napari_panoptic.viewer.layers.camera import CLEAR_ON_SCREEN_PX, canvas_size
+from napari_panoptic.viewer.layers.camera import MIDDLE_SHARE, canvas_size
 from napari_panoptic.viewer.state.desk_state import DeskState
 from napari_panoptic.viewer.state.preferences import Queue, Tool, ToolInHand, ViewMode
 from tests.viewer.finding import FIRST, SECOND
@@ -162,7 +162,7 @@ def test_the_next_workspace_leaves_a_zoomed_view_as_it_is(desk, wait_until):
     assert (camera.center, camera.zoom) == before
 
 
-def test_an_object_at_the_border_is_shown_without_empty_border_after_the_teams(desk, wait_until):
+def test_an_object_at_the_border_is_shown_with_no_wider_border_after_the_teams(desk, wait_until):
     viewer, scene = desk.viewer, desk.link.scene
     rows = desk.session.evaluation.outcomes.reference
     scene.fit()
@@ -174,7 +174,7 @@ def test_an_object_at_the_border_is_shown_without_empty_border_after_the_teams(d
         rest(desk, wait_until)
     height, _ = canvas_size(viewer) / viewer.scene.camera.zoom
     beyond = viewer.scene.camera.center[-2] + height / 2 - viewer.layers["image"].extent.world[1][0]
-    assert beyond * viewer.scene.camera.zoom <= CLEAR_ON_SCREEN_PX + 1
+    assert beyond <= MIDDLE_SHARE * height + 4 / viewer.scene.camera.zoom
     assert scene.is_object_in_sight(desk.session.selection, canvas_size(viewer))
 
 

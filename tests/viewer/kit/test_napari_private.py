@@ -13,6 +13,7 @@ from napari.layers import Labels, Shapes
 from napari.settings import get_settings
 from napari.utils._proxies import PublicOnlyProxy
 from qtpy.QtWidgets import QLabel, QMainWindow
+from vispy.visuals.shaders import Function
 
 from napari_panoptic.display.styles import LUT_LENGTH
 from napari_panoptic.viewer.desk.nuclei import desk_of
@@ -263,6 +264,50 @@ class TestLayers:
         layer = Renamed(np.ones((9, 9), np.uint16))
         private.draw_contours_with(layer, lambda _part, _px: pytest.fail("was called"))
         assert "_calculate_contour" not in vars(layer)
+
+    def test_whole_objects_are_sent_where_contours_are_not_wanted(self, labels):
+        assert private.draw_contours_with(labels, lambda part, _px: 0 * part, lambda: True)
+        labels.contour = 2
+        assert np.array_equal(labels._slice.image.view, labels.data)
+
+    def test_a_layer_is_drawn_by_functions_of_our_own(self, viewer, labels):
+        viewer.add_layer(labels)
+        labels.opacity = 1
+        read = Function("vec4 red(vec2 place) { return texture2D($texture, place); }")
+        colour = "vec4 blue(vec4 read) { return vec4(0.0, 0.0, 1.0, $colour_of(read.r).a); }"
+        drawn, seen = [], [private.Shading(read, colour)]
+
+        def choose(how):
+            drawn.append(how)
+            return seen[0]
+
+        viewer.scene.camera.zoom = 4
+        own = viewer.screenshot(flash=False)
+        assert private.shade_labels_with(labels, viewer, choose)
+        assert private.shade_labels_with(labels, viewer, choose)  # as before
+        private.redraw(labels, viewer)
+        shown = viewer.screenshot(flash=False)
+        assert (shown[..., :3] == (0, 0, 255)).all(-1).any()
+        assert drawn[-1].px == pytest.approx(1 / 4)
+        assert drawn[-1].size == (40, 40)
+        assert drawn[-1].most == 65535
+        seen[0] = None
+        private.redraw(labels, viewer)
+        assert np.array_equal(viewer.screenshot(flash=False), own)
+
+    @pytest.mark.parametrize("name", private._SHADER_NAMES)
+    def test_without_a_name_nothing_is_drawn_otherwise(self, viewer, labels, name, monkeypatch):
+        viewer.add_layer(labels)
+        assert hasattr(private._canvas(viewer).layer_to_visual[labels].node, name)
+        monkeypatch.setattr(private, "_SHADER_NAMES", (*private._SHADER_NAMES, f"{name}_renamed"))
+        assert not private.shade_labels_with(labels, viewer, lambda _drawn: None)
+        private.redraw(labels, viewer)
+
+    def test_a_shader_is_compiled_to_see_whether_that_is_possible(self, viewer):
+        viewer.screenshot(flash=False)
+        private._canvas(viewer).native.makeCurrent()
+        assert private.is_shader_accepted("#version 120\nfloat halved(float x) { return x / 2.0; }")
+        assert not private.is_shader_accepted("#version 120\nno GLSL")
 
     def test_a_part_is_redrawn_without_slicing(self, labels):
         sliced = []

@@ -10,7 +10,7 @@ from qtpy.QtTest import QTest
 from napari_panoptic.display.failure_cells import SHARE_COLOURS, scale_text
 from napari_panoptic.display.listed import Others
 from napari_panoptic.display.object_rows import ObjectFilter
-from napari_panoptic.display.slide_layers import CLASSES
+from napari_panoptic.display.slide_layers import CLASSES, CODES, told_apart
 from napari_panoptic.display.styles import ColourBy, Display, Look
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.live.session import Session
@@ -18,6 +18,7 @@ from napari_panoptic.values.vocabulary import Side, Status
 from napari_panoptic.values.windowed_labels import TiledArea
 from napari_panoptic.viewer.desk.failure_steps import NONE_LISTED
 from napari_panoptic.viewer.layers import slide_view
+from napari_panoptic.viewer.layers.outlines import Outlines, outlines_of
 from napari_panoptic.viewer.layers.owned import AMBIGUOUS
 from napari_panoptic.viewer.layers.slide_view import FAILURES, ON_SLIDE
 from napari_panoptic.viewer.panels import slide_texts
@@ -154,27 +155,41 @@ def test_the_layers_show_the_pixels_of_the_files(desk, viewer, slide_cohort, zoo
         layer = viewer.layers[name]
         np.asarray(layer.data[0])  # what is out of sight is read now
         wait_until(lambda: not desk.link.slides.is_busy)
-        np.testing.assert_array_equal(
-            np.asarray(layer.data[0]), codes[labels.index].astype(np.uint8)
-        )
+        apart = told_apart(codes[labels.index].astype(np.uint8), labels.index)
+        np.testing.assert_array_equal(np.asarray(layer.data[0]), apart)
+        np.testing.assert_array_equal(apart // CODES, codes[labels.index])
         (y0, x0), (y1, x1) = layer.corner_pixels
         shown = layer._slice.image.raw
-        np.testing.assert_array_equal(
-            shown, codes[labels.index][y0 : y1 + 1, x0 : x1 + 1].astype(np.uint8)
-        )
+        np.testing.assert_array_equal(shown, apart[y0 : y1 + 1, x0 : x1 + 1])
 
 
 def test_looks_are_followed(desk, viewer, zoom_to):
     zoom_to(NEAR)
     layer = viewer.layers[on_slide("reference")]
-    outlined = np.count_nonzero(layer._slice.image.raw)
+    assert outlines_of(layer, viewer).are_lines
+    assert layer.contour == 1
+    outlined = viewer.screenshot(flash=False)
     desk.state.look = Look(ColourBy.CLASS, Display.FILL)
-    assert np.count_nonzero(layer._slice.image.raw) > outlined
-    assert layer._slice.image.raw.max() <= CLASSES + 4
+    assert layer.contour == 0
+    filled = viewer.screenshot(flash=False)
+    assert layer._slice.image.raw.max() // CODES <= CLASSES + 4
     desk.state.look = Look(ColourBy.CLASS, Display.HIDDEN)
     assert names_of_visible(viewer) == ["image"]
+    tissue = viewer.screenshot(flash=False)
+    assert 0 < (outlined != tissue).any(-1).sum() < (filled != tissue).any(-1).sum()
     zoom_to(FAR)
     assert names_of_visible(viewer) == ["image"]
+
+
+def test_without_lines_outlines_are_those_of_pixels(desk, viewer, zoom_to, monkeypatch):
+    zoom_to(NEAR)
+    layer = viewer.layers[on_slide("reference")]
+    desk.state.look = Look(ColourBy.STATUS, Display.FILL)
+    filled = np.count_nonzero(layer._slice.image.raw)
+    monkeypatch.setattr(Outlines, "are_lines", property(lambda _self: False))
+    desk.state.look = Look()
+    assert layer.contour == 0
+    assert 0 < np.count_nonzero(layer._slice.image.raw) < filled
 
 
 def test_an_eye_that_was_closed_stays_closed(desk, viewer, zoom_to):

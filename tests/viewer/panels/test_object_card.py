@@ -34,11 +34,12 @@ class TestCard:
         return panel
 
     def test_without_an_object_it_says_how_to_select_one(self, panel):
-        assert shown_text(panel.hint) == EMPTY
+        assert shown_text(panel.hint).startswith(EMPTY)
+        assert "next failure" in shown_text(panel.hint)
         panel.show_card(card_of(R, 0))
         assert shown_text(panel.hint) == ""
         panel.show_card(None)
-        assert shown_text(panel.hint) == EMPTY
+        assert shown_text(panel.hint).startswith(EMPTY)
 
     def test_all_of_it_is_copied_as_text(self, panel):
         panel.show_card(card_of(R, 1, partner=Named(P, 1, 22), verdict="both wrong"))

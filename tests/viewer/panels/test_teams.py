@@ -10,7 +10,8 @@ from napari.layers import Points
 from qtpy.QtCore import QPoint, Qt
 from qtpy.QtTest import QTest
 
-from napari_panoptic.display import styles
+from napari_panoptic.display import styles, team_pictures
+from napari_panoptic.display.styles import Display, Look
 from napari_panoptic.display.team_pictures import level_colours
 from napari_panoptic.explain.failure_groups import failure_groups, lost_over
 from napari_panoptic.io.cohorts.nuclei import open_cohort
@@ -21,6 +22,8 @@ from napari_panoptic.values.labels import LabelImage, LabelPair
 from napari_panoptic.values.vocabulary import STATUS_CODE, Side, Status
 from napari_panoptic.viewer.kit.widgets import dock_of
 from napari_panoptic.viewer.layers.consensus_view import CONSENSUS_LAYER, FP_LAYER
+from napari_panoptic.viewer.layers.outlines import Outlines, outlines_of
+from napari_panoptic.viewer.layers.team_grid import OBJECTS
 from napari_panoptic.viewer.panels import audit as audit_panel
 from napari_panoptic.viewer.panels import groups as groups_panel
 from napari_panoptic.viewer.panels.audit import MARKS_LAYER, AuditPresenter
@@ -349,6 +352,39 @@ class TestSideBySide:
             assert title.name_overlay.visible
             assert f"{team}   PQ {pq:.3f}" in title.name
 
+    def test_outlines_of_every_cell_are_lines(self, desk, viewer, grid):
+        evaluations = desk.session.snapshot.evaluations
+        drawn = team_pictures.cell_pictures(evaluations, None)
+        n_reference = len(desk.session.snapshot.reference)
+        for team in grid.teams:
+            layer, index = grid.layer(team, OBJECTS), evaluations[team].pair.prediction.index
+            assert outlines_of(layer, viewer).are_lines
+            assert layer.contour == 1
+            np.testing.assert_array_equal(layer.data, np.where(index, index + n_reference, 0))
+        np.testing.assert_array_equal(
+            np.where(drawn.reference == team_pictures.AREA, 0, drawn.reference),
+            desk.session.snapshot.reference.index,
+        )
+
+    @pytest.mark.parametrize("is_filled", [True, False])
+    def test_filled_cells_and_those_without_lines_are_drawn_in_pixels(
+        self, desk, viewer, grid, wait_until, monkeypatch, is_filled
+    ):
+        if is_filled:
+            desk.state.look = Look(display=Display.FILL)
+            widths = (0, 0)
+        else:
+            monkeypatch.setattr(Outlines, "are_lines", property(lambda _self: False))
+            viewer.scene.camera.zoom *= 1.01
+            widths = grid.wanted_widths()
+        evaluations = desk.session.snapshot.evaluations
+        drawn = team_pictures.cell_pictures(evaluations, widths)
+        layers = {team: grid.layer(team, OBJECTS) for team in grid.teams}
+        wait_until(lambda: desk.is_settled and not any(each.contour for each in layers.values()))
+        for team, layer in layers.items():
+            np.testing.assert_array_equal(layer.data, drawn.objects[team])
+        desk.state.look = Look()
+
     def test_of_a_long_name_the_beginning_and_the_pq_fit_the_cell(self, desk, grid, monkeypatch):
         monkeypatch.setattr(grid, "_cell_width", lambda: 125.0)  # for 18 letters
         grid._name()
@@ -598,6 +634,22 @@ class TestConsensus:
         press(teams.panel.modes.button(ViewMode.CONSENSUS))
         wait_until(lambda: teams.consensus_view.is_on)
         return teams.consensus_view
+
+    def test_outlines_are_lines_the_wider_the_more_teams_failed(self, desk, viewer, teams, view):
+        layer, result = view.layer(CONSENSUS_LAYER), teams.comparison.consensus
+        lines = outlines_of(layer, viewer)
+        assert lines.are_lines
+        assert layer.contour > 0
+        reference = desk.session.snapshot.reference
+        np.testing.assert_array_equal(layer.data, reference.index)
+        more_px = lines._objects[1 : len(reference) + 1, 1] / 64
+        is_ignored = result.ignored == len(result.teams)
+        expected = np.where(is_ignored, 0, 2 * (1 - result.found / len(result.teams)))
+        np.testing.assert_allclose(more_px, expected, atol=1 / 64)
+        desk.state.look = Look(display=Display.FILL)
+        assert layer.contour == 0
+        desk.state.look = Look()
+        assert layer.contour > 0
 
     def test_colours_tell_how_many_teams_found_an_object(self, viewer, teams, view):
         result = teams.comparison.consensus

@@ -39,10 +39,10 @@ class TeamsComparison:
     picture: ConsensusPicture | None
 
 
-def compared(known: Material, mode: ViewMode, widths: tuple[int, int]) -> TeamsComparison:
+def compared(known: Material, mode: ViewMode, widths: tuple[int, int] | None) -> TeamsComparison:
     """Compare the teams and draw what a view needs; for workers."""
     evaluations = known.complete()
-    picture = consensus_picture(evaluations, widths[1]) if mode is ViewMode.CONSENSUS else None
+    picture = consensus_picture(evaluations) if mode is ViewMode.CONSENSUS else None
     return TeamsComparison(
         snapshot=known.snapshot,
         evaluations=evaluations,

@@ -19,6 +19,7 @@ from napari_panoptic.review.plan.design import Level, Plan
 from napari_panoptic.review.plan.estimates import CauseEstimate, Estimate, Estimates
 from napari_panoptic.review.plan.goal import EstimateInterval, Goal, Offer
 from napari_panoptic.review.verdicts import Share
+from napari_panoptic.values.vocabulary import Cause
 from napari_panoptic.viewer.kit.figures import Cell
 from napari_panoptic.viewer.kit.inputs import Choice
 
@@ -201,7 +202,7 @@ def result_rows(estimates: Estimates, class_name: str) -> list[list[Cell]]:
     ]
     if class_name == ALL:
         rows += [
-            _row(f"Errors, FN {CAUSE_WORDS[at.cause]}{of[at.team]}", Quantity.ERROR_RATE, at)
+            _row(f"Errors, FN {CAUSE_WORDS[Cause(at.cause)]}{of[at.team]}", Quantity.ERROR_RATE, at)
             for at in estimates.by_cause
         ]
     return rows

@@ -1,0 +1,334 @@
+"""Outlines of labels layers as lines of the same width at every zoom.
+
+A layer's ``contour`` states whether its objects are outlined, as everywhere in napari. The graphics
+card then draws lines along the edges of their pixels (`outline_shader`). Where it cannot do that,
+as with the 3-D display or an old driver, napari draws its contours of image pixels.
+"""
+
+from __future__ import annotations
+
+import logging
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from napari.layers import Labels
+from numpy.typing import NDArray
+from qtpy.QtCore import QTimer
+from vispy.gloo import Texture2D
+from vispy.visuals.shaders import Function
+
+from napari_panoptic.kernels.drawing import outline_pixels
+from napari_panoptic.viewer.kit.napari_private import (
+    Drawn,
+    Shading,
+    draw_contours_with,
+    is_shader_accepted,
+    redraw,
+    shade_labels_with,
+)
+from napari_panoptic.viewer.layers import outline_shader
+
+CASING_PX, CASING_ALPHA = 0.75, 0.6
+"""Width and opacity of the pale line on either side of an outline."""
+SELECTED_MORE_PX = 1.0
+"""How much wider the line of the selected object is."""
+_WIDEST_PX = 254
+_LABELS = 1 << 16
+_LONGEST_SIDE_PX = 255
+"""Lines of objects whose size is not known are as wide as those of such objects."""
+_STEPS_PER_PX = 64
+"""In which an object's line can be wider than those of others."""
+_SIDE, _MORE = 0, 1
+"""Columns of what the graphics card knows of each label."""
+_LOGGER = logging.getLogger(__name__)
+_OUTLINES: weakref.WeakKeyDictionary[Labels, weakref.ref[Outlines]] = weakref.WeakKeyDictionary()
+
+
+@dataclass
+class _Driver:
+    """What is known of the graphics driver."""
+
+    accepts: bool | None = None
+    """Whether it compiles the programs; None until the first of them is needed."""
+
+
+_DRIVER = _Driver()
+
+
+def draw_outlines_fast(layer: Labels, unless: Callable[[], bool] = lambda: False) -> bool:
+    """Let a layer with 2-D data and background 0 find napari's contours in one pass.
+
+    Parameters
+    ----------
+    layer
+        The layer.
+    unless
+        Returns whether it is to find none, because its outlines are lines.
+
+    Returns
+    -------
+    bool
+        Whether that is possible.
+    """
+    return draw_contours_with(
+        layer, lambda part, px: outline_pixels(part, min(px, _WIDEST_PX)), unless
+    )
+
+
+def outlines_of(layer: Labels, viewer: Any) -> Outlines:
+    """Return what draws the outlines of a layer of a viewer; the same each time."""
+    known = _OUTLINES.get(layer)
+    found = None if known is None else known()
+    if found is None:
+        found = Outlines(layer, viewer)
+        _OUTLINES[layer] = weakref.ref(found)
+    return found
+
+
+class Outlines:
+    """The outlines of one labels layer with 2-D data of 8 or 16 bits and background 0."""
+
+    def __init__(self, layer: Labels, viewer: Any) -> None:
+        # The layer holds this object, by the function that finds its contours, and not the reverse.
+        self._layer, self._viewer = weakref.ref(layer), weakref.ref(viewer)
+        self._width_px, self._selected = 1.5, 0
+        self._objects = np.zeros((_LABELS, 2), np.uint8)
+        self._objects[:, _SIDE] = _LONGEST_SIDE_PX
+        self._beneath: Beneath | None = None
+        self._beneath_px = 0.0
+        self._programs: _Programs | None = None
+        self._is_lined = False
+        self._replaces = draw_outlines_fast(layer, lambda: self._is_lined)
+        # After napari: it may have changed what draws the layer.
+        layer.events.set_data.connect(self._follow, position="last")
+        self._follow()
+
+    @property
+    def are_lines(self) -> bool:
+        """Whether lines are drawn; napari's contours of image pixels are if not."""
+        return self._is_lined
+
+    def set_width(self, width_px: float) -> None:
+        """Set the width of lines on the screen."""
+        self._follow()  # the layer may have left the viewer and come back
+        if width_px != self._width_px:
+            self._width_px = width_px
+            self._redraw()
+
+    def put_beneath(self, beneath: Beneath | None, width_px: float = 0.0) -> None:
+        """Draw outlines of other labels beneath those of the layer; None for no others."""
+        if beneath is not self._beneath:
+            self._beneath, self._programs = beneath, None
+        self._beneath_px = width_px
+        self._redraw()
+
+    def select(self, label: int | None) -> None:
+        """Draw the line of one object a pixel wider."""
+        if (label or 0) != self._selected:
+            self._selected = label or 0
+            self._tell_objects()
+
+    def set_boxes(
+        self,
+        boxes: NDArray[np.integer[Any]],
+        values: NDArray[np.int64] | None = None,
+        more_px: NDArray[np.floating[Any]] | float = 0.0,
+    ) -> None:
+        """Set where objects lie: no line is wider than a quarter of the shorter side of a box.
+
+        Parameters
+        ----------
+        boxes
+            (n, 4): y0, x0, y1, x1 of each object in px, half open.
+        values
+            int64 (n,): the label of each object, if they are not 1..n.
+        more_px
+            How much wider than others the line of each is on the screen, up to 3 px.
+        """
+        labels = np.arange(1, len(boxes) + 1) if values is None else values
+        shorter = (boxes[:, 2:] - boxes[:, :2]).min(axis=1, initial=_LONGEST_SIDE_PX)
+        more = np.broadcast_to(np.rint(np.multiply(more_px, _STEPS_PER_PX)), len(boxes))
+        inside = (labels > 0) & (labels < _LABELS)
+        objects = np.zeros((_LABELS, 2), np.uint8)
+        objects[:, _SIDE] = _LONGEST_SIDE_PX
+        objects[labels[inside], _SIDE] = shorter[inside]
+        objects[labels[inside], _MORE] = more[inside]
+        self._set_objects(objects)
+
+    def set_usual_side(self, side_px: float) -> None:
+        """Set the shorter side of all objects, where labels do not tell which one is meant."""
+        objects = np.zeros((_LABELS, 2), np.uint8)
+        objects[:, _SIDE] = min(max(round(side_px), 1), _LONGEST_SIDE_PX)
+        self._set_objects(objects)
+
+    def _set_objects(self, objects: NDArray[np.uint8]) -> None:
+        if not np.array_equal(objects, self._objects):
+            self._objects = objects
+            self._tell_objects()
+
+    def _tell_objects(self) -> None:
+        """Send what is known of each label to the graphics card."""
+        if self._programs is not None:
+            self._programs.set_objects(self._emphasised())
+        self._redraw()
+
+    def _emphasised(self) -> NDArray[np.uint8]:
+        """Return the objects with a wider line for the selected one."""
+        objects = self._objects
+        if self._selected:
+            objects = objects.copy()
+            objects[self._selected % _LABELS, _MORE] += round(SELECTED_MORE_PX * _STEPS_PER_PX)
+        return objects
+
+    def _follow(self, _event: object = None) -> None:
+        """Take over the drawing of the layer, also after its type of data or the view changed."""
+        layer, viewer = self._layer(), self._viewer()
+        if layer is None or viewer is None:
+            return
+        is_lined = (
+            self._replaces
+            and _DRIVER.accepts is not False
+            and shade_labels_with(layer, viewer, self._shading)
+        )
+        if is_lined != self._is_lined:
+            self._is_lined = is_lined
+            if layer.contour:
+                layer.refresh()
+
+    def _shading(self, drawn: Drawn) -> Shading | None:
+        """Choose the program for the present zoom; None for what napari draws."""
+        layer = self._layer()
+        if layer is None or layer.contour < 1 or not self._is_lined:
+            return None
+        if _DRIVER.accepts is None:
+            _DRIVER.accepts = _accepts_programs()
+        if not _DRIVER.accepts:
+            self._is_lined = False
+            # The layer is not sliced while it is drawn.
+            QTimer.singleShot(0, layer.refresh)
+            return None
+        if self._programs is None:
+            self._programs = _Programs(self._emphasised(), self._beneath)
+        factor = layer.downsample_factors[layer.data_level][-1] if layer.multiscale else 1
+        widths_px = self._width_px, self._beneath_px
+        return self._programs.present(drawn, widths_px, float(factor))
+
+    def _redraw(self) -> None:
+        layer, viewer = self._layer(), self._viewer()
+        if self._is_lined and layer is not None and viewer is not None:
+            redraw(layer, viewer)
+
+
+class Beneath:
+    """Labels whose outlines lie beneath those of layers with as many pixels; several can share it.
+
+    Parameters
+    ----------
+    labels
+        uint16 (y, x): other labels than those of the layers.
+    area
+        The one of them that is hatched.
+    """
+
+    def __init__(self, labels: NDArray[np.uint16], area: int) -> None:
+        self.area = area
+        self.texture = Texture2D(labels, internalformat="r16", interpolation="nearest")
+
+
+class _Programs:
+    """The programs of one layer on the graphics card.
+
+    Parameters
+    ----------
+    objects
+        uint8 (65536, 2): of each label the shorter side in px and how much wider its line is.
+    beneath
+        Other labels beneath those of the layer.
+    """
+
+    def __init__(self, objects: NDArray[np.uint8], beneath: Beneath | None = None) -> None:
+        picture = _as_picture(objects)
+        self._objects = Texture2D(
+            picture, format="rg", internalformat="rg8", interpolation="nearest"
+        )
+        self._programs = {
+            way: _Program(way, are_two=beneath is not None) for way in outline_shader.WAYS
+        }
+        for program in self._programs.values():
+            program.set(objects=self._objects)
+            if beneath is not None:
+                program.set(beneath=beneath.texture, area=float(beneath.area))
+        self._note(objects)
+
+    def set_objects(self, objects: NDArray[np.uint8]) -> None:
+        """Exchange what is known of each label."""
+        self._objects.set_data(_as_picture(objects))
+        self._note(objects)
+
+    def _note(self, objects: NDArray[np.uint8]) -> None:
+        self._most_more_px = float(objects[:, _MORE].max()) / _STEPS_PER_PX
+        known = objects[:, _SIDE][objects[:, _SIDE] < _LONGEST_SIDE_PX]
+        self._usual_side_px = float(np.median(known)) if len(known) else float(_LONGEST_SIDE_PX)
+
+    def present(self, drawn: Drawn, widths_px: tuple[float, float], factor: float = 1.0) -> Shading:
+        """Return the program for a zoom, which knows the width of lines in pixels of the screen."""
+        half_px, half_beneath_px = (drawn.ratio * width_px / 2 for width_px in widths_px)
+        widest_px = max(half_px, half_beneath_px) + drawn.ratio * self._most_more_px / 2
+        reach_px = (widest_px + 0.25) * drawn.px
+        way = outline_shader.FAR
+        if reach_px < outline_shader.NEAR_PX:
+            way = outline_shader.NEAR
+        elif reach_px < outline_shader.BETWEEN_PX:
+            way = outline_shader.BETWEEN
+        else:
+            # Around small objects its places lie nearer together, but as far as pixels do.
+            most_px = self._usual_side_px / 8 / (drawn.px * factor)
+            half_px = max(min(half_px, most_px), 0.5)
+            half_beneath_px = max(min(half_beneath_px, most_px), 0.5)
+        program = self._programs[way]
+        program.set(
+            shape=tuple(map(float, drawn.size)),
+            most=float(drawn.most),
+            px=drawn.px,
+            side_px=drawn.px * factor,
+            half_width=half_px,
+            half_width_beneath=half_beneath_px,
+            more=drawn.ratio * 255 / _STEPS_PER_PX / 2,
+            casing=drawn.ratio * CASING_PX,
+        )
+        return program.shading
+
+
+class _Program:
+    """One program, which is told only what changed."""
+
+    def __init__(self, way: str, *, are_two: bool) -> None:
+        code = outline_shader.program(way, are_two=are_two)
+        colour = outline_shader.colour(CASING_ALPHA, are_two=are_two)
+        self.shading = Shading(Function(code), colour)
+        self._needed = outline_shader.needed(code)
+        self._told: dict[str, object] = {}
+
+    def set(self, **uniforms: object) -> None:
+        for name, value in uniforms.items():
+            if self._told.get(name) != value and name in self._needed:
+                self.shading.read[name] = self._told[name] = value
+
+
+def _as_picture(objects: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    return objects.reshape(256, 256, 2)
+
+
+def _accepts_programs() -> bool:
+    programs = [
+        outline_shader.program(way, are_two=are_two)
+        for way in outline_shader.WAYS
+        for are_two in (False, True)
+    ]
+    accepts = all(is_shader_accepted(outline_shader.standalone(code)) for code in programs)
+    if not accepts:
+        _LOGGER.warning("The graphics driver refuses lines: outlines are drawn in image pixels.")
+    return accepts
