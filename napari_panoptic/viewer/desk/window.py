@@ -398,7 +398,7 @@ class Keyboard(WindowPart):
         return False
 
     def _settle_click(self) -> None:
-        """Give the focus to the image, unless the click gave it to a text field or a list."""
+        """Return the focus to the image, unless the click gave it to a text field or a list."""
         window, before = self.window, self._at_press
         if window is None or before is None:
             return
