@@ -328,8 +328,8 @@ class Desk(DeskShell):
             link.close()
 
     def show_failure(self) -> None:
-        """Select the first failure, as for a picture."""
-        if self.link is not None:
+        """Select the first failure unless something is selected, as for a picture."""
+        if self.session is not None and self.link is not None and self.session.selection is None:
             self.link.failures.step()
 
     def may_leave(self) -> bool:

@@ -75,7 +75,9 @@ class QueueBar(Steps, QToolButton):
 
     def show_choices(self) -> None:
         """Show place, scope and order on the button."""
-        words = f"{self.scope.choice.short} by {self.order.choice.short}".lower()
+        by = self.order.choice
+        order = by.short if by is WorstFirst.IOU else by.short.lower()
+        words = f"{self.scope.choice.short.lower()} by {order}"
         self.setText(" · ".join(word for word in (self._place, words) if word))
 
     def place_text(self) -> str:

@@ -281,6 +281,8 @@ class ItemBox(QWidget):
         """Begin another number of nuclei, as if the field had been chosen before."""
         self.nuclei.setValue(digit)
         self.nuclei.setFocus()
+        if (line := self.nuclei.lineEdit()) is not None:
+            line.setCursorPosition(1)  # before the suffix
 
     def show_end(self, text: str, detail: str) -> None:
         """Show that all items are reviewed."""
