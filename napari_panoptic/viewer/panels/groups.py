@@ -140,7 +140,7 @@ class GroupsPanel(ListPanel):
         self._show_members(number)
 
     def _give_room(self) -> None:
-        """Give the tables of the cohort room when there are some."""
+        """Make room for the tables of the cohort when there are some."""
         has_tables = self.cohort.shown_table is not None
         self.cohort.setMinimumHeight(LEAST_COHORT_PX if has_tables else 0)
         self._rows.setStretchFactor(self.cohort, int(has_tables))
