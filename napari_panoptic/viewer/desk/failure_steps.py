@@ -288,7 +288,8 @@ class FailureSteps:
         number = None if stop is None else stops.find(stop)
         if stop is None or number is None:
             return QueuePlace(None, total)
-        return QueuePlace(number + 1, total, self._is_small(stop))
+        impact = self._impact_of(stop)
+        return QueuePlace(number + 1, total, self._is_small(stop), impact, is_by_region)
 
     def keep_stop(self) -> None:
         """Remember where the queue is, for the next start."""
@@ -586,6 +587,16 @@ class FailureSteps:
             columns = {name: failures.columns[name][own] for name in IMPACT_COLUMNS}
             impact[own] = mean.gains(rows[failures.block[own]], columns)
         return impact
+
+    def _impact_of(self, stop: QueueStop) -> float | None:
+        """Return the impact of one failure; None where its region is not evaluated."""
+        region, team = self._place(stop.region)
+        line = self._session.summaries.get((region, team))
+        if line is None or line.failures is None or stop.side is None or stop.id is None:
+            return None
+        failures = CohortFailures([Block(team, "", region, line.failures)])
+        row = failures.find(FailureName(team, region, stop.side, stop.id))
+        return None if row is None else float(self._impact(failures, alone=self._is_by_region)[row])
 
     def _mask(self, stops: Stops, asked: _Asked) -> NDArray[np.bool_] | None:
         """Mark the stops to consider; None for all."""

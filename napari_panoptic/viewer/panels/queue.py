@@ -25,6 +25,8 @@ _PLACE = (
     "Place of the selected failure among those that N leads to, as far as the regions are "
     "evaluated and the filters of the object table let them through."
 )
+_IMPACT = "Mended alone, it would add {:.4f} to {}."
+_OF_COHORT, _OF_REGION = "the team's mean PQ over patients", "the PQ of this region"
 _SMALL = "It is small: such failures come last. napari's Preferences have the size."
 
 
@@ -73,6 +75,10 @@ class QueueBar(Steps, QToolButton):
             self._place = total if number is None else f"{number} of {total}"
             if place.is_small:
                 self._place, tooltip = f"{self._place} · small", f"{_PLACE} {_SMALL}"
+            if place.impact is not None:
+                whose = _OF_REGION if place.is_of_region else _OF_COHORT
+                gain = _IMPACT.format(place.impact, whose)
+                tooltip = f"{gain} {tooltip}"
         self.setToolTip(f"{tooltip} Click to choose which, and in which order.")
         self.show_choices()
 
