@@ -55,6 +55,7 @@ OTHERS: tuple[tuple[tuple[str, ...], bool], ...] = (
     (("benchmarks.sliders",), True),
     (("benchmarks.strokes",), True),
     (("benchmarks.fills",), True),
+    (("benchmarks.outlines",), True),
     (("benchmarks.desk",), True),
     (("benchmarks.live",), False),
     (("benchmarks.cohort",), False),

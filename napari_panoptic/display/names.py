@@ -31,6 +31,13 @@ def distinct_names(names: Sequence[str]) -> list[str]:
     return list(names)
 
 
+def short_name(name: str, patient: str) -> str:
+    """Leave the patient out of the name of a region, since it stands beside it."""
+    if patient and name.startswith(patient) and name != patient:
+        return "…" + name[len(patient) :]
+    return name
+
+
 def cut_off(name: str, length: int) -> str:
     """Return a name without its end if it is longer than a number of characters."""
     return name if len(name) <= length else f"{name[: length - 1]}…"

@@ -1,4 +1,7 @@
-"""Ambiguous areas as shapes that can be drawn, moved, deleted and undone."""
+"""Ambiguous areas as shapes that can be drawn, moved, deleted and undone.
+
+The hatching beneath them follows when a hand movement ends.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +28,11 @@ from napari_panoptic.viewer.editing.live_edits import LiveEdits
 from napari_panoptic.viewer.jobs.jobs import single_shot, stop_timers
 from napari_panoptic.viewer.kit.napari_private import is_being_drawn, is_in_hand
 from napari_panoptic.viewer.layers.owned import OwnedLayers, Owner, Slot
-from napari_panoptic.viewer.layers.scene import Scene
 
 NAME = "ambiguous areas (shapes)"
 SHAPES = "ambiguous shapes"
 """The layer's role."""
-EDGE_COLOUR, FACE_COLOUR = "#1a1a1aff", "#1a1a1a40"
+EDGE_COLOUR, FACE_COLOUR = "#1a1a1aff", "#1a1a1a18"
 EDGE_PX = 2
 FOLLOW_MS = 50
 """How long figures wait for a moving shape; longer where counting takes longer."""
@@ -46,7 +48,7 @@ WITH_AN_AREA = ("polygon", "rectangle", "ellipse", "path")
 
 
 class AmbiguousShapes:
-    """A shapes layer in place of the hatched areas, while the user redraws them.
+    """A shapes layer on the hatched areas, while the user redraws them.
 
     Parameters
     ----------
@@ -54,8 +56,6 @@ class AmbiguousShapes:
         The napari viewer.
     session
         The live state.
-    scene
-        The layers.
     edits
         Takes what is drawn.
     """
@@ -63,10 +63,8 @@ class AmbiguousShapes:
     changed = Signal()
     """The shapes came or went."""
 
-    def __init__(
-        self, viewer: ViewerModel, session: Session, scene: Scene, edits: LiveEdits
-    ) -> None:
-        self._viewer, self._session, self._scene = viewer, session, scene
+    def __init__(self, viewer: ViewerModel, session: Session, edits: LiveEdits) -> None:
+        self._viewer, self._session = viewer, session
         self._edits = edits
         self._layer: Shapes | None = None
         self._history: ShapesHistory | None = None
@@ -99,7 +97,7 @@ class AmbiguousShapes:
         self._viewer.layers.events.removed.disconnect(self._on_removed)
 
     def set_on(self, is_on: bool) -> None:
-        """Show the areas as shapes, or hatched again."""
+        """Show the areas as shapes, or only hatched."""
         snapshot = self._session.snapshot
         if is_on == self.is_on or (is_on and (snapshot is None or not snapshot.evaluations)):
             self.changed.emit()
@@ -110,8 +108,6 @@ class AmbiguousShapes:
             if self._timer.isActive():
                 self.follow()
             self._remove()
-            if snapshot is not None:
-                self._scene.show_ambiguous(self._present())
         self.changed.emit()
 
     def show_region(self) -> None:
@@ -125,8 +121,6 @@ class AmbiguousShapes:
             if snapshot.evaluations:
                 self._make()
             self.changed.emit()
-        else:
-            self._hide_hatching()
 
     def undo(self, *, redo: bool = False) -> None:
         """Undo the last change to the shapes, or redo it."""
@@ -178,7 +172,6 @@ class AmbiguousShapes:
         layer.mode = "select" if layer.nshapes else "add_polygon"
         for emitter in (layer.events.data, layer.events.set_data):
             emitter.connect(self._on_drawn)
-        self._hide_hatching()
 
     def _remove(self) -> None:
         self._timer.stop()
@@ -193,9 +186,6 @@ class AmbiguousShapes:
         if self._layer is not None:
             for emitter in (self._layer.events.data, self._layer.events.set_data):
                 emitter.disconnect(self._on_drawn)
-
-    def _hide_hatching(self) -> None:
-        self._scene.show_ambiguous(None)
 
     def _present(self) -> NDArray[np.bool_] | None:
         snapshot = self._session.snapshot
@@ -215,7 +205,6 @@ class AmbiguousShapes:
         if self._layer is not None and event.value is self._layer:
             # The areas stay as they were: shapes are deleted one by one, not with the layer.
             self._remove()
-            self._scene.show_ambiguous(self._present())
             self.changed.emit()
 
 

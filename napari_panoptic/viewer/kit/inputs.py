@@ -55,6 +55,11 @@ class Choice(NamedTuple):
     meaning: str = ""
 
 
+def name_choices(names: Sequence[str]) -> list[Choice]:
+    """Return names as entries, shortened to what distinguishes them, with the full names."""
+    return [Choice(*each) for each in zip(names, distinct_names(names), names, strict=True)]
+
+
 class ChoiceBox(QComboBox):
     """A list of which one value is chosen.
 
@@ -231,9 +236,7 @@ class StepBox(Steps, ChoiceBox):
 
     def show_names(self, names: Sequence[str], name: str | None) -> None:
         """Offer names, as short as they can be told apart, and show one; none where None."""
-        short = distinct_names(names)
-        choices = [Choice(full, text, full) for full, text in zip(names, short, strict=True)]
-        self.show_among(choices, name)
+        self.show_among(name_choices(names), name)
         self.setToolTip(f"{shown(name)}\n{self._meaning}" if name else self._meaning)
         self.setEnabled(bool(names))
 

@@ -507,22 +507,19 @@ class TeamGrid:
         if slot.content != (evaluation, look.colour_by):
             set_colours(slot.layer, team_lut(evaluation, look, contents.objects.colours))
             slot.content = (evaluation, look.colour_by)
-        self._outline(slot.layer, contents.objects, evaluation)
+        self._outline(slot.layer, contents.objects.beneath, evaluation)
         set_unless_so(slot.layer, "opacity", look.opacity)
         self._own.set_visible(slot.role, look.display is not Display.HIDDEN)
 
-    def _outline(self, layer: Labels, objects: _Objects, evaluation: Evaluation) -> None:
+    def _outline(self, layer: Labels, beneath: Beneath | None, evaluation: Evaluation) -> None:
         """Draw lines, unless outlines are in the picture already."""
-        if objects.beneath is not None:
-            lines, look, outcomes = (
-                outlines_of(layer, self._viewer),
-                self._scene.look,
-                evaluation.outcomes,
-            )
-            lines.put_beneath(objects.beneath, look.line_px(Side.REFERENCE))
+        if beneath is not None:
+            lines, look = outlines_of(layer, self._viewer), self._scene.look
+            outcomes = evaluation.outcomes
+            lines.put_beneath(beneath, look.line_px(Side.REFERENCE))
             lines.set_width(look.line_px(Side.PREDICTION))
             lines.set_boxes(np.concatenate([outcomes.side(side).bbox for side in Side]))
-        set_unless_so(layer, "contour", 0 if objects.beneath is None else 1)
+        set_unless_so(layer, "contour", 0 if beneath is None else 1)
 
     def _name(self) -> None:
         """Write name and PQ into every cell; the current team's is marked."""

@@ -26,7 +26,7 @@ from napari_panoptic.values.settings import (
     Restoration,
 )
 from napari_panoptic.viewer.jobs.jobs import single_shot, stop_timers
-from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox, NumberSlider
+from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox, NumberSlider, name_choices
 from napari_panoptic.viewer.kit.layouts import FoldButton, Grow, lay_out
 from napari_panoptic.viewer.kit.shown import PlainLabel
 from napari_panoptic.viewer.kit.widgets import FormPanel, PushButton
@@ -104,7 +104,7 @@ class SettingsPanel(FormPanel):
         teams = () if cohort is None else cohort.teams
         forms = {} if cohort is None else cohort.predictions
         found = {form for of_region in forms.values() for form in of_region}
-        self.team.offer([Choice(team.name, team.name) for team in teams])
+        self.team.offer(name_choices([team.name for team in teams]))
         sources = [Choice(form, str(form)) for form in map(Source, known_forms()) if form in found]
         self.source.offer([_AUTOMATIC, *sources])
 

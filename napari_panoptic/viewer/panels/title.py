@@ -302,7 +302,7 @@ class TitlePresenter(Presenter[TitleStrip]):
             [region.name for region in session.cohort.regions],
             None if snapshot is None else snapshot.region.name,
             () if is_blind else session.cohort.team_names,
-            session.team,
+            None if is_blind else session.team,
         )
         if is_blind and snapshot is not None:
             self.panel.show_title([BLIND], None)

@@ -46,7 +46,7 @@ from napari_panoptic.values.vocabulary import Side, Status
 from napari_panoptic.viewer.jobs.jobs import Job, Latest, Stream
 from napari_panoptic.viewer.kit.array_table import ArrayTable, Column
 from napari_panoptic.viewer.kit.figures import Cell, FigureTable
-from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
+from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox, name_choices
 from napari_panoptic.viewer.kit.layouts import PANEL_MARGINS, FlowBar, Grow, lay_out
 from napari_panoptic.viewer.kit.shown import PlainLabel, WrappedLabel
 from napari_panoptic.viewer.kit.widgets import WorkControls
@@ -274,7 +274,7 @@ class VersionsPanel(QWidget):
 
     def offer_teams(self, teams: Sequence[str]) -> None:
         """List teams as versions."""
-        choices = [Choice(team, team) for team in teams]
+        choices = name_choices(teams)
         self.old.offer(choices)
         self.new.offer(choices)
 

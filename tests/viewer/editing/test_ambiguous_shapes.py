@@ -8,7 +8,9 @@ from qtpy.QtGui import QMouseEvent
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QApplication
 
+from napari_panoptic.display import object_layers
 from napari_panoptic.viewer.editing.ambiguous_shapes import ShapesHistory
+from napari_panoptic.viewer.layers.owned import AMBIGUOUS
 from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
 from tests.viewer.finding import on_canvas
 
@@ -64,6 +66,27 @@ def test_the_first_shapes_are_there_at_once(part):
     part.panel.shapes.click()
     assert part.shapes.layer.nshapes == 2
     assert part.panel.shapes.isChecked()
+
+
+def test_areas_stay_hatched_while_they_are_edited(desk, part, wait_until):
+    part.panel.shapes.click()
+    wait_until(lambda: desk.is_settled)
+    hatching, layer = desk._viewer.layers[AMBIGUOUS], part.shapes.layer
+    active = desk._viewer.layers.selection.active
+    assert hatching.visible
+    np.testing.assert_array_equal(hatching.data, drawn_hatching(desk))
+    layer.data = [layer.data[0] + 30, layer.data[1]]
+    wait_until(lambda: desk.session.snapshot.ambiguous[100, 105])
+    wait_until(lambda: desk.is_settled)
+    np.testing.assert_array_equal(hatching.data, drawn_hatching(desk))
+    assert desk._viewer.layers.selection.active is active is layer
+    part.panel.shapes.click()
+    assert hatching.visible
+    assert part.shapes.layer is None
+
+
+def drawn_hatching(desk):
+    return object_layers.hatching(desk.session.snapshot.ambiguous)
 
 
 def test_drawing_and_undo_paint_nothing_white(desk, part, canvas, wait_until):

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pandas as pd
 import pytest
-from qtpy.QtCore import Qt
+from qtpy.QtCore import QPoint, Qt
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QApplication
 
@@ -175,6 +175,20 @@ def test_after_a_failure_the_items_can_be_counted_again(window, monkeypatch):
     assert "items" in ask.offer.text()
     assert ask.draw.isEnabled()
     assert ask.counting.start.isHidden()
+
+
+def test_the_number_of_items_can_be_typed(window, units):
+    ask = window.panel.ask
+    ask.items.setFocus()
+    ask.items.selectAll()
+    QTest.keyClicks(ask.items, "31")
+    QTest.keyClick(ask.items, Qt.Key.Key_Return)
+    window.draw()
+    drawn, _ = stored(window)
+    assert drawn.units.keys == draw(units, 31, seed=1).units.keys
+    # The number of items to add stands between what the state says and the results.
+    row, results = window.panel.more, window.panel.export
+    assert row.mapTo(window.panel, QPoint()).y() < results.mapTo(window.panel, QPoint()).y()
 
 
 def test_from_the_question_to_the_estimate(window, units, shown_cohort, tmp_path):

@@ -33,7 +33,7 @@ class EditsPresenter(Presenter[EditsPanel]):
         super().__init__(around, panel)
         viewer, session, scene = around.viewer, self.session, self.link.scene
         self.edits = edits = LiveEdits(viewer, session, scene)
-        self.shapes = shapes = AmbiguousShapes(viewer, session, scene, edits)
+        self.shapes = shapes = AmbiguousShapes(viewer, session, edits)
         self.files = EditsFiles(session, edits, shapes, panel, self.refresh)
         self.autosaver = Autosaver(session, edits)
         self._recovered = RecoveredEdits(self.files, self.autosaver, around)
@@ -220,7 +220,7 @@ class EditsPresenter(Presenter[EditsPanel]):
 
     def _on_edited(self, result: EditedEvaluation) -> None:
         self.edits.on_edited(result)
-        if result.edit is None and not self.shapes.is_on:
+        if result.edit is None:
             snapshot = self.session.snapshot
             self.link.scene.show_ambiguous(None if snapshot is None else snapshot.ambiguous)
 
