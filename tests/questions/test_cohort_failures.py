@@ -137,7 +137,8 @@ def test_the_order_is_that_of_the_object_table(failures, snapshots, by):
         twins = rows.values["status"] == rows.words["status"].index("misclassified")
         twins &= np.arange(len(rows)) >= rows.n_reference
         table = [int(rows.values["id"][at]) for at in listed if not twins[at]]
-        impact = PatientMean.of([("", snapshots_counts(snapshots, block))]).gains("", own.columns)
+        mean = PatientMean.of([("", snapshots_counts(snapshots, block))])
+        impact = mean.gains(np.zeros(len(own), np.intp), own.columns)
         columns = {**own.columns, "impact": impact}
         assert own.columns["id"][worst_first(columns, by)].tolist() == table
 
