@@ -20,6 +20,7 @@ from qtpy.QtCore import QTimer
 from vispy.gloo import Texture2D
 from vispy.visuals.shaders import Function
 
+from napari_panoptic.display.object_layers import HALO
 from napari_panoptic.display.outlines import CASING_ALPHA, CASING_PX, SELECTED_MORE_PX
 from napari_panoptic.kernels.drawing import outline_pixels
 from napari_panoptic.viewer.kit.napari_private import (
@@ -32,6 +33,8 @@ from napari_panoptic.viewer.kit.napari_private import (
 )
 from napari_panoptic.viewer.layers import outline_shader
 
+AROUND_PX = 1.5
+"""Width of the line around the partner of the selected object; that around itself is wider."""
 _WIDEST_PX = 254
 _LABELS = 1 << 16
 _LONGEST_SIDE_PX = 255
@@ -83,6 +86,15 @@ def outlines_of(layer: Labels, viewer: Any) -> Outlines:
         found = Outlines(layer, viewer)
         _OUTLINES[layer] = weakref.ref(found)
     return found
+
+
+def line_around(layer: Labels, viewer: Any, wanted: bool) -> None:
+    """Draw a line around the values of an emphasis image, or its pixels as they are."""
+    lines = outlines_of(layer, viewer)
+    lines.set_width(AROUND_PX)
+    lines.select(HALO if wanted else None)
+    if layer.contour != int(wanted):
+        layer.contour = int(wanted)
 
 
 class Outlines:
