@@ -188,7 +188,7 @@ def windows_around(
     uppermost = _on_top(source, side, row)
     field = _square(corner, field_px)
     windows = {which: _drawn(source.labels(which), uppermost[which], field) for which in Side}
-    return windows, _concerned(source, side, row, windows)
+    return windows, _concerned(source, side, row, windows, corner)
 
 
 def _label_colours(own: SideOutcomes) -> NDArray[np.uint8]:
@@ -216,11 +216,22 @@ def _drawn(labels: LabelImage, label: int, box: Box) -> NDArray[np.int32]:
 
 
 def _concerned(
-    source: CropSource, side: Side, row: int, labels: dict[Side, NDArray[np.int32]]
+    source: CropSource,
+    side: Side,
+    row: int,
+    windows: dict[Side, NDArray[np.int32]],
+    corner: tuple[int, int],
 ) -> dict[Side, NDArray[np.int64]]:
     """Return the labels of the object, of its partner, and of overlapping objects."""
-    touching = np.unique(labels[side.other][labels[side] == row + 1]).astype(np.int64)
-    partner = int(source.outcomes.side(side).partner[row])
+    outcomes = source.outcomes.side(side)
+    y0, x0, y1, x1 = outcomes.bbox[row].tolist()
+    here = tuple(
+        slice(max(low - start, 0), max(high - start, 0))
+        for low, high, start in ((y0, y1, corner[0]), (x0, x1, corner[1]))
+    )
+    own, other = windows[side][here], windows[side.other][here]
+    touching = np.unique(other[own == row + 1]).astype(np.int64)
+    partner = int(outcomes.partner[row])
     if partner != NO_PARTNER:
         touching = np.append(touching, partner + 1)
     return {side: np.array([row + 1]), side.other: touching}

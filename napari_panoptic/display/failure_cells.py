@@ -31,17 +31,17 @@ FEW_ALPHA = 0.45
 SHARES = (0.1, 0.2, 0.4, 0.6)
 """Where the colour of a square changes: shares of objects that failed."""
 SHARE_COLOURS: tuple[Rgb, ...] = (
-    (185, 255, 40),
-    (105, 150, 55),
-    (35, 113, 90),
-    (70, 10, 210),
-    (55, 38, 0),
+    (255, 246, 6),
+    (108, 198, 54),
+    (24, 156, 98),
+    (0, 70, 242),
+    (0, 6, 21),
 )
-"""From few failures to many: ever darker, so that the order can be seen by every
-eye, and without the pinks and purples of the tissue."""
+"""From few failures to many: yellow, green, blue, black. Ever darker, so that the order can be
+seen by every eye, and without the pinks and purples of the tissue."""
 _TISSUE = "#dcb4cc"
 """Behind colours in words, since they are made to be seen on tissue."""
-SHARE_ALPHAS = (0.76, 0.65, 0.81, 0.76, 0.84)
+SHARE_ALPHAS = (0.89, 0.7, 0.71, 0.68, 0.95)
 
 
 @dataclass(frozen=True)

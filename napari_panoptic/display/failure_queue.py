@@ -40,6 +40,10 @@ class QueuePlace:
     total: int
     #: Whether the selected one is small, and so among the last.
     is_small: bool = False
+    #: What mending it alone would add to the mean PQ over patients; None if unknown.
+    impact: float | None = None
+    #: Whether that is what it would add to the PQ of its region instead.
+    is_of_region: bool = False
 
 
 @dataclass(frozen=True)

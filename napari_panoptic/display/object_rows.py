@@ -180,7 +180,9 @@ class ObjectRows:
         yx = values["centroid_yx_px"]
         values |= {
             "verdict": np.zeros(len(yx), np.int16),
-            "impact": PatientMean.of([("", count(outcomes))]).gains("", values),
+            "impact": PatientMean.of([("", count(outcomes))]).gains(
+                np.zeros(len(yx), np.intp), values
+            ),
             "hausdorff_um": values["hausdorff_px"]
             * (np.nan if outcomes.mpp is None else outcomes.mpp),
             "centroid_y_px": yx[:, 0],

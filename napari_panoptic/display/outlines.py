@@ -22,11 +22,11 @@ from napari_panoptic.kernels.trace import chamfer, walk_borders
 
 CASING_PX, CASING_ALPHA = 0.75, 0.6
 """Width and opacity of the pale line on either side of an outline."""
-MORE_PX = 1.0
+SELECTED_MORE_PX = 1.0
 """How much wider the line around the object in question is."""
 WIDEST_SHARE = 0.25
 """Greatest width of a line, in shorter sides of its object."""
-FINE_ENOUGH_PX = 0.6
+FINE_ENOUGH_PX = 1.0
 """From afar, pixels of the image are left out as long as others lie this near in the picture."""
 _SMOOTH_PX = 0.5
 """How far beyond its width a line covers parts of pixels."""
@@ -92,7 +92,7 @@ def margin_px(scale: float, per_point: float = 1.0, width: float = 2.5) -> int:
     width
         Greatest width of lines in points, without that of the object in question.
     """
-    reach = ((width + MORE_PX) / 2 + CASING_PX) * per_point + _SMOOTH_PX
+    reach = ((width + SELECTED_MORE_PX) / 2 + CASING_PX) * per_point + _SMOOTH_PX
     return math.ceil(reach / scale) + 1
 
 
@@ -147,7 +147,7 @@ class _Seen:
         labels = np.ascontiguousarray(layer.labels[::step, ::step])
         rings = line_rings(labels)
         xy = rings.halves_xy * (step / 2) - (margin_px + (step - 1) / 2)
-        wanted = per_point * (layer.width + MORE_PX * (rings.label == layer.wider)) / 2
+        wanted = per_point * (layer.width + SELECTED_MORE_PX * (rings.label == layer.wider)) / 2
         most = WIDEST_SHARE / 2 * scale * layer.shorter[rings.label]
         self._half = np.minimum(wanted, most).astype(np.float32)
         self._colours = layer.colours[rings.label]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,8 @@ from napari_panoptic.values.vocabulary import SIDES, STATUS_CODE, Side, Status
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
+IMPACT_COLUMNS = ("side", "status", "class", "partner_class", "iou")
+"""Columns of objects that their impact depends on."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,41 +54,69 @@ class PatientMean:
             iou_sum[row] += counts.iou_sum
         return cls(patients, tp, fp, fn, iou_sum)
 
-    def gains(self, patient: str, columns: ObjectColumns) -> FloatArray:
+    def rows(self, patients: Iterable[str]) -> NDArray[np.intp]:
+        """Return the row of each patient; -1 for one that is unknown."""
+        return np.array([self.patients.get(name, -1) for name in patients], np.intp)
+
+    def gains(self, row: NDArray[np.intp], columns: ObjectColumns) -> FloatArray:
         """Return what mending each object alone would add to the mean PQ, as float64 (n,).
 
         Parameters
         ----------
-        patient
-            Whose objects they are.
+        row
+            The row of each object's patient (n,).
         columns
             The objects. Those that are no failures, or of an unknown patient, add 0, and so does
             a failure without which there is nothing left.
         """
-        gains = np.zeros(len(columns["id"]))
-        row = self.patients.get(patient)
-        if row is None or not len(gains):
-            return gains
-        status, own = columns["status"], columns["class"].astype(np.intp) - 1
-        one = np.eye(self.tp.shape[1], dtype=np.int64)
-        none = np.zeros_like(one)
-        is_fn, is_fp = (status == STATUS_CODE[at] for at in (Status.FN, Status.FP))
-        gains[is_fn] = self._gains(row, one, none, -one, one)[own[is_fn]]
-        gains[is_fp] = self._gains(row, none, -one, none, none)[own[is_fp]]
-        mixed = np.flatnonzero(status == STATUS_CODE[Status.MISCLASSIFIED])
+        gains, status = np.zeros(len(row)), columns["status"]
+        own, is_known = columns["class"].astype(np.intp) - 1, row >= 0
+        for of, table in ((Status.FN, self._of_fn), (Status.FP, self._of_fp)):
+            chosen = is_known & (status == STATUS_CODE[of])
+            gains[chosen] = table[row[chosen], own[chosen]]
+        mixed = np.flatnonzero(is_known & (status == STATUS_CODE[Status.MISCLASSIFIED]))
         if len(mixed):
+            one = self._one
             other = columns["partner_class"].astype(np.intp)[mixed] - 1
             is_reference = columns["side"][mixed] == SIDES.index(Side.REFERENCE)
             right = one[np.where(is_reference, own[mixed], other)]
             wrong = one[np.where(is_reference, other, own[mixed])]
             iou = columns["iou"][mixed, np.newaxis]
-            gains[mixed] = self._gains(row, right, -wrong, -right, right * iou)
+            gains[mixed] = self._gains(row[mixed], right, -wrong, -right, right * iou)
         return gains
 
+    @cached_property
+    def _one(self) -> IntArray:
+        """One object of each class, by class."""
+        return np.eye(self.tp.shape[1], dtype=np.int64)
+
+    @cached_property
+    def _of_fn(self) -> FloatArray:
+        """The gain of an FN of each patient and class (P, C)."""
+        return self._by_class(self._one, np.zeros_like(self._one), -self._one, self._one)
+
+    @cached_property
+    def _of_fp(self) -> FloatArray:
+        """The gain of an FP of each patient and class (P, C)."""
+        none = np.zeros_like(self._one)
+        return self._by_class(none, -self._one, none, none)
+
+    def _by_class(self, *changes: IntArray) -> FloatArray:
+        """Return the gains (P, C) of changes (C, C) of each patient's counts."""
+        n_patients, n_classes = self.tp.shape
+        row = np.repeat(np.arange(n_patients), n_classes)
+        found = self._gains(row, *(np.tile(change, (n_patients, 1)) for change in changes))
+        return found.reshape(n_patients, n_classes)
+
     def _gains(
-        self, row: int, tp: IntArray, fp: IntArray, fn: IntArray, iou_sum: NDArray[np.generic]
+        self,
+        row: NDArray[np.intp],
+        tp: IntArray,
+        fp: IntArray,
+        fn: IntArray,
+        iou_sum: NDArray[Any],
     ) -> FloatArray:
-        """Return the change of the mean (m,) for changes (m, C) of a patient's counts."""
+        """Return the change of the mean (m,) for changes (m, C) of patients' counts (m,)."""
         mended = class_quality(
             self.tp[row] + tp, self.fp[row] + fp, self.fn[row] + fn, self.iou_sum[row] + iou_sum
         )

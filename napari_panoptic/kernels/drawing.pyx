@@ -406,13 +406,17 @@ def nearest_lines(
     distances = np.full((height, width), np.inf, np.float32)
     cdef int32_t[:, ::1] nearest = found
     cdef float[:, ::1] far = distances
+    cdef float[:, ::1] beyond = distances.copy()  # the edge of the line
     cdef int32_t[:, ::1] owner = np.empty((height, width), np.int32)
     with nogil:
         for y in range(height):
             for x in range(width):
                 owner[y, x] = labels[rows[y], columns[x]]
         for ring in range(n_rings):
-            see_ring(owner, xy, start, ring_label[ring], ring, half_widths, reaches, nearest, far)
+            see_ring(
+                owner, xy, start, ring_label[ring], ring, half_widths[ring], reaches[ring],
+                nearest, far, beyond,
+            )
     return found, distances
 
 
@@ -422,14 +426,15 @@ cdef int see_ring(
     const int64_t[::1] start,
     int32_t label,
     Py_ssize_t ring,
-    const float[::1] half_widths,
-    const float[::1] reaches,
+    float half,
+    float reach,
     int32_t[:, ::1] nearest,
     float[:, ::1] far,
+    float[:, ::1] beyond,
 ) except -1 nogil:
     """Note a ring at the pixels that it covers more of than those before it."""
     cdef Py_ssize_t i, j, y, x, first, last, bottom, height = far.shape[0], width = far.shape[1]
-    cdef float reach = reaches[ring], half = half_widths[ring], limit = reach * reach
+    cdef float limit = reach * reach
     cdef float x0, y0, x1, y1, dx, dy, per_square, per_dy, px, py, by_x, by_y, at, one, other
     for i in range(start[ring], start[ring + 1]):
         j = i + 1 if i + 1 < start[ring + 1] else start[ring]
@@ -457,9 +462,10 @@ cdef int see_ring(
                 if at >= limit or (owner[y, x] != 0 and owner[y, x] != label):
                     continue
                 at = sqrtf(at)
-                if nearest[y, x] < 0 or at - half < far[y, x] - half_widths[nearest[y, x]]:
+                if at - half < beyond[y, x]:
                     nearest[y, x] = <int32_t>ring
                     far[y, x] = at
+                    beyond[y, x] = at - half
     return 0
 
 

@@ -16,7 +16,7 @@ from napari_panoptic.questions.engines.cohort_suspects import (
     CohortSuspects,
     cohort_suspects,
 )
-from napari_panoptic.questions.engines.suspects import LIKELY_SCORE, Suspect, SuspectKind
+from napari_panoptic.questions.engines.suspects import LIKELY_SCORE, Suspect
 from napari_panoptic.questions.question import Question, option, why_nothing
 from napari_panoptic.tables.columns import (
     CellContent,
@@ -198,11 +198,11 @@ def reason_of(suspect: Suspect) -> str:
 
 def _headline(found: CohortSuspects) -> str:
     likely = Counter(suspect.kind for suspect in found.suspects if suspect.score >= LIKELY_SCORE)
-    kinds = ", ".join(f"{likely[kind]} {kind}" for kind in SuspectKind)
+    kinds = ", ".join(f"{number} {kind}" for kind, number in likely.most_common())
     return (
-        f"{counted(likely.total(), 'suspect')} with a score of at least {LIKELY_SCORE}, of "
-        f"{counted(found.objects, 'annotated object')} in {counted(found.regions, 'region')}: "
-        f"{kinds}."
+        f"{counted(likely.total(), 'suspect')} (score {LIKELY_SCORE} or more) in "
+        f"{counted(found.regions, 'region')} with "
+        f"{counted(found.objects, 'annotated object')}" + (f": {kinds}." if kinds else ".")
     )
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from napari_panoptic.display.names import cut_off, distinct_names
+from napari_panoptic.display.names import cut_off, distinct_names, short_name
 
 
 @pytest.mark.parametrize(
@@ -49,3 +49,10 @@ def test_names_stay_different_and_keep_their_ends(names: list[str]) -> None:
 def test_names_lose_their_end() -> None:
     assert cut_off("otsu-watershed", 14) == "otsu-watershed"
     assert cut_off("otsu-watershed", 8) == "otsu-wa…"
+
+
+def test_names_of_regions_stand_without_their_patient() -> None:
+    assert short_name("TCGA-2Z_1", "TCGA-2Z") == "…_1"
+    assert short_name("TCGA-2Z", "TCGA-2Z") == "TCGA-2Z"
+    assert short_name("other_1", "TCGA-2Z") == "other_1"
+    assert short_name("region", "") == "region"

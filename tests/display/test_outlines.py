@@ -11,7 +11,7 @@ from scipy import ndimage
 from napari_panoptic.display.outlines import (
     CASING_ALPHA,
     CASING_PX,
-    MORE_PX,
+    SELECTED_MORE_PX,
     Lined,
     draw_outlines,
     line_rings,
@@ -144,7 +144,7 @@ def test_lines_have_their_width(scale: int, width: float, is_wider: bool) -> Non
     line = across[:, 3] * across[:, 0]
     # Across both sides of the square; casings are white: their green tells them from the line.
     red = (across[:, 3] * (across[:, 0] - across[:, 1])).sum() / 2
-    assert red == pytest.approx(width + MORE_PX * is_wider, abs=0.05)
+    assert red == pytest.approx(width + SELECTED_MORE_PX * is_wider, abs=0.05)
     pale = (across[:, 3] * across[:, 1]).sum() / 2
     assert pale == pytest.approx(2 * CASING_PX * CASING_ALPHA, abs=0.25)
     assert line.max() <= 1

@@ -1,3 +1,4 @@
+import colorsys
 import itertools
 import math
 
@@ -57,6 +58,11 @@ def test_squares_of_failures_are_ordered_and_can_be_told_apart(vision, tissue):
             assert difference(one, other, vision) >= LEAST_DIFFERENCE_OF_SHADES
         lightness = [seen_as(shade, vision)[0] for shade in shades[1:]]
         assert (np.diff(lightness) < 0).all()  # the more failures, the darker
+
+
+def test_the_hues_of_squares_go_one_way():
+    hues = [colorsys.rgb_to_hsv(*(part / 255 for part in colour))[0] for colour in SHARE_COLOURS]
+    assert hues == sorted(hues)
 
 
 def test_the_measure_agrees_with_a_published_pair():

@@ -97,6 +97,11 @@ def columns_of(things: list[Thing], side: int) -> dict[str, np.ndarray]:
     }
 
 
+def gains_of(mean: PatientMean, patient: str, columns: dict) -> np.ndarray:
+    """Return the impact of objects of one patient."""
+    return mean.gains(np.repeat(mean.rows([patient]), len(columns["id"])), columns)
+
+
 classes = st.integers(0, len(CLASSES))
 things = st.builds(Thing, classes, classes, st.floats(0.5, 1)).filter(
     lambda thing: thing.reference or thing.prediction
@@ -109,7 +114,7 @@ def test_it_is_the_change_of_the_mean_if_one_object_is_mended(cohort, side):
     mean = PatientMean.of((patient, counts_of(own)) for patient, own in cohort)
     now = mean_pq(cohort)
     for number, (patient, own) in enumerate(cohort):
-        gains = mean.gains(patient, columns_of(own, side))
+        gains = gains_of(mean, patient, columns_of(own, side))
         for at, thing in enumerate(own):
             mended = [*own[:at], *thing.mended, *own[at + 1 :]]
             after = mean_pq([*cohort[:number], (patient, mended), *cohort[number + 1 :]])
@@ -122,7 +127,7 @@ def test_a_class_that_is_absent_otherwise_costs_most():
     found = Thing(1, 1, 0.9)
     own = [found, found, Thing(1, 0, 0.0), Thing(0, 1, 0.0), Thing(0, 3, 0.0)]
     mean = PatientMean.of([("P1", counts_of(own))])
-    gains = mean.gains("P1", columns_of(own, 0))
+    gains = gains_of(mean, "P1", columns_of(own, 0))
     assert np.argmax(gains) == 4
     assert gains[4] == pytest.approx(1.8 / 3 / 2)
     assert gains[:2].tolist() == [0, 0]
@@ -130,10 +135,10 @@ def test_a_class_that_is_absent_otherwise_costs_most():
 
 def test_nothing_is_known_of_other_patients():
     own = [Thing(1, 0, 0.0)]
-    assert PatientMean.of([]).gains("P1", columns_of(own, 0)).tolist() == [0]
+    assert gains_of(PatientMean.of([]), "P1", columns_of(own, 0)).tolist() == [0]
     known = PatientMean.of([("P1", counts_of(own))])
-    assert known.gains("P2", columns_of(own, 0)).tolist() == [0]
-    assert len(known.gains("P1", columns_of([], 0))) == 0
+    assert gains_of(known, "P2", columns_of(own, 0)).tolist() == [0]
+    assert len(gains_of(known, "P1", columns_of([], 0))) == 0
 
 
 @pytest.fixture(scope="module")
@@ -160,7 +165,7 @@ def test_it_is_that_of_the_objects_of_a_cohort(cohort, settings):
         n_checked = 0
         for number, line in enumerate(own):
             columns = line.failures.columns
-            gains = mean.gains(patient_of[line.region], columns)
+            gains = gains_of(mean, patient_of[line.region], columns)
             for row in range(len(line.failures)):
                 counts = mended_counts(line.counts, {n: c[row] for n, c in columns.items()})
                 after = [*known[:number], (known[number][0], counts), *known[number + 1 :]]

@@ -12,7 +12,7 @@ from typing import Any
 from napari_panoptic.common.text import visible
 from napari_panoptic.display.crops import LINE_PX
 from napari_panoptic.display.glossary import VERDICT_MEANINGS, VERDICT_WORDS
-from napari_panoptic.display.outlines import CASING_PX, MORE_PX, WIDEST_SHARE
+from napari_panoptic.display.outlines import CASING_PX, SELECTED_MORE_PX, WIDEST_SHARE
 from napari_panoptic.display.palette import STATUS_COLOURS, hex_colour
 from napari_panoptic.report.package.drawing import DrawnItem, drawn
 from napari_panoptic.report.page import TEMPLATES, content_hash, rendered, write_page
@@ -63,7 +63,7 @@ def package_page(
         "colours": {_SIDE_WORDS[side]: colour for side, colour in COLOURS.items()},
         "lines": {
             "widths": {_SIDE_WORDS[side]: width for side, width in LINE_PX.items()},
-            "more": MORE_PX,
+            "more": SELECTED_MORE_PX,
             "casing": CASING_PX,
             "share": WIDEST_SHARE,
         },

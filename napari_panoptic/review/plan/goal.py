@@ -65,7 +65,7 @@ class EstimateInterval:
 class Offer:
     """The plan that a goal leads to."""
 
-    #: The smallest plan that is precise enough, or as many items as the time allows.
+    #: The smallest plan that is precise enough, or as many items as the time allows, or as wanted.
     plan: Plan
     #: Items that are needed for the precision.
     needed: int
@@ -75,7 +75,7 @@ class Offer:
     half_width: float
 
 
-def offer(units: Units, goal: Goal, seed: int) -> Offer:
+def offer(units: Units, goal: Goal, seed: int, items: int | None = None) -> Offer:
     """Draw the plan for a goal.
 
     Parameters
@@ -86,6 +86,9 @@ def offer(units: Units, goal: Goal, seed: int) -> Offer:
         What to find out.
     seed
         The seed of the plan.
+    items
+        The number of items, if it does not follow from precision and time. Not less than any plan
+        needs.
 
     Raises
     ------
@@ -96,7 +99,8 @@ def offer(units: Units, goal: Goal, seed: int) -> Offer:
     own_width = goal.half_width / math.sqrt(len(goal.teams))
     needed = items_needed(units, goal.quantity, own_width, seed=seed)
     least = least_items(units)
-    plan = draw(units, max(least, min(needed, goal.affordable)), seed)
+    wanted = min(needed, goal.affordable) if items is None else items
+    plan = draw(units, max(least, wanted), seed)
     return Offer(plan, needed, least, expected_half_width(goal, expected(plan, units)))
 
 

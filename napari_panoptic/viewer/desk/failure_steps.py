@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,7 @@ from napari_panoptic.display.failure_queue import (
 )
 from napari_panoptic.display.failure_sections import passing
 from napari_panoptic.display.object_rows import WorstFirst, worst_first
-from napari_panoptic.explain.impact import PatientMean
+from napari_panoptic.explain.impact import IMPACT_COLUMNS, PatientMean
 from napari_panoptic.live.session import Selection, Session
 from napari_panoptic.live.summary import RegionSummary
 from napari_panoptic.nuclei.matching import NO_PARTNER
@@ -29,6 +30,7 @@ from napari_panoptic.questions.engines.cohort_failures import (
     CohortFailures,
     FailureName,
     FailureSet,
+    RegionFailures,
 )
 from napari_panoptic.values.vocabulary import SIDES, Side
 from napari_panoptic.viewer.jobs.region_work import SummaryWork
@@ -119,6 +121,9 @@ class FailureSteps:
         """The stop of an earlier start, until the queue goes on from it."""
         self._queue.reset(self._left_at)
         self._known: tuple[tuple[object, ...], Stops] | None = None
+        self._sorted: WeakKeyDictionary[
+            RegionSummary, tuple[tuple[object, ...], NDArray[np.intp]]
+        ] = WeakKeyDictionary()
         self._order_kept: NDArray[np.intp] | None = None
         self._measured: tuple[list[RegionSummary], int] = ([], 0)
 
@@ -283,7 +288,8 @@ class FailureSteps:
         number = None if stop is None else stops.find(stop)
         if stop is None or number is None:
             return QueuePlace(None, total)
-        return QueuePlace(number + 1, total, self._is_small(stop))
+        impact = self._impact_of(stop)
+        return QueuePlace(number + 1, total, self._is_small(stop), impact, is_by_region)
 
     def keep_stop(self) -> None:
         """Remember where the queue is, for the next start."""
@@ -306,11 +312,8 @@ class FailureSteps:
         alone
             Whether the impact is that on the PQ of the region, not on the mean over patients.
         """
-        columns = failures.columns
-        if self._state.order is WorstFirst.IMPACT:
-            columns = {**columns, "impact": self._impact(failures, alone=alone)}
-        order = worst_first(columns, self._state.order)
-        return small_last(order, columns["area_px"], self.small_px)
+        order = self._worst_first(failures, alone=alone)
+        return small_last(order, failures.columns["area_px"], self.small_px)
 
     @property
     def small_px(self) -> int:
@@ -501,8 +504,19 @@ class FailureSteps:
             return Stops.unknown(region)
         if line.failures is None:
             return nothing
-        failures = CohortFailures([Block(line.team, "", line.region, line.failures)])
-        return self._ordered(failures, alone=True)
+        return self._of_line(region, line, line.failures)
+
+    def _of_line(self, region: int, line: RegionSummary, failures: RegionFailures) -> Stops:
+        """Return the failures of another region; sorted again only if order or filter change."""
+        wanted, columns = (self._state.order, self._state.object_filter), failures.columns
+        known = self._sorted.get(line)
+        if known is None or known[0] != wanted:
+            own = CohortFailures([Block(line.team, "", line.region, failures)])
+            order = self._worst_first(own, alone=True)
+            order = order[passing(own, self._state.object_filter)[order]]
+            known = self._sorted[line] = wanted, order
+        order = small_last(known[1], columns["area_px"], self.small_px)
+        return Stops.of_region(region, columns["side"][order], columns["id"][order])
 
     def _listed(self, region: int) -> Stops:
         """Return the failures that the table lists, in its order.
@@ -530,12 +544,18 @@ class FailureSteps:
             blocks = [only.part(block) for block in blocks]
         return self._ordered(CohortFailures(blocks))
 
-    def _ordered(self, failures: CohortFailures, *, alone: bool = False) -> Stops:
+    def _worst_first(self, failures: CohortFailures, *, alone: bool) -> NDArray[np.intp]:
+        columns = failures.columns
+        if self._state.order is WorstFirst.IMPACT:
+            columns = {**columns, "impact": self._impact(failures, alone=alone)}
+        return worst_first(columns, self._state.order)
+
+    def _ordered(self, failures: CohortFailures) -> Stops:
         """Return failures in the order of the queue, as far as the filter lets them through.
 
         The filter has no effect on a set.
         """
-        order = self.order(failures, alone=alone)
+        order = self.order(failures)
         if self._only is None:
             order = order[passing(failures, self._state.object_filter)[order]]
         numbers = [
@@ -549,22 +569,34 @@ class FailureSteps:
 
     def _impact(self, failures: CohortFailures, *, alone: bool) -> NDArray[np.float64]:
         """Return what mending each failure would add to a PQ: the team's, or the region's."""
-        lines, gains, means = self._session.summaries, [np.zeros(0)], dict[str, PatientMean]()
-        for block in failures.blocks:
-            patient, line = self._patients[block.region], lines.get((block.region, block.team))
+        blocks, patients = failures.blocks, self._patients
+        impact = np.zeros(len(failures))
+        # The blocks whose mean is the same: those of a team, or each by itself.
+        means: dict[str, list[int]] = {}
+        for number, block in enumerate(blocks):
+            means.setdefault(f"{number}" if alone else block.team, []).append(number)
+        for numbers in means.values():
+            lines = self._lines(blocks[numbers[0]].team)
             if alone:
-                known = [] if line is None or line.counts is None else [(patient, line.counts)]
-                mean = PatientMean.of(known)
-            elif (found := means.get(block.team)) is None:
-                mean = means[block.team] = PatientMean.of(
-                    (self._patients[at.region], at.counts)
-                    for at in self._lines(block.team)
-                    if at.counts is not None
-                )
-            else:
-                mean = found
-            gains.append(mean.gains(patient, block.failures.columns))
-        return np.concatenate(gains)
+                lines = [line for line in lines if line.region == blocks[numbers[0]].region]
+            counted = ((patients[at.region], at.counts) for at in lines if at.counts is not None)
+            mean = PatientMean.of(counted)
+            rows = np.full(len(blocks), -1, np.intp)
+            rows[numbers] = mean.rows(patients[blocks[number].region] for number in numbers)
+            own = np.flatnonzero(np.isin(failures.block, numbers))
+            columns = {name: failures.columns[name][own] for name in IMPACT_COLUMNS}
+            impact[own] = mean.gains(rows[failures.block[own]], columns)
+        return impact
+
+    def _impact_of(self, stop: QueueStop) -> float | None:
+        """Return the impact of one failure; None where its region is not evaluated."""
+        region, team = self._place(stop.region)
+        line = self._session.summaries.get((region, team))
+        if line is None or line.failures is None or stop.side is None or stop.id is None:
+            return None
+        failures = CohortFailures([Block(team, "", region, line.failures)])
+        row = failures.find(FailureName(team, region, stop.side, stop.id))
+        return None if row is None else float(self._impact(failures, alone=self._is_by_region)[row])
 
     def _mask(self, stops: Stops, asked: _Asked) -> NDArray[np.bool_] | None:
         """Mark the stops to consider; None for all."""

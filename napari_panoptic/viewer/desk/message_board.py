@@ -55,12 +55,14 @@ class MessageBoard(QFrame):
         self._close = QToolButton()
         self._close.setText("✕")
         self._close.setToolTip("Close the message")
-        self._close.clicked.connect(self.hide)
+        self._close.clicked.connect(self._dismiss)
         line = QHBoxLayout(self)
         line.setContentsMargins(_MARGIN, _MARGIN, _MARGIN, _MARGIN)
         line.addWidget(scrolled, 1)
         line.addWidget(self._close, 0, Qt.AlignmentFlag.AlignTop)
         self._end = single_shot(_SHOWN_MS, self.hide, self)
+        # Not at once: some of napari's messages come while the canvas is drawn.
+        self._begin = single_shot(0, self._show, self)
         for widget in (window, window.centralWidget()):
             if widget is not None:
                 widget.installEventFilter(self)
@@ -69,13 +71,14 @@ class MessageBoard(QFrame):
 
     def text(self) -> str:
         """Return the messages that are shown; empty without any."""
-        return "" if self.isHidden() else self._text.text().replace(MAY_BREAK, "")
+        is_seen = self._begin.isActive() or not self.isHidden()
+        return "" if not is_seen else self._text.text().replace(MAY_BREAK, "")
 
     def release(self) -> None:
         """Show nothing any more, and leave the window."""
         self._is_current = None
         notification_manager.notification_ready.disconnect(self._on_message)
-        stop_timers(self._end)
+        stop_timers(self._begin, self._end)
         if isalive(self):  # type: ignore[no-untyped-call]
             self.hide()
             self.deleteLater()
@@ -106,17 +109,26 @@ class MessageBoard(QFrame):
         if message.severity < get_settings().application.gui_notification_level:
             return
         text = str(message.message)
-        if not window.isVisible() or (self.isHidden() and self._is_shown_by_napari(window, text)):
+        is_new = self.isHidden() and not self._begin.isActive()
+        if not window.isVisible() or (is_new and self._is_shown_by_napari(window, text)):
             return
-        if self.isHidden():
+        if is_new:
             self._messages.clear()
         self._add(f"{message.severity.value.capitalize()}: {text}")
         text = "\n\n".join(self._messages)
         self._text.set_breakable(text)
         self._end.start(max(_SHOWN_MS, _MS_PER_CHARACTER * len(text)))
-        self._place(window)
-        self.show()
-        self.raise_()
+        self._begin.start()
+
+    def _dismiss(self) -> None:
+        stop_timers(self._begin, self._end)
+        self.hide()
+
+    def _show(self) -> None:
+        if (window := self._living_window()) is not None:
+            self._place(window)
+            self.show()
+            self.raise_()
 
     def _add(self, text: str) -> None:
         """Put a message before the others; one that was shown already is not repeated."""

@@ -174,7 +174,7 @@ WORKSPACES = (
         "Review",
         "Judge failures one by one",
         Arrangement(
-            right=DockArea(0.3, (Stack(("Review", "Plan"), 0.7), Stack(("Object", OBJECTS), 0.3)))
+            right=DockArea(0.3, (Stack(("Review", "Plan"), 0.66), Stack(("Object",), 0.34)))
         ),
         "Review",
     ),
@@ -232,6 +232,7 @@ class Desk(DeskShell):
         self.parts: list[PanelPart[Any]] = [PanelPart(kind) for kind in PARTS]
         self.panels.settings.open.pushed.connect(self.ask_for_cohort)
         self.panels.title.keys_clicked.connect(self._show_keys)
+        self._bar.panels.gather(None, title.keys)
         self._withdraw: Callable[[], None] = lambda: None
         self.closed.connect(self._remove_overview)
 
@@ -328,8 +329,8 @@ class Desk(DeskShell):
             link.close()
 
     def show_failure(self) -> None:
-        """Select the first failure, as for a picture."""
-        if self.link is not None:
+        """Select the first failure unless something is selected, as for a picture."""
+        if self.session is not None and self.link is not None and self.session.selection is None:
             self.link.failures.step()
 
     def may_leave(self) -> bool:

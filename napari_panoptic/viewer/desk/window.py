@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterable
-from itertools import pairwise
 from typing import Any
 
 from psygnal import Signal
@@ -31,7 +30,7 @@ from qtpy.QtWidgets import (
 
 from napari_panoptic.viewer.jobs.jobs import single_shot, stop_timers
 from napari_panoptic.viewer.kit.layouts import QWIDGETSIZE_MAX, ShrinkingPanel
-from napari_panoptic.viewer.kit.napari_private import focus_canvas, napari_docks, window_of
+from napari_panoptic.viewer.kit.napari_private import focus_canvas, window_of
 from napari_panoptic.viewer.kit.widgets import is_in_sight
 
 _TOP, _LEFT = Qt.DockWidgetArea.TopDockWidgetArea, Qt.DockWidgetArea.LeftDockWidgetArea
@@ -99,7 +98,7 @@ class WindowPart(QObject):
 
 
 class WindowBefore:
-    """Corners, tabs and napari's own docks before a desk changes them.
+    """Corners, tabs and sizes of docks before a desk changes them.
 
     Parameters
     ----------
@@ -127,7 +126,6 @@ class WindowBefore:
         for corner, area in self._corners.items():
             window.setCorner(corner, area)
         window.setTabPosition(_RIGHT, self._tabs)
-        self._restore_column(window)
         self._restore_sizes(window)
         self._viewer.canvas.overlays.scale_bar.visible = self._has_scale_bar
         if self._viewer.dims.ndim == len(self._axis_labels):
@@ -136,39 +134,9 @@ class WindowBefore:
     def _note(self, window: QMainWindow) -> None:
         self._corners = {corner: window.corner(corner) for corner in _CORNERS}
         self._tabs = window.tabPosition(_RIGHT)
-        layer_list, controls = napari_docks(window)
-        self._were_tabbed = layer_list is not None and controls in window.tabifiedDockWidgets(
-            layer_list
-        )
         docks = [dock for dock in window.findChildren(QDockWidget) if _is_docked(window, dock)]
         self._areas = {dock: window.dockWidgetArea(dock) for dock in docks}
         self._sizes = {dock: dock.size() for dock in docks if dock.isVisible()}
-        self._column = sorted(
-            (dock for dock in docks if self._areas[dock] == _LEFT), key=lambda dock: dock.y()
-        )
-
-    def _restore_column(self, window: QMainWindow) -> None:
-        """Stack layer list and layer controls again, unless the user moved one of them."""
-        layer_list, controls = napari_docks(window)
-        if self._were_tabbed or layer_list is None or controls is None:
-            return
-        if controls not in window.tabifiedDockWidgets(layer_list):
-            return
-        # Both: Qt would keep the bar of tabs for one that stays.
-        were_hidden = [(dock, dock.isHidden()) for dock in (controls, layer_list)]
-        for dock, _ in were_hidden:
-            window.removeDockWidget(dock)
-        for dock, was_hidden in were_hidden:
-            window.addDockWidget(_LEFT, dock)
-            dock.setVisible(not was_hidden)
-        # A dock that is split off a tab would only become another tab.
-        column = [
-            dock
-            for dock in self._column
-            if self._is_in_place(window, dock) and not window.tabifiedDockWidgets(dock)
-        ]
-        for upper, lower in pairwise(column):
-            window.splitDockWidget(upper, lower, Qt.Orientation.Vertical)
 
     def _restore_sizes(self, window: QMainWindow) -> None:
         docks = [dock for dock in self._sizes if self._is_in_place(window, dock)]
@@ -430,7 +398,7 @@ class Keyboard(WindowPart):
         return False
 
     def _settle_click(self) -> None:
-        """Give the focus to the image, unless the click gave it to a text field or a list."""
+        """Return the focus to the image, unless the click gave it to a text field or a list."""
         window, before = self.window, self._at_press
         if window is None or before is None:
             return

@@ -55,6 +55,11 @@ class Choice(NamedTuple):
     meaning: str = ""
 
 
+def name_choices(names: Sequence[str]) -> list[Choice]:
+    """Return names as entries, shortened to what distinguishes them, with the full names."""
+    return [Choice(*each) for each in zip(names, distinct_names(names), names, strict=True)]
+
+
 class ChoiceBox(QComboBox):
     """A list of which one value is chosen.
 
@@ -231,9 +236,7 @@ class StepBox(Steps, ChoiceBox):
 
     def show_names(self, names: Sequence[str], name: str | None) -> None:
         """Offer names, as short as they can be told apart, and show one; none where None."""
-        short = distinct_names(names)
-        choices = [Choice(full, text, full) for full, text in zip(names, short, strict=True)]
-        self.show_among(choices, name)
+        self.show_among(name_choices(names), name)
         self.setToolTip(f"{shown(name)}\n{self._meaning}" if name else self._meaning)
         self.setEnabled(bool(names))
 
@@ -513,16 +516,20 @@ class MenuButton(ToolButton):
     def __init__(self, text: str, tooltip: str, *entries: QAbstractButton | None) -> None:
         super().__init__(text, tooltip)
         self._gathered: list[tuple[QAbstractButton, QAction]] = []
-        menu = QMenu(self)
-        menu.setToolTipsVisible(True)
+        self._menu = QMenu(self)
+        self._menu.setToolTipsVisible(True)
+        self.gather(*entries)
+        self._menu.aboutToShow.connect(self._show_entries)
+        self.setMenu(self._menu)
+        opens_menu(self)
+
+    def gather(self, *entries: QAbstractButton | None) -> None:
+        """Add entries at the end."""
         for entry in entries:
             if entry is None:
-                menu.addSeparator()
+                self._menu.addSeparator()
             else:
-                self._gather(menu, entry)
-        menu.aboutToShow.connect(self._show_entries)
-        self.setMenu(menu)
-        opens_menu(self)
+                self._gather(self._menu, entry)
 
     def _gather(self, menu: QMenu, entry: QAbstractButton) -> None:
         entry.setParent(self)

@@ -20,6 +20,7 @@ from qtpy.QtCore import QTimer
 from vispy.gloo import Texture2D
 from vispy.visuals.shaders import Function
 
+from napari_panoptic.display.outlines import CASING_ALPHA, CASING_PX, SELECTED_MORE_PX
 from napari_panoptic.kernels.drawing import outline_pixels
 from napari_panoptic.viewer.kit.napari_private import (
     Drawn,
@@ -31,10 +32,6 @@ from napari_panoptic.viewer.kit.napari_private import (
 )
 from napari_panoptic.viewer.layers import outline_shader
 
-CASING_PX, CASING_ALPHA = 0.75, 0.6
-"""Width and opacity of the pale line on either side of an outline."""
-SELECTED_MORE_PX = 1.0
-"""How much wider the line of the selected object is."""
 _WIDEST_PX = 254
 _LABELS = 1 << 16
 _LONGEST_SIDE_PX = 255

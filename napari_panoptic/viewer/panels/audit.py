@@ -68,17 +68,17 @@ class AuditList(StrEnum):
 
 
 _LISTS = (
-    Choice(AuditList.FLIPS, "Flips", "Objects whose status is not the same under both policies."),
+    Choice(AuditList.FLIPS, "Changed", "Objects whose status is not the same under both policies."),
     Choice(
         AuditList.TOUCHING,
-        "Touching",
-        "All objects with a pixel in the ambiguous area, and their treatment.",
+        "In the area",
+        "All objects with a pixel in an ambiguous area, and their treatment.",
     ),
     Choice(
         AuditList.SPILL,
-        "Spill",
-        "Predictions that leak out of an ambiguous area, under the current policy: the "
-        "remainder outside may count as an FP.",
+        "Sticking out",
+        "Predictions that stick out of an ambiguous area, under the current policy: the "
+        "part outside may count as an FP (spill).",
     ),
 )
 
@@ -455,15 +455,15 @@ def _spill_columns(spill: pd.DataFrame) -> list[Column]:
         ),
         _inside_column(spill["ambiguous_share"].to_numpy(float), width=56),
         Column(
-            "outside",
-            "Pixels that leak out of the ambiguous area.",
+            "Outside px",
+            "Pixels that stick out of the ambiguous area.",
             spill["remainder_px"].to_numpy(),
             text=lambda value: count_text(int(value)),
             width=74,
         ),
         Column(
-            "spill",
-            "It is an FP only because it leaks: most of it is in the ambiguous area.",
+            "FP by that",
+            "It is an FP only because it sticks out: most of it is in the ambiguous area.",
             np.where(spill["fp_by_spill"].to_numpy(bool), "yes", ""),
             width=74,
             is_text=True,
@@ -473,7 +473,7 @@ def _spill_columns(spill: pd.DataFrame) -> list[Column]:
 
 def _inside_column(shares: NDArray[np.float64], **more: Any) -> Column:
     return Column(
-        "inside", "Share of its pixels in the ambiguous area.", shares, text=share_text, **more
+        "Inside", "Share of its pixels in the ambiguous area.", shares, text=share_text, **more
     )
 
 

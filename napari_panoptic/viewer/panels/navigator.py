@@ -19,7 +19,7 @@ from qtpy.QtWidgets import QCheckBox, QProgressBar, QSplitter, QVBoxLayout, QWid
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.display.cohort_lines import UNKNOWN, CohortLine, CohortLines, Summaries
 from napari_panoptic.display.glossary import FIGURE_MEANINGS, STATUS_MEANINGS
-from napari_panoptic.display.names import distinct_names
+from napari_panoptic.display.names import distinct_names, short_name
 from napari_panoptic.display.styles import UNDEFINED, count_text, ratio_text
 from napari_panoptic.live.snapshots import RegionSnapshot
 from napari_panoptic.live.summary import RegionSummary
@@ -297,13 +297,6 @@ def counts_column(
 ) -> Column:
     """Make a column of counts, some of which are not known, or cannot be."""
     return figure_column(title, meaning, values, lacking, text=lambda n: count_text(int(n)))
-
-
-def short_name(name: str, patient: str) -> str:
-    """Leave the patient out of the name of a place, since it stands beside it."""
-    if patient and name.startswith(patient) and name != patient:
-        return "…" + name[len(patient) :]
-    return name
 
 
 NO_COHORT = (

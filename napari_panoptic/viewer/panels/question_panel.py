@@ -20,6 +20,8 @@ from qtpy.QtWidgets import QWidget
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.findings import Finding
+from napari_panoptic.common.text import visible
+from napari_panoptic.display.names import distinct_names, short_name
 from napari_panoptic.display.styles import count_text
 from napari_panoptic.io.formats.saving import check_not_in_cohort
 from napari_panoptic.questions.answer import Answer, AnswerPlot, AnswerTable, UnansweredError
@@ -47,6 +49,8 @@ from napari_panoptic.viewer.panels.notes import notes_in_tooltip
 from napari_panoptic.viewer.panels.part import Connections, Presenter, Surroundings
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from napari_panoptic.report.plots import Plot
 
 NO_TEAM = "Choose a team with predictions."
@@ -55,6 +59,8 @@ STOPPED = "Stopped. Press “{verb}” to start again."
 STALE = "Outdated: the team, the settings or the files have changed. Press “{verb}” again."
 OPENED = "Click a line to see its objects."
 NOT_EDITED = "Unsaved edits are not included: the files are read."
+_NAMES = ("patient", "region", "team")
+"""Columns of names that are shortened."""
 MOST_SENTENCES = 200
 """The most rows of a table that are listed as sentences."""
 _LEAST_PLOT_PX, _LONG_TEXT, _BESIDE_TEXT_PX = 130, 40, 4
@@ -320,19 +326,52 @@ def _listed(table: AnswerTable | None) -> tuple[list[str], list[str]]:
 
 def table_columns(table: AnswerTable) -> list[Column]:
     """Return the columns of a table of an answer for `ArrayTable`."""
-    records = table.frame.to_dict("records")
+    frame, records = table.frame, table.frame.to_dict("records")
+    short = {key: short_names(frame, key) for key in _NAMES if key in frame}
     return [
-        _column(column, [column.cell(record) for record in records], table.tooltip)
+        _column(
+            column,
+            [column.cell(record) for record in records],
+            short.get(column.keys[0]) if len(column.keys) == 1 else None,
+            table.tooltip,
+        )
         for column in table.spec.shown()
         if column.cell is not None
     ]
 
 
+def short_names(frame: pd.DataFrame, key: str) -> list[str]:
+    """Return names of a column, shortened to what distinguishes them.
+
+    Names of regions stand without the patient if that has a column of its own.
+    """
+    names = [str(name) for name in frame[key]]
+    if key == "region" and "patient" in frame:
+        return [short_name(*each) for each in zip(names, map(str, frame["patient"]), strict=True)]
+    return distinct_names(names)
+
+
 def _column(
-    column: TableColumn, cells: Sequence[CellContent], tooltip: Callable[[int], str] | None
+    column: TableColumn,
+    cells: Sequence[CellContent],
+    short: Sequence[str] | None,
+    tooltip: Callable[[int], str] | None,
 ) -> Column:
-    """Return a column; those of names, and of long texts, share the room that others leave."""
-    texts = [plain_text(cell.shown) for cell in cells]
+    """Return a column; those of names, and of long texts, share the room that others leave.
+
+    Parameters
+    ----------
+    column, cells
+        The column and its cells.
+    short
+        Short names that are shown instead; the tooltips have the full ones.
+    tooltip
+        Returns more about a row.
+    """
+    full = [plain_text(cell.shown) for cell in cells]
+    texts = full if short is None else [visible(name) for name in short]
+    if short is not None and tooltip is None:
+        tooltip = full.__getitem__
     is_name = any(isinstance(cell.shown, Html) for cell in cells)
     is_text = all(cell.value is None for cell in cells)
     numbers = [np.nan if cell.value is None else cell.value for cell in cells]

@@ -19,6 +19,7 @@ from qtpy.QtWidgets import QProgressBar, QSplitter, QTabBar, QWidget
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.display.cohort_lines import CohortLines
 from napari_panoptic.display.glossary import FIGURE_MEANINGS
+from napari_panoptic.display.names import distinct_names
 from napari_panoptic.display.styles import count_text, ratio_text
 from napari_panoptic.io.tables.metadata import metadata_beside
 from napari_panoptic.nuclei.averages import UNDEFINED_RULES, AggregationTable
@@ -74,13 +75,14 @@ SUMMING_UP = "All regions are evaluated; averages, statistics and ranks are bein
 
 _PROTOCOL_TITLES = {
     CHALLENGE_PROTOCOL: "as run",
-    f"{CHALLENGE_PROTOCOL}+matching": "match.",
-    f"{CHALLENGE_PROTOCOL}+absent-class-fp": "absent",
-    f"{CHALLENGE_PROTOCOL}+per-patient": "patient",
+    f"{CHALLENGE_PROTOCOL}+matching": "matching",
+    f"{CHALLENGE_PROTOCOL}+absent-class-fp": "classes",
+    f"{CHALLENGE_PROTOCOL}+per-patient": "patients",
     CORRECTED_PROTOCOL: "all three",
-    DEFAULT_PROTOCOL: "disent.",
+    DEFAULT_PROTOCOL: "separated",
 }
-"""The columns of table 4 of the errors paper; the report has every combination."""
+"""The columns of table 4 of the errors paper: which error is corrected. The report has every
+combination."""
 _PROTOCOL_MEANINGS = {
     CHALLENGE_PROTOCOL: "The challenge's scoring with its errors.",
     f"{CHALLENGE_PROTOCOL}+matching": "False positives are unmatched predictions, not ids.",
@@ -156,6 +158,12 @@ def _drawn(view: str, found: CohortReport) -> Plot:
         return cohort_plot(view, found)
 
 
+_RANK_METHOD = (
+    "Rank: 1 + the number of teams significantly better (Nemenyi, p < 0.05). Intervals: 95 %, by "
+    "the bootstrap over patients."
+)
+
+
 class RankingPanel(QWidget):
     """Tables, plots and patients of a cohort: all in sight, or in tabs where there is less room."""
 
@@ -207,10 +215,10 @@ class RankingPanel(QWidget):
         patients = list(lines.regions_of)
         meaning = f"{FIGURE_MEANINGS['pq']} Of all regions of the patient together, as set now."
         columns = [patient_column("Choose one to open its region.", patients)]
-        for team in teams:
+        for team, short in zip(teams, distinct_names(teams), strict=True):
             found = [lines.patient(patient, team) for patient in patients]
             column = figure_column(
-                team,
+                short,
                 f"{team}: {meaning}",
                 [line.pq for line in found],
                 [(line.lacking, line.reason) for line in found],
@@ -237,8 +245,10 @@ class RankingPanel(QWidget):
             ),
         ]
         rows = []
-        for row, team in enumerate(table.teams):
-            cells = [Cell(team, team)]
+        for row, (team, short) in enumerate(
+            zip(table.teams, distinct_names(table.teams), strict=True)
+        ):
+            cells = [Cell(short, team)]
             for column, name in columns:
                 score, rank = float(table.scores[row, column]), int(table.ranks[row, column])
                 n = int(table.n_units[row, column])
@@ -266,7 +276,7 @@ class RankingPanel(QWidget):
         header = [
             Cell("PQ averaged over", "What counts are summed over before PQ is computed."),
             Cell("classes", "How the classes are combined."),
-            *(Cell(team) for team in table.teams),
+            *map(Cell, distinct_names(table.teams), table.teams),
         ]
         rows = []
         for unit, mean in table.ways:
@@ -301,7 +311,7 @@ class RankingPanel(QWidget):
             Cell("Metric", "Mean over patients with 95 % bootstrap interval, (rank)."),
             Cell("n", "Patients with a value for every team: those the tests compare."),
             Cell("p", "Friedman test: is there any difference between teams?"),
-            *(Cell(team) for team in teams),
+            *map(Cell, distinct_names(teams), teams),
         ]
         rows = []
         for metric, one in found.items():
@@ -323,7 +333,8 @@ class RankingPanel(QWidget):
                 )
             rows.append(cells)
         left_out = next(iter(found.values())).comparison.figures.omitted
-        said = "Rank: 1 + the number of teams significantly better (Nemenyi, p < 0.05)."
+        said = "Means over patients; the rank in brackets counts the teams that are clearly better."
+        self._statistics_note.setToolTip(_RANK_METHOD)
         if left_out:
             said += f" {count_text(len(left_out))} patient(s) left out of the tests."
         self._statistics_note.setText(said)

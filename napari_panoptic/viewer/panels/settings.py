@@ -26,7 +26,7 @@ from napari_panoptic.values.settings import (
     Restoration,
 )
 from napari_panoptic.viewer.jobs.jobs import single_shot, stop_timers
-from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox, NumberSlider
+from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox, NumberSlider, name_choices
 from napari_panoptic.viewer.kit.layouts import FoldButton, Grow, lay_out
 from napari_panoptic.viewer.kit.shown import PlainLabel
 from napari_panoptic.viewer.kit.widgets import FormPanel, PushButton
@@ -46,7 +46,7 @@ _TITLES: Mapping[str, tuple[str, str]] = {
     "iou_threshold": ("IoU above", "Overlap that a pair must exceed to match."),
     "ambiguous": ("Ambiguous areas", "How areas that the annotation marks as unclear are treated."),
     "outlines": (
-        "Distance between",
+        "Outline distance",
         "Which outlines the Hausdorff distance compares where an ambiguous area cuts a nucleus.",
     ),
     "overlaps": ("Shared pixels", "Which object gets the pixels that objects of one side share."),
@@ -104,7 +104,7 @@ class SettingsPanel(FormPanel):
         teams = () if cohort is None else cohort.teams
         forms = {} if cohort is None else cohort.predictions
         found = {form for of_region in forms.values() for form in of_region}
-        self.team.offer([Choice(team.name, team.name) for team in teams])
+        self.team.offer(name_choices([team.name for team in teams]))
         sources = [Choice(form, str(form)) for form in map(Source, known_forms()) if form in found]
         self.source.offer([_AUTOMATIC, *sources])
 

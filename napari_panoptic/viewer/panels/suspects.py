@@ -70,7 +70,7 @@ class SuspectsView(QuestionView):
         n = 0 if self.shown_table is None else len(self.shown_table.frame)
         listed = len(self.table.rows()) if n else 0
         self.filters.setVisible(n > 0)
-        text = "" if listed == n else f"Listed: {count_text(listed)} of {count_text(n)} suspects."
+        text = f"{count_text(listed)} listed, of {count_text(n)} with any score."
         self.listed.show_text((text if listed else FILTERED) if n else "")
         self.making.start.setEnabled(listed > 0)
 

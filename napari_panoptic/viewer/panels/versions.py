@@ -16,6 +16,7 @@ from qtpy.QtWidgets import QFrame, QPushButton, QScrollArea, QSplitter, QWidget
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.display import styles
+from napari_panoptic.display.names import distinct_names
 from napari_panoptic.display.styles import count_text, ratio_text
 from napari_panoptic.questions.compare import (
     CLASSES,
@@ -46,7 +47,7 @@ from napari_panoptic.values.vocabulary import Side, Status
 from napari_panoptic.viewer.jobs.jobs import Job, Latest, Stream
 from napari_panoptic.viewer.kit.array_table import ArrayTable, Column
 from napari_panoptic.viewer.kit.figures import Cell, FigureTable
-from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
+from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox, name_choices
 from napari_panoptic.viewer.kit.layouts import PANEL_MARGINS, FlowBar, Grow, lay_out
 from napari_panoptic.viewer.kit.shown import PlainLabel, WrappedLabel
 from napari_panoptic.viewer.kit.widgets import WorkControls
@@ -165,7 +166,7 @@ def _object_columns(comparison: VersionComparison) -> list[Column]:
     changes = rows["change"].to_numpy(str)
     columns = [
         _words("Change", "Change by the new version.", changes, width=86),
-        _words("Region", "Click to go to the object.", rows["region"].to_numpy(str), width=172),
+        _region_column(rows["region"].tolist()),
         _words("Side", "Annotated nucleus or FP.", rows["side"].to_numpy(str), width=74),
         Column(
             "Id", "For a gone FP, that of the old version.", rows["id"].to_numpy(np.int64), width=46
@@ -197,6 +198,12 @@ def _object_columns(comparison: VersionComparison) -> list[Column]:
     meaning = "The object's part of ΔPQ."
     columns.append(Column("ΔPQ", meaning, parts, text=part_text, width=78))
     return columns
+
+
+def _region_column(names: list[str]) -> Column:
+    short = np.array(distinct_names(names), np.str_)
+    column = _words("Region", "Click to go to the object.", short, width=140)
+    return replace(column, tooltip=names.__getitem__)
 
 
 def _words(title: str, meaning: str, values: NDArray[np.str_], *, width: int) -> Column:
@@ -274,7 +281,7 @@ class VersionsPanel(QWidget):
 
     def offer_teams(self, teams: Sequence[str]) -> None:
         """List teams as versions."""
-        choices = [Choice(team, team) for team in teams]
+        choices = name_choices(teams)
         self.old.offer(choices)
         self.new.offer(choices)
 

@@ -51,6 +51,13 @@ class TestOffer:
         hurried = offer(many_units, replace(GOAL, minutes=1), seed=3)
         assert len(hurried.plan) == hurried.least == 2 * len(ItemKind)
 
+    def test_a_number_of_items_decides_over_precision_and_time(self, many_units):
+        for wanted in (60, 250):
+            found = offer(many_units, GOAL, seed=3, items=wanted)
+            assert len(found.plan) == wanted
+            assert found.half_width == width_of(found.plan, many_units, Quantity.F1)[0]
+        assert len(offer(many_units, GOAL, seed=3, items=1).plan) == found.least
+
     def test_a_difference_has_the_width_of_both_figures_together(self, small_units):
         goal = Goal(Quantity.PRECISION, ("alpha", "beta"), 0.3, 60, 20)
         found = offer(small_units, goal, seed=1)

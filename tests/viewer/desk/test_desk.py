@@ -138,14 +138,15 @@ class TestManners:
         assert list(viewer.layers) == []
 
     @pytest.mark.long
-    def test_closing_the_desk_puts_the_docks_of_napari_back(self, desk):
+    def test_the_docks_of_napari_stay_as_they_are(self, desk):
         window = desk.strip.window()
         layer_list = next(
             dock for dock in window.findChildren(QDockWidget) if dock.objectName() == "layer list"
         )
-        assert window.tabifiedDockWidgets(layer_list) != []
-        desk.close()
-        assert window.tabifiedDockWidgets(layer_list) == []
+        for _ in range(2):
+            assert window.tabifiedDockWidgets(layer_list) == []
+            assert layer_list.isVisible()
+            desk.close()
 
     @pytest.mark.long
     def test_the_desk_closes_with_its_main_dock(self, desk, viewer):

@@ -9,6 +9,7 @@ from napari.layers import Labels
 from qtpy.QtCore import QCoreApplication
 from scipy.spatial import cKDTree
 
+from napari_panoptic.display.outlines import CASING_PX
 from napari_panoptic.display.styles import LUT_LENGTH
 from napari_panoptic.kernels.drawing import HATCH_SPACING_PX
 from napari_panoptic.viewer.kit import napari_private as private
@@ -102,7 +103,7 @@ class TestLines:
         far = cKDTree(points).query(where.reshape(-1, 2))[0].reshape(line.shape) * zoom
         beyond = 0.5 * zoom + width / 2 + 0.75  # half a label pixel, and half a screen pixel
         assert line[far > beyond].max() < 0.05
-        assert casing[far > beyond + outlines.CASING_PX + 0.5].max() < 0.05
+        assert casing[far > beyond + CASING_PX + 0.5].max() < 0.05
         # Each point of an edge has a line near it.
         drawn = cKDTree(where[line > 0.4])
         in_sight = (points > where[0, 0] + 2 / zoom).all(1) & (points < where[-1, -1]).all(1)

@@ -20,6 +20,7 @@ from napari_panoptic.display.crop_reader import CropReader, CropSize
 from napari_panoptic.display.crops import CropSource
 from napari_panoptic.display.failure_sections import SMALL, GroupBy, passing, sections
 from napari_panoptic.display.object_rows import ObjectFilter, WorstFirst
+from napari_panoptic.display.styles import CAUSE_WORDS
 from napari_panoptic.live.snapshots import load_region
 from napari_panoptic.nuclei.outcomes import OBJECT_COLUMNS
 from napari_panoptic.questions.engines.cohort_failures import FailureName
@@ -165,7 +166,8 @@ class TestScope:
             if title == SMALL:
                 assert (frame["area_px"] < failures.link.failures.small_px).all()
             else:
-                assert set(frame[str(by)]) == {title}
+                words = CAUSE_WORDS if by is GroupBy.CAUSE else {}
+                assert {words.get(each, each) for each in frame[str(by)]} == {title}
 
     def test_grouped_by_team_it_shows_all_teams(self, failures, view, desk):
         failures.panel.group_by.choose(GroupBy.TEAM)

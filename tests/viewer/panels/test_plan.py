@@ -6,14 +6,16 @@ from dataclasses import replace
 
 import pandas as pd
 import pytest
-from qtpy.QtCore import Qt
+from qtpy.QtCore import QPoint, Qt
 from qtpy.QtTest import QTest
+from qtpy.QtWidgets import QApplication
 
 from napari_panoptic.cli.main import main
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.review.file import REVIEW_FILE
+from napari_panoptic.review.judged import VERDICTS
 from napari_panoptic.review.plan.corrected import ALL, Quantity
 from napari_panoptic.review.plan.design import draw
 from napari_panoptic.review.plan.estimates import Estimate, Estimates, estimate
@@ -173,6 +175,20 @@ def test_after_a_failure_the_items_can_be_counted_again(window, monkeypatch):
     assert "items" in ask.offer.text()
     assert ask.draw.isEnabled()
     assert ask.counting.start.isHidden()
+
+
+def test_the_number_of_items_can_be_typed(window, units):
+    ask = window.panel.ask
+    ask.items.setFocus()
+    ask.items.selectAll()
+    QTest.keyClicks(ask.items, "31")
+    QTest.keyClick(ask.items, Qt.Key.Key_Return)
+    window.draw()
+    drawn, _ = stored(window)
+    assert drawn.units.keys == draw(units, 31, seed=1).units.keys
+    # The number of items to add stands between what the state says and the results.
+    row, results = window.panel.more, window.panel.export
+    assert row.mapTo(window.panel, QPoint()).y() < results.mapTo(window.panel, QPoint()).y()
 
 
 def test_from_the_question_to_the_estimate(window, units, shown_cohort, tmp_path):
@@ -398,3 +414,45 @@ def test_no_line_is_broken_within_95_percent():
     goal = Goal(Quantity.PQ, ("A",), 0.05, 10.0, 5.0)
     told = words.result_sentences(goal, Estimates((row,), (), 50, 0, ()))
     assert "(95\u00a0% interval: 0.400 to 0.600; 50 items)" in told
+
+
+DIGITS = (Qt.Key.Key_1, Qt.Key.Key_2, Qt.Key.Key_3, Qt.Key.Key_4)
+
+
+def test_digits_alone_judge_items_and_count_nuclei(window, wait_until):
+    top = window.desk._viewer.window._qt_window
+    top.activateWindow()
+    wait_until(top.isActiveWindow)
+    window.draw()
+    window.click(window.panel.begin)
+
+    def press_digit(key):
+        focused = QApplication.focusWidget()
+        QTest.keyClick(top if focused is None else focused, key)
+        window.settle()
+
+    given = {}
+    kinds = set()
+    for turn in range(60):
+        item = window.presenter.item
+        window.desk._viewer.window._qt_viewer.canvas.native.setFocus()  # as after a click there
+        kinds.add(item.kind)
+        if item.kind is ItemKind.BACKGROUND:
+            press_digit(Qt.Key.Key_1)
+            press_digit(Qt.Key.Key_2)
+            assert window.panel.item.nuclei.value() == 12
+            press_digit(Qt.Key.Key_Return)
+            given[item.number] = (Verdict.ANNOTATION_RIGHT, 12)
+        else:
+            press_digit(DIGITS[turn % 4])
+            given[item.number] = (VERDICTS[turn % 4], None)
+        assert window.presenter.item.number == item.number + 1
+        if ItemKind.BACKGROUND in kinds and len(kinds) > 2:
+            break
+    answers = {at.item: (at.verdict, at.count) for at in stored(window)[1]}
+    assert answers == given
+    window.desk._viewer.window._qt_viewer.canvas.native.setFocus()
+    press_digit(Qt.Key.Key_5)
+    assert window.presenter.item.number == max(given)
+    press_digit(Qt.Key.Key_Space)
+    assert window.presenter.item.number == max(given)  # it is the first one without a verdict

@@ -51,9 +51,7 @@ def costs(desk):
     """Return the failures of the team with the mean PQ without each, the dearest first."""
     session = desk.session
     lines = [line for line in session.summaries.values() if line.team == session.team]
-    patient_of = {region.name: region.patient for region in session.cohort.regions}
-    names = session.cohort.scheme.names
-    now = [(patient_of[line.region], line.counts) for line in lines]
+    names, now = session.cohort.scheme.names, counts_of(desk)
     found = []
     for number, line in enumerate(lines):
         columns = line.failures.columns
@@ -64,6 +62,14 @@ def costs(desk):
             place = line.region, SIDES[columns["side"][row]], int(columns["id"][row])
             found.append((-mean, -int(columns["area_px"][row]), place))
     return sorted(found, key=lambda cost: cost[:2])
+
+
+def counts_of(desk):
+    """Return patient and counts of every region of the team."""
+    session = desk.session
+    patient_of = {region.name: region.patient for region in session.cohort.regions}
+    lines = [line for line in session.summaries.values() if line.team == session.team]
+    return [(patient_of[line.region], line.counts) for line in lines]
 
 
 def mended(counts, columns, row):
@@ -95,6 +101,8 @@ def test_over_the_cohort_the_dearest_failures_come_first(desk, bar, take_step):
         place = take_step()
         assert place in [p for cost, area, p in expected if (cost, area) == expected[n][:2]]
         assert bar.place_text() == f"{n + 1} of {len(expected)}"
+    now = summarise_team(counts_of(desk), desk.session.cohort.scheme.names).averaged["pq"].mean
+    assert f"would add {-expected[5][0] - now:.4f} to the team's mean PQ" in bar.toolTip()
     assert take_step(-1) == expected[4][2]
     assert bar.place_text() == f"5 of {len(expected)}"
 

@@ -799,6 +799,7 @@ class TestAdjudication:
         desk.raise_part(part)
         panel.settings.fold.setChecked(True)
         for name, key in (("Ada  Byron", "1"), ("Grace", "2"), ("Ada  Byron", None)):
+            panel.name.setFocus()
             panel.name.clear()
             QTest.keyClicks(panel.name, name)
             press(panel.name, Qt.Key.Key_Return)

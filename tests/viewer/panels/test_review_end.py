@@ -21,7 +21,7 @@ def queue(review):
 
 def judge_all(review):
     """Give the verdict "annotation right" on every failure; return the last object."""
-    review.press(Qt.Key.Key_N)
+    review.settle()  # the first failure is selected
     last = None
     for _ in range(review.left_in_cohort()):
         assert review.end_text() == ""
@@ -70,9 +70,8 @@ def test_every_failure_of_the_cohort_comes_once(review, queue, order):
 
 
 def test_the_review_goes_on_in_the_next_region_by_itself(review, wait_until):
-    review.settle()
+    review.settle()  # the first failure is selected
     first = review.session.snapshot.region.name
-    review.press(Qt.Key.Key_N)
     count = review.left_to_judge()
     for _ in range(count):
         assert review.session.snapshot.region.name == first
@@ -110,8 +109,7 @@ def test_failures_that_were_left_out_come_at_the_end(review):
 
 
 def test_what_was_reviewed_before_is_not_gone_to(review):
-    review.settle()
-    review.press(Qt.Key.Key_N)
+    review.settle()  # the first failure is selected
     for _ in range(review.left_to_judge()):
         review.give(1)
     review.settle()

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from qtpy.QtCore import Qt
+from qtpy.QtCore import QPoint, Qt
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QApplication, QLineEdit, QTextEdit
 
@@ -134,14 +134,16 @@ def test_after_a_click_on_a_control_the_keys_work(desk, review, press, kind, wai
         "tick": panel.goes_on,
         "list": panel.history.viewport(),
         "fold": panel.what_if.fold,
-        "queue": strip.on,
+        "queue": strip,
         "workspace": desk._bar.button("Review"),
         "tab": review.canvas,
     }[kind]
     n = len(verdicts(review))
     if kind == "tick":
         panel.goes_on.setChecked(True)
-    QTest.mouseClick(clicked, LEFT)
+    # The control of the queue has an arrow at its end, and a menu in its middle.
+    at = QPoint(strip.width() - 3, strip.height() // 2) if kind == "queue" else QPoint()
+    QTest.mouseClick(clicked, LEFT, Qt.KeyboardModifier.NoModifier, at)
     review.settle()
     wait_until(lambda: not isinstance(QApplication.focusWidget(), QLineEdit | QTextEdit))
     if kind == "tick":

@@ -14,6 +14,7 @@ from qtpy.QtWidgets import QToolButton, QWidget
 
 from napari_panoptic.common.text import counted
 from napari_panoptic.display import styles
+from napari_panoptic.display.names import distinct_names
 from napari_panoptic.display.palette import class_colours
 from napari_panoptic.display.team_pictures import FP_COLOUR, SEVERAL, Count, level_colours
 from napari_panoptic.explain.consensus import FpPlace
@@ -149,10 +150,11 @@ class TeamsPanel(QWidget):
     def offer_teams(self, teams: Sequence[str], chosen: Sequence[str]) -> None:
         """Offer teams to compare; at most six can be chosen."""
         self._menu.clear()
-        for team in teams:
+        for team, short in zip(teams, distinct_names(teams), strict=True):
             # In menus "&" marks a key.
-            action = self._menu.addAction(shown(team).replace("&", "&&"))
+            action = self._menu.addAction(shown(short).replace("&", "&&"))
             if action is not None:
+                action.setToolTip(shown(team))
                 action.setData(team)
                 action.setCheckable(True)
                 action.setChecked(team in chosen)

@@ -22,7 +22,7 @@ from napari_panoptic.review.plan.goal import Goal
 from napari_panoptic.review.verdicts import Share
 from napari_panoptic.values.vocabulary import Verdict
 from napari_panoptic.viewer.kit.figures import Cell, FigureTable
-from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
+from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox, name_choices
 from napari_panoptic.viewer.kit.keys import key_text
 from napari_panoptic.viewer.kit.layouts import FlowBar, ScrollPanel, stack
 from napari_panoptic.viewer.kit.shown import PlainLabel, WrappedLabel
@@ -78,6 +78,14 @@ class PlanForm(QWidget):
         )
         self.minutes = _number(1, 6000, MINUTES, "Time available for the whole review.", " min")
         self.seconds = _number(1, 3600, SECONDS, "Average time per verdict.", " s")
+        self.items = _number(
+            0,
+            100_000,
+            0,
+            "How many items to review. At 0, as many as the precision needs and the time allows.",
+            " items",
+        )
+        self.items.setSpecialValueText("as the precision needs")
         self.seed = _number(0, _MOST_SEED, 1, "The same seed and cohort produce the same plan.")
         self.is_blind = _tick(
             "Hide team and status",
@@ -122,16 +130,21 @@ class PlanForm(QWidget):
         )
 
     @property
+    def wanted_items(self) -> int | None:
+        """The number of items that was typed; None where it follows from precision and time."""
+        return self.items.value() or None
+
+    @property
     def wants_suspects(self) -> bool:
         """Whether more suspects are to be drawn, which takes several teams."""
         return self.has_suspects.isEnabled() and self.has_suspects.isChecked()
 
     def offer_teams(self, teams: Sequence[str], team: str | None) -> None:
         """List the teams of a cohort."""
-        self.team.offer([Choice(name, name) for name in teams])
+        self.team.offer(name_choices(teams))
         if team in teams:
             self.team.show_choice(team)
-        self.other.offer([_ALONE, *(Choice(name, name) for name in teams)])
+        self.other.offer([_ALONE, *name_choices(teams)])
         self.has_suspects.setEnabled(len(teams) > 1)
         self._show_others()
 
@@ -166,6 +179,7 @@ class PlanForm(QWidget):
             ("Precision", self.precision),
             ("Time available", self.minutes),
             ("Time per item", self.seconds),
+            ("Number of items", self.items),
             ("Seed", self.seed),
         ):
             number.setKeyboardTracking(False)
@@ -267,6 +281,8 @@ class ItemBox(QWidget):
         """Begin another number of nuclei, as if the field had been chosen before."""
         self.nuclei.setValue(digit)
         self.nuclei.setFocus()
+        if (line := self.nuclei.lineEdit()) is not None:
+            line.setCursorPosition(1)  # before the suffix
 
     def show_end(self, text: str, detail: str) -> None:
         """Show that all items are reviewed."""
@@ -321,7 +337,7 @@ class PlanPanel(ScrollPanel):
         self.extension = PushButton(
             "Add items", "Draw more items for this plan and keep its verdicts."
         )
-        self.more = _number(1, 10_000, MORE_ITEMS, "Number of items to add.")
+        self.more = _number(1, 10_000, MORE_ITEMS, "Number of items to add.", " more items")
         self.new = PushButton(
             "New plan…", "Draw a new plan. This one and its verdicts stay in the review file."
         )
@@ -329,6 +345,7 @@ class PlanPanel(ScrollPanel):
         self.headline.setStyleSheet("font-weight: bold")
         self.hint, self._problem, self._precision = (WrappedLabel() for _ in range(3))
         self._sentences, self._design, self._notes = (WrappedLabel() for _ in range(3))
+        self._design.setToolTip(words.METHOD)
         self._name, self.state = ElidedLabel(""), StateLine()
         self.table, self._review, self._going = FigureTable(), QWidget(), QWidget()
         self._lay_out()
@@ -415,6 +432,7 @@ class PlanPanel(ScrollPanel):
             FlowBar(self.begin),
             self._going,
             self.state,
+            FlowBar(self.more, self.extension),
             self._problem,
             heading("Results for the whole cohort"),
             self._sentences,
@@ -422,7 +440,7 @@ class PlanPanel(ScrollPanel):
             self.table,
             self._design,
             self._notes,
-            FlowBar(self.export, self.more, self.extension, self.new),
+            FlowBar(self.export, self.new),
         )
         for widget in (self.hint, FlowBar(self.enter_name), self.ask, self._review):
             self._rows.addWidget(widget)

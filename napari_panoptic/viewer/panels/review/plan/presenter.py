@@ -171,7 +171,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
             return
         ask.counting.show_progress(None, may_start=False)
         ask.draw.setEnabled(False)
-        self._offering.start(partial(offer, known.units, goal, ask.seed.value()))
+        self._offering.start(partial(offer, known.units, goal, ask.seed.value(), ask.wanted_items))
 
     def _population(self, wanted: PopulationInputs) -> Population | None:
         """Return the items of teams; None while they are being counted."""

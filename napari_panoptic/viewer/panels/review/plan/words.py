@@ -59,13 +59,13 @@ COUNT_NEEDED = "Enter the number of nuclei without an outline, or choose “cann
 SHOWN_AGAIN = "Item {} was not in view, so nothing was saved. Check it and give the verdict again."
 ALL_DONE = "All items reviewed"
 AFTER_PAUSE = "The results name teams. They are shown when you pause."
-WHAT_NEXT = "The estimates are below. Add items to make them more precise."
+WHAT_NEXT = "Results are below. Press “Add items” just below to make them more precise."
 OUTSIDE = (
     "Verdicts given without a plan are not used for these estimates: their objects were chosen "
     "by hand, not drawn with a known probability."
 )
 NOT_EDITED = "Unsaved edits are not included: the estimates use the files on disk."
-_METHOD = (
+METHOD = (
     "Simple random samples without replacement in each stratum; sums are difference "
     "estimates, variances are linearised, intervals are Wilson's."
 )
@@ -106,11 +106,11 @@ def offer_text(goal: Goal, found: Offer, n_units: int) -> str:
     if n == n_units:
         return f"All {plan}: the figure will be exact."
     expects = f"{goal_words(goal)} to within about ± {width} (95 % interval)"
-    if found.needed <= goal.affordable:
+    if n >= found.needed:
         return f"{plan}: {expects}."
     time = duration(found.needed, goal.seconds_per_item)
     why = f"± {wanted} needs {needed} items ({time})"
-    if n > goal.affordable:
+    if n == found.least:
         return f"{plan}, the minimum for a valid figure: {expects}. {why}."
     return f"{plan}: {expects}. {why}."
 
@@ -174,7 +174,7 @@ def design_text(plan: Plan, n_units: int, estimates: Estimates | None) -> str:
         given = f" {estimates.given} have a verdict, {estimates.unclear} cannot be judged."
     return (
         f"Design: {count_text(len(plan))} of {count_text(n_units)} items from {strata} strata "
-        f"({_LEVELS[plan.level]}), seed {plan.seed}.{given} {_METHOD}"
+        f"({_LEVELS[plan.level]}), seed {plan.seed}.{given}"
     )
 
 
