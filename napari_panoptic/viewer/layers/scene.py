@@ -445,8 +445,9 @@ class Scene:
         self._widen(selection)
         layer, picture = self._own.layer(SELECTED), None
         if selection is not None and self._snapshot is not None:
-            ring_px = camera.ring_px(self.zoom)
-            picture = region_rings(self._snapshot, selection, ring_px=ring_px)
+            per_px = camera.ring_pixels(self.zoom)
+            ring_px = camera.ring_px(self.zoom / per_px)
+            picture = region_rings(self._snapshot, selection, ring_px=ring_px, per_px=per_px)
         if picture is None:
             self._own.set_visible(SELECTED, False)
             return
@@ -454,7 +455,12 @@ class Scene:
             layer = self._add_labels(SELECTED, SELECTED, picture.image).layer
             layer.colormap = label_colours(np.array(list(contents.EMPHASIS_COLOURS.values())))
         with drawn_once(layer):
-            put_data(layer, picture.image, self._pixels, origin_yx_px=picture.origin_yx_px)
+            y, x = picture.origin_yx_px
+            pixels, origin = (
+                self._pixels.finer(picture.per_px),
+                (y * picture.per_px, x * picture.per_px),
+            )
+            put_data(layer, picture.image, pixels, origin_yx_px=origin)
         self._own.set_visible(SELECTED, True)
 
     def _widen(self, selection: Selection | None) -> None:
