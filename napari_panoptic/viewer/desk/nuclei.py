@@ -174,7 +174,7 @@ WORKSPACES = (
         "Review",
         "Judge failures one by one",
         Arrangement(
-            right=DockArea(0.3, (Stack(("Review", "Plan"), 0.66), Stack(("Object",), 0.34)))
+            right=DockArea(0.3, (Stack(("Review", "Plan"), 0.72), Stack(("Object",), 0.28)))
         ),
         "Review",
     ),

@@ -397,6 +397,10 @@ class ReviewPanel(ScrollPanel):
             return ""
         return f"{self._adjudicated.text()}\n{self._opinions.text()}".strip()
 
+    def reviewer_text(self) -> str:
+        """Return the text about who reviews; empty while the name is asked for."""
+        return "" if self._as.isHidden() else self._as.text()
+
     def problem_text(self) -> str:
         """Return why the file cannot be used; empty if it can."""
         return "" if self._problem.isHidden() else self._problem_text.text()
