@@ -26,11 +26,10 @@ LARGEST_SHARE, LARGEST_FOLLOWED_SHARE = 0.9, 0.35
 MIDDLE_SHARE = 1 / 3
 """Objects lie in this part of the canvas, away from its edges, the scale bar and titles."""
 RING_ON_SCREEN_PX = 3.5
+RING_PIXEL_ON_SCREEN_PX = 2.0
 """Width of each ring around the selected object, on the screen."""
 MAX_RING_PX = 8
 """The same in the image, where it is seen from far away."""
-RING_PIXEL_ON_SCREEN_PX = 2.0
-"""How large pixels of a picture of rings are on the screen, where the image's are larger."""
 
 
 def fit(viewer: ViewerModel, shape: tuple[int, int], pixels: PixelSize) -> None:
