@@ -129,7 +129,7 @@ def box_of(snapshot: RegionSnapshot | None, selection: Selection) -> NDArray[np.
 
 
 def region_rings(
-    snapshot: RegionSnapshot, selection: Selection, *, ring_px: int, per_px: int = 1
+    snapshot: RegionSnapshot, selection: Selection, *, ring_px: int
 ) -> Emphasis | None:
     """Draw the rings of an object of a region.
 
@@ -141,8 +141,6 @@ def region_rings(
         The object.
     ring_px
         Width of the inner ring.
-    per_px
-        As in `object_layers.emphasis`.
 
     Returns
     -------
@@ -151,7 +149,7 @@ def region_rings(
     evaluation = snapshot.evaluations.get(selection.team)
     if evaluation is None or selection.row >= len(evaluation.outcomes.side(selection.side)):
         return None
-    return _rings(evaluation, selection.side, selection.row, ring_px, per_px)
+    return _rings(evaluation, selection.side, selection.row, ring_px)
 
 
 def team_rings(
@@ -187,7 +185,7 @@ def team_rings(
     return _rings(evaluation, side, row, ring_px)
 
 
-def _rings(evaluation: Evaluation, side: Side, row: int, ring_px: int, per_px: int = 1) -> Emphasis:
+def _rings(evaluation: Evaluation, side: Side, row: int, ring_px: int) -> Emphasis:
     """Draw the rings of an object and of its partner, if it has one."""
     outcomes, pair = evaluation.outcomes, evaluation.pair
     own, other = outcomes.side(side), outcomes.other(side)
@@ -195,4 +193,4 @@ def _rings(evaluation: Evaluation, side: Side, row: int, ring_px: int, per_px: i
     beside = None
     if partner != NO_PARTNER:
         beside = pair.side(side.other), partner, other.bbox[partner]
-    return emphasis((pair.side(side), row, own.bbox[row]), beside, ring_px=ring_px, per_px=per_px)
+    return emphasis((pair.side(side), row, own.bbox[row]), beside, ring_px=ring_px)

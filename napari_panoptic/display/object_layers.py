@@ -101,12 +101,6 @@ class PixelSize:
         y, x = self.to_px((position[-2], position[-1]))
         return (y, x) if 0 <= y < shape_yx[0] and 0 <= x < shape_yx[1] else None
 
-    def finer(self, per_px: int) -> PixelSize:
-        """Return those of a picture with several pixels for each along an edge."""
-        scale_y, scale_x = self.scale
-        shift_y, shift_x = self.to_world((0.5 / per_px - 0.5, 0.5 / per_px - 0.5))
-        return PixelSize((scale_y / per_px, scale_x / per_px), self.units, (shift_y, shift_x))
-
     def lies_at(self, layer: Any) -> bool:
         """Return whether a layer has this scale and origin."""
         return tuple(layer.scale) == self.scale and tuple(layer.translate) == self.origin
@@ -145,8 +139,6 @@ class Emphasis:
     image: NDArray[np.uint8]
     #: Where its upper left corner lies in the region.
     origin_yx_px: tuple[int, int]
-    #: How many pixels along an edge it has for one of the region.
-    per_px: int = 1
 
 
 def label_data(labels: LabelImage, out: NDArray[np.uint16] | None = None) -> NDArray[np.uint16]:
@@ -247,9 +239,7 @@ Marked = tuple[LabelImage, int, NDArray[np.int32]]
 """An object: its label image, its row there, and its bounding box y0, x0, y1, x1, half open."""
 
 
-def emphasis(
-    own: Marked, partner: Marked | None = None, *, ring_px: int = 2, per_px: int = 1
-) -> Emphasis:
+def emphasis(own: Marked, partner: Marked | None = None, *, ring_px: int = 2) -> Emphasis:
     """Draw a ring around an object and a dashed one around its partner.
 
     The rings lie outside the objects, so that their own outlines stay visible.
@@ -259,35 +249,28 @@ def emphasis(
     own, partner
         The object, and its partner if it has one.
     ring_px
-        Width of the inner, light ring in pixels of the picture; the outer, dark one is about as
-        wide.
-    per_px
-        How many pixels along an edge the picture has for one of the region. From 2 the rings
-        leave one out beside the object, so that nothing hides its border.
+        Width of the inner, light ring; the outer, dark one is about as wide.
     """
-    gap = int(per_px > 1)
-    reach = -(-(2 * ring_px + gap) // per_px)
+    reach = 2 * ring_px
     boxes = [box for _, _, box in filter(None, (own, partner))]
     y0, x0 = np.min(boxes, axis=0)[:2] - reach
     y1, x1 = np.max(boxes, axis=0)[2:] + reach
     around = int(y0), int(x0), int(y1), int(x1)
-    size = (around[2] - around[0]) * per_px, (around[3] - around[1]) * per_px
-    image = np.zeros(size, np.uint8)
+    image = np.zeros((around[2] - around[0], around[3] - around[1]), np.uint8)
     if partner is not None:
-        mask = _cut(partner, around, per_px)
-        _draw_rings(image, mask, gap, ring_px, PARTNER, PARTNER_EDGE)
+        _draw_rings(image, _cut(partner, around), ring_px, PARTNER, PARTNER_EDGE)
         image[~checks(image.shape, DASHES_PER_RING * ring_px)] = 0
-    _draw_rings(image, _cut(own, around, per_px), gap, ring_px, SELECTED, SELECTED_EDGE)
-    return Emphasis(image, around[:2], per_px)
+    _draw_rings(image, _cut(own, around), ring_px, SELECTED, SELECTED_EDGE)
+    return Emphasis(image, around[:2])
 
 
-def _cut(marked: Marked, box: Box, per_px: int) -> NDArray[np.bool_]:
-    """Cut the whole mask of an object out, in pixels of the picture."""
+def _cut(marked: Marked, box: Box) -> NDArray[np.bool_]:
+    """Cut the whole mask of an object out."""
     labels, row, _ = marked
     mask: NDArray[np.bool_] = np.any(
         [window(sheet, box) == row + 1 for sheet in labels.sheets], axis=0
     )
-    return mask.repeat(per_px, axis=0).repeat(per_px, axis=1)
+    return mask
 
 
 def window(picture: NDArray[Any], box: Box) -> NDArray[Any]:
@@ -312,11 +295,11 @@ def _common(start: int, end: int, length: int) -> tuple[slice, slice]:
 
 
 def _draw_rings(
-    image: NDArray[np.uint8], mask: NDArray[np.bool_], gap: int, width: int, ring: int, edge: int
+    image: NDArray[np.uint8], mask: NDArray[np.bool_], width: int, ring: int, edge: int
 ) -> None:
     from scipy import ndimage
 
-    distance = ndimage.distance_transform_edt(~mask) - gap
+    distance = ndimage.distance_transform_edt(~mask)
     image[(distance > width) & (distance <= 1.7 * width + 0.5)] = edge
     image[(distance > 0) & (distance <= width)] = ring
 

@@ -106,26 +106,6 @@ def test_emphasis_rings_lie_around_the_object(evaluation):
     assert picture.image[21 - y, 10 - x] == SELECTED_EDGE
 
 
-def test_finer_rings_leave_the_border_free(evaluation):
-    labels, outcomes = evaluation.pair.reference, evaluation.outcomes.reference
-    picture = layers.emphasis((labels, 2, outcomes.bbox[2]), ring_px=2, per_px=4)
-    height, width = (n // picture.per_px for n in picture.image.shape)
-    y, x = picture.origin_yx_px
-    mask = layers.window(labels.index, (y, x, y + height, x + width)) == 3
-    far = ndimage.distance_transform_edt(~np.kron(mask, np.ones((4, 4), bool)))
-    np.testing.assert_array_equal(picture.image == SELECTED, (far > 1) & (far <= 3))
-    assert not picture.image[far <= 1].any()
-    assert far[picture.image == SELECTED_EDGE].max() < far.max()
-
-
-def test_finer_pixels_cover_the_same_place():
-    pixels = layers.PixelSize((0.5, 0.25), ("pixel", "pixel"), (7.0, 3.0))
-    fine = pixels.finer(4)
-    for corner in ((0, 0), (3, 5)):  # upper left corners of pixels
-        coarse = pixels.to_world((corner[0] - 0.5, corner[1] - 0.5))
-        assert fine.to_world((4 * corner[0] - 0.5, 4 * corner[1] - 0.5)) == pytest.approx(coarse)
-
-
 def test_emphasis_reaches_beyond_the_image_edge():
     index = np.zeros((6, 6), np.int32)
     index[0:2, 0:2] = 1

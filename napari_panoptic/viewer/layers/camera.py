@@ -26,7 +26,6 @@ LARGEST_SHARE, LARGEST_FOLLOWED_SHARE = 0.9, 0.35
 MIDDLE_SHARE = 1 / 3
 """Objects lie in this part of the canvas, away from its edges, the scale bar and titles."""
 RING_ON_SCREEN_PX = 3.5
-RING_PIXEL_ON_SCREEN_PX = 2.0
 """Width of each ring around the selected object, on the screen."""
 MAX_RING_PX = 8
 """The same in the image, where it is seen from far away."""
@@ -194,11 +193,6 @@ def zoom(viewer: ViewerModel, pixels: PixelSize) -> float:
 def ring_px(zoom: float, on_screen_px: float = RING_ON_SCREEN_PX) -> int:
     """Return the width, in image pixels, of a ring that is well seen at a zoom."""
     return int(np.clip(round(on_screen_px / zoom), 1, MAX_RING_PX))
-
-
-def ring_pixels(zoom: float) -> int:
-    """Return how many pixels along an edge a picture of rings needs for one of the image."""
-    return int(np.clip(round(zoom / RING_PIXEL_ON_SCREEN_PX), 1, MAX_RING_PX))
 
 
 def _whole_zoom(viewer: ViewerModel, shape: tuple[int, int], pixels: PixelSize) -> float:

@@ -445,9 +445,8 @@ class Scene:
         self._widen(selection)
         layer, picture = self._own.layer(SELECTED), None
         if selection is not None and self._snapshot is not None:
-            per_px = camera.ring_pixels(self.zoom)
-            ring_px = camera.ring_px(self.zoom / per_px)
-            picture = region_rings(self._snapshot, selection, ring_px=ring_px, per_px=per_px)
+            ring_px = camera.ring_px(self.zoom)
+            picture = region_rings(self._snapshot, selection, ring_px=ring_px)
         if picture is None:
             self._own.set_visible(SELECTED, False)
             return
@@ -455,12 +454,7 @@ class Scene:
             layer = self._add_labels(SELECTED, SELECTED, picture.image).layer
             layer.colormap = label_colours(np.array(list(contents.EMPHASIS_COLOURS.values())))
         with drawn_once(layer):
-            y, x = picture.origin_yx_px
-            pixels, origin = (
-                self._pixels.finer(picture.per_px),
-                (y * picture.per_px, x * picture.per_px),
-            )
-            put_data(layer, picture.image, pixels, origin_yx_px=origin)
+            put_data(layer, picture.image, self._pixels, origin_yx_px=picture.origin_yx_px)
         self._own.set_visible(SELECTED, True)
 
     def _widen(self, selection: Selection | None) -> None:
