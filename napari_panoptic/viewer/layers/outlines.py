@@ -119,7 +119,7 @@ class Outlines:
     @property
     def are_lines(self) -> bool:
         """Whether lines are drawn; napari's contours of image pixels are if not."""
-        return self._is_lined
+        return self._is_lined and _DRIVER.accepts is not False
 
     def set_width(self, width_px: float) -> None:
         """Set the width of lines on the screen."""

@@ -417,8 +417,12 @@ class TeamGrid:
         self._set_grid(len(contents.parts), contents.snapshot.shape)
 
     def _on_painted(self) -> None:
+        objects = None if self._shown is None else self._shown.objects
         if self._coming is not None:
             self._show(self._coming)
+        elif objects is not None and self.wanted_widths() != objects.pictures.widths:
+            # The graphics driver refused lines when it was to draw the first ones.
+            self._redraw_wanted()
 
     def _put_last(self, contents: _Contents) -> None:
         """Move the cells to the end of the layer list, where they are counted from."""
