@@ -23,11 +23,12 @@ def distinct_names(names: Sequence[str]) -> list[str]:
     >>> distinct_names(["otsu", "otsu-watershed"])
     ['otsu', 'otsu-watershed']
     """
-    longest = max(names, key=len, default="")
+    different = set(names)
+    longest = max(different, key=len, default="")
     # Sought in a whole name: whether a point is one of a number depends on what follows.
     for end in reversed([found.end() for found in _SEPARATOR.finditer(longest)]):
-        if all(name.startswith(longest[:end]) and _has_letter(name[end:]) for name in names):
-            return list(names) if len(set(names)) == 1 else [name[end:] for name in names]
+        if all(name.startswith(longest[:end]) and _has_letter(name[end:]) for name in different):
+            return list(names) if len(different) == 1 else [name[end:] for name in names]
     return list(names)
 
 

@@ -174,7 +174,7 @@ WORKSPACES = (
         "Review",
         "Judge failures one by one",
         Arrangement(
-            right=DockArea(0.3, (Stack(("Review", "Plan"), 0.7), Stack(("Object", OBJECTS), 0.3)))
+            right=DockArea(0.3, (Stack(("Review", "Plan"), 0.72), Stack(("Object",), 0.28)))
         ),
         "Review",
     ),
@@ -232,6 +232,7 @@ class Desk(DeskShell):
         self.parts: list[PanelPart[Any]] = [PanelPart(kind) for kind in PARTS]
         self.panels.settings.open.pushed.connect(self.ask_for_cohort)
         self.panels.title.keys_clicked.connect(self._show_keys)
+        self._bar.panels.gather(None, title.keys)
         self._withdraw: Callable[[], None] = lambda: None
         self.closed.connect(self._remove_overview)
 

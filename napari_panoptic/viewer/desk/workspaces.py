@@ -475,9 +475,10 @@ class WorkspaceBar(QWidget):
             )
         self.leave = _button("✕", "Close the desk")
         self.leave.setCheckable(False)
-        panels = MenuButton("Panels", "More panels, in every workspace.", *self._extras.values())
-        panels.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-        row = row_of(*self._buttons.values(), None, panels, self.leave)
+        #: The menu of the docks.
+        self.panels = MenuButton("Panels", "More panels, and all keys.", *self._extras.values())
+        self.panels.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        row = row_of(*self._buttons.values(), None, self.panels, self.leave)
         row.setContentsMargins(2, 0, 2, 0)
         row.setSpacing(1)
         self.setLayout(row)

@@ -516,16 +516,20 @@ class MenuButton(ToolButton):
     def __init__(self, text: str, tooltip: str, *entries: QAbstractButton | None) -> None:
         super().__init__(text, tooltip)
         self._gathered: list[tuple[QAbstractButton, QAction]] = []
-        menu = QMenu(self)
-        menu.setToolTipsVisible(True)
+        self._menu = QMenu(self)
+        self._menu.setToolTipsVisible(True)
+        self.gather(*entries)
+        self._menu.aboutToShow.connect(self._show_entries)
+        self.setMenu(self._menu)
+        opens_menu(self)
+
+    def gather(self, *entries: QAbstractButton | None) -> None:
+        """Add entries at the end."""
         for entry in entries:
             if entry is None:
-                menu.addSeparator()
+                self._menu.addSeparator()
             else:
-                self._gather(menu, entry)
-        menu.aboutToShow.connect(self._show_entries)
-        self.setMenu(menu)
-        opens_menu(self)
+                self._gather(self._menu, entry)
 
     def _gather(self, menu: QMenu, entry: QAbstractButton) -> None:
         entry.setParent(self)

@@ -65,6 +65,17 @@ def outline_icon(rgb: Rgb, *widths_px: float, size: int = 18) -> QIcon:
     return _untinted(pixmap)
 
 
+def arrow_icon(*, size: int = 12) -> QIcon:
+    """Draw the arrow of a menu, in a grey that is seen in every theme."""
+    pixmap = QPixmap(size, size)
+    pixmap.fill(Qt.GlobalColor.transparent)
+    painter = QPainter(pixmap)
+    painter.setPen(qcolor(_RIM))
+    painter.drawText(pixmap.rect(), int(Qt.AlignmentFlag.AlignCenter), "▾")
+    painter.end()
+    return QIcon(pixmap)
+
+
 _RIM: Rgb = (150, 150, 150)
 """Colour of the rim of swatches."""
 

@@ -27,7 +27,7 @@ from napari_panoptic.viewer.layers.owned import is_own
 
 ONE_CLASS = "one class"
 TABLE_FILE = "a table file"
-TAB = "Layers"
+TAB = "Compared layers"
 ROWS = 5
 """How many rows of the list of predictions are seen at a time."""
 ROW_PX = 20

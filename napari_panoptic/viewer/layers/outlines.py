@@ -92,8 +92,9 @@ class Outlines:
         # The layer holds this object, by the function that finds its contours, and not the reverse.
         self._layer, self._viewer = weakref.ref(layer), weakref.ref(viewer)
         self._width_px, self._selected = 1.5, 0
-        self._objects = np.zeros((_LABELS, 2), np.uint8)
-        self._objects[:, _SIDE] = _LONGEST_SIDE_PX
+        self._objects: _Objects | int = _LONGEST_SIDE_PX
+        self._is_told = False
+        """Whether the graphics card knows them."""
         self._beneath: Beneath | None = None
         self._beneath_px = 0.0
         self._programs: _Programs | None = None
@@ -126,7 +127,7 @@ class Outlines:
         """Draw the line of one object a pixel wider."""
         if (label or 0) != self._selected:
             self._selected = label or 0
-            self._tell_objects()
+            self._redraw_objects()
 
     def set_boxes(
         self,
@@ -145,40 +146,34 @@ class Outlines:
         more_px
             How much wider than others the line of each is on the screen, up to 3 px.
         """
-        labels = np.arange(1, len(boxes) + 1) if values is None else values
-        shorter = (boxes[:, 2:] - boxes[:, :2]).min(axis=1, initial=_LONGEST_SIDE_PX)
-        more = np.broadcast_to(np.rint(np.multiply(more_px, _STEPS_PER_PX)), len(boxes))
-        inside = (labels > 0) & (labels < _LABELS)
-        objects = np.zeros((_LABELS, 2), np.uint8)
-        objects[:, _SIDE] = _LONGEST_SIDE_PX
-        objects[labels[inside], _SIDE] = shorter[inside]
-        objects[labels[inside], _MORE] = more[inside]
-        self._set_objects(objects)
+        objects, known = _Objects(boxes, values, more_px), self._objects
+        if not isinstance(known, _Objects) or not known.is_same(objects):
+            self._objects = objects
+            self._redraw_objects()
 
     def set_usual_side(self, side_px: float) -> None:
         """Set the shorter side of all objects, where labels do not tell which one is meant."""
-        objects = np.zeros((_LABELS, 2), np.uint8)
-        objects[:, _SIDE] = min(max(round(side_px), 1), _LONGEST_SIDE_PX)
-        self._set_objects(objects)
+        side = min(max(round(side_px), 1), _LONGEST_SIDE_PX)
+        if side != self._objects:
+            self._objects = side
+            self._redraw_objects()
 
-    def _set_objects(self, objects: NDArray[np.uint8]) -> None:
-        if not np.array_equal(objects, self._objects):
-            self._objects = objects
-            self._tell_objects()
-
-    def _tell_objects(self) -> None:
-        """Send what is known of each label to the graphics card."""
-        if self._programs is not None:
-            self._programs.set_objects(self._emphasised())
+    def _redraw_objects(self) -> None:
+        """Draw with what is known of each label now."""
+        self._is_told = False
         self._redraw()
 
-    def _emphasised(self) -> NDArray[np.uint8]:
-        """Return the objects with a wider line for the selected one."""
-        objects = self._objects
+    def table(self) -> NDArray[np.uint8]:
+        """Return what is known of each label, uint8 (65536, 2): `_SIDE` and `_MORE`."""
+        table = np.zeros((_LABELS, 2), np.uint8)
+        table[:, _SIDE] = _LONGEST_SIDE_PX
+        if isinstance(self._objects, _Objects):
+            self._objects.write(table)
+        else:
+            table[:, _SIDE] = self._objects
         if self._selected:
-            objects = objects.copy()
-            objects[self._selected % _LABELS, _MORE] += round(SELECTED_MORE_PX * _STEPS_PER_PX)
-        return objects
+            table[self._selected % _LABELS, _MORE] += round(SELECTED_MORE_PX * _STEPS_PER_PX)
+        return table
 
     def _follow(self, _event: object = None) -> None:
         """Take over the drawing of the layer, also after its type of data or the view changed."""
@@ -208,7 +203,10 @@ class Outlines:
             QTimer.singleShot(0, layer.refresh)
             return None
         if self._programs is None:
-            self._programs = _Programs(self._emphasised(), self._beneath)
+            self._programs = _Programs(self.table(), self._beneath)
+        elif not self._is_told:
+            self._programs.set_objects(self.table())
+        self._is_told = True
         factor = layer.downsample_factors[layer.data_level][-1] if layer.multiscale else 1
         widths_px = self._width_px, self._beneath_px
         return self._programs.present(drawn, widths_px, float(factor))
@@ -217,6 +215,32 @@ class Outlines:
         layer, viewer = self._layer(), self._viewer()
         if self._is_lined and layer is not None and viewer is not None:
             redraw(layer, viewer)
+
+
+@dataclass(frozen=True, eq=False)
+class _Objects:
+    """Where objects lie, as `Outlines.set_boxes` has it; looked into when they are drawn."""
+
+    boxes: NDArray[np.integer[Any]]
+    values: NDArray[np.int64] | None
+    more_px: NDArray[np.floating[Any]] | float
+
+    def is_same(self, other: _Objects) -> bool:
+        """Return whether another one holds the same arrays."""
+        fields = ("boxes", "values", "more_px")
+        return all(getattr(self, name) is getattr(other, name) for name in fields)
+
+    def write(self, table: NDArray[np.uint8]) -> None:
+        """Write what is known of each label."""
+        boxes, labels = self.boxes, self.values
+        if labels is None:
+            labels = np.arange(1, len(boxes) + 1)
+        height, width = boxes[:, 2] - boxes[:, 0], boxes[:, 3] - boxes[:, 1]
+        shorter = np.minimum(np.minimum(height, width), _LONGEST_SIDE_PX)
+        more = np.broadcast_to(np.rint(np.multiply(self.more_px, _STEPS_PER_PX)), len(boxes))
+        inside = (labels > 0) & (labels < _LABELS)
+        table[labels[inside], _SIDE] = shorter[inside]
+        table[labels[inside], _MORE] = more[inside]
 
 
 class Beneath:

@@ -507,18 +507,18 @@ class TeamGrid:
         if slot.content != (evaluation, look.colour_by):
             set_colours(slot.layer, team_lut(evaluation, look, contents.objects.colours))
             slot.content = (evaluation, look.colour_by)
-        self._outline(slot.layer, contents.objects.beneath, evaluation)
+            boxes = [evaluation.outcomes.side(side).bbox for side in Side]
+            outlines_of(slot.layer, self._viewer).set_boxes(np.concatenate(boxes))
+        self._outline(slot.layer, contents.objects.beneath)
         set_unless_so(slot.layer, "opacity", look.opacity)
         self._own.set_visible(slot.role, look.display is not Display.HIDDEN)
 
-    def _outline(self, layer: Labels, beneath: Beneath | None, evaluation: Evaluation) -> None:
+    def _outline(self, layer: Labels, beneath: Beneath | None) -> None:
         """Draw lines, unless outlines are in the picture already."""
         if beneath is not None:
             lines, look = outlines_of(layer, self._viewer), self._scene.look
-            outcomes = evaluation.outcomes
             lines.put_beneath(beneath, look.line_px(Side.REFERENCE))
             lines.set_width(look.line_px(Side.PREDICTION))
-            lines.set_boxes(np.concatenate([outcomes.side(side).bbox for side in Side]))
         set_unless_so(layer, "contour", 0 if beneath is None else 1)
 
     def _name(self) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from psygnal import Signal
 from qtpy.QtCore import QEvent, Qt
-from qtpy.QtGui import QGuiApplication, QImage, QPalette, QPixmap, QResizeEvent
+from qtpy.QtGui import QEnterEvent, QGuiApplication, QImage, QPalette, QPixmap, QResizeEvent
 from qtpy.QtWidgets import QBoxLayout, QWidget
 
 from napari_panoptic.display import styles
@@ -103,6 +103,10 @@ class ObjectCard(ScrollPanel):
         self._content = QWidget()
         picture, texts = QWidget(), QWidget()
         lay_out(picture, self._picture, (self.copy_button, None))
+        keeps = self.copy_button.sizePolicy()
+        keeps.setRetainSizeWhenHidden(True)
+        self.copy_button.setSizePolicy(keeps)
+        self.copy_button.hide()
         lay_out(texts, *self._texts)
         self._columns = QBoxLayout(QBoxLayout.Direction.TopToBottom, self._content)
         self._columns.setContentsMargins(*NO_MARGINS)
@@ -129,6 +133,16 @@ class ObjectCard(ScrollPanel):
         """Ask for the object of a link."""
         side, _, id_ = link.partition("/")
         self.object_wanted.emit(Side(side), int(id_))
+
+    def enterEvent(self, event: QEnterEvent | None) -> None:  # noqa: N802
+        """Offer to copy while the mouse is over the card."""
+        super().enterEvent(event)
+        self.copy_button.setVisible(self.card is not None)
+
+    def leaveEvent(self, event: QEvent | None) -> None:  # noqa: N802
+        """Leave the room to the picture."""
+        super().leaveEvent(event)
+        self.copy_button.hide()
 
     def resizeEvent(self, event: QResizeEvent | None) -> None:  # noqa: N802
         """Put the picture beside the text, and make it smaller, where there is less room."""

@@ -46,7 +46,7 @@ _TITLES: Mapping[str, tuple[str, str]] = {
     "iou_threshold": ("IoU above", "Overlap that a pair must exceed to match."),
     "ambiguous": ("Ambiguous areas", "How areas that the annotation marks as unclear are treated."),
     "outlines": (
-        "Distance between",
+        "Outline distance",
         "Which outlines the Hausdorff distance compares where an ambiguous area cuts a nucleus.",
     ),
     "overlaps": ("Shared pixels", "Which object gets the pixels that objects of one side share."),

@@ -153,12 +153,14 @@ class TitleStrip(QWidget):
         self._busy.setVisible(False)
         self._patience = single_shot(PATIENCE_MS, self._busy.show, self)
         self.slide = SlideBar()
-        keys = KeysButton(self, self.keys_clicked.emit)
+        self.keys = KeysButton(self, self.keys_clicked.emit)
+        self.keys.setText(f"All keys   {KEY_LIST.text}")
+        self.keys.hide()
         self._legend = legend
         places: tuple[QWidget, ...] = (self.region, self.team)
         if queue is not None:
             places += (queue,)
-        first = row_of(*places, Grow(self.rules), self._busy, self.figure, self.notes, keys)
+        first = row_of(*places, Grow(self.rules), self._busy, self.figure, self.notes)
         first.setSpacing(8)
         second = row_of(Grow(self.selected)) if legend is None else row_of(legend)
         if legend is not None:

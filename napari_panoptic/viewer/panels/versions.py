@@ -16,6 +16,7 @@ from qtpy.QtWidgets import QFrame, QPushButton, QScrollArea, QSplitter, QWidget
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.display import styles
+from napari_panoptic.display.names import distinct_names
 from napari_panoptic.display.styles import count_text, ratio_text
 from napari_panoptic.questions.compare import (
     CLASSES,
@@ -165,7 +166,7 @@ def _object_columns(comparison: VersionComparison) -> list[Column]:
     changes = rows["change"].to_numpy(str)
     columns = [
         _words("Change", "Change by the new version.", changes, width=86),
-        _words("Region", "Click to go to the object.", rows["region"].to_numpy(str), width=172),
+        _region_column(rows["region"].tolist()),
         _words("Side", "Annotated nucleus or FP.", rows["side"].to_numpy(str), width=74),
         Column(
             "Id", "For a gone FP, that of the old version.", rows["id"].to_numpy(np.int64), width=46
@@ -197,6 +198,12 @@ def _object_columns(comparison: VersionComparison) -> list[Column]:
     meaning = "The object's part of ΔPQ."
     columns.append(Column("ΔPQ", meaning, parts, text=part_text, width=78))
     return columns
+
+
+def _region_column(names: list[str]) -> Column:
+    short = np.array(distinct_names(names), np.str_)
+    column = _words("Region", "Click to go to the object.", short, width=140)
+    return replace(column, tooltip=names.__getitem__)
 
 
 def _words(title: str, meaning: str, values: NDArray[np.str_], *, width: int) -> Column:

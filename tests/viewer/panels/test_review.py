@@ -322,8 +322,8 @@ class TestVerdicts:
         panel.settings.fold.click()
         part.reviewing.use(reviewer="Ada")
         assert not panel.name.isVisible()
-        assert panel.settings.fold.text() == "Reviewer: Ada"
-        panel.settings.fold.click()
+        assert panel.reviewer_text() == "Reviewer: Ada"
+        panel.shows_reviewer.click()
         assert panel.name.isVisible()
         assert panel.name.text() == "Ada"
         panel.settings.fold.click()

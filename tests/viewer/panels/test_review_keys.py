@@ -142,29 +142,27 @@ def test_closing_the_desk_gives_napari_its_digits_back(desk, review, wait_until)
         review.start_again()
 
 
-@pytest.mark.parametrize("kind", ["button", "tick", "list", "fold", "queue", "workspace", "tab"])
+@pytest.mark.parametrize(
+    "kind", ["button", "progress", "list", "fold", "queue", "workspace", "tab"]
+)
 def test_after_a_click_on_a_control_the_keys_work(desk, review, press, kind, wait_until):
     panel, strip = review.panel, desk.panels.queue
     review.note.setFocus()  # the focus must not stay there either
     clicked = {
         "button": panel.following,
-        "tick": panel.goes_on,
+        "progress": panel.region_progress,
         "list": panel.history.viewport(),
-        "fold": panel.what_if.fold,
+        "fold": panel.settings.fold,
         "queue": strip,
         "workspace": desk._bar.button("Review"),
         "tab": review.canvas,
     }[kind]
     n = len(verdicts(review))
-    if kind == "tick":
-        panel.goes_on.setChecked(True)
     # The control of the queue has an arrow at its end, and a menu in its middle.
     at = QPoint(strip.width() - 3, strip.height() // 2) if kind == "queue" else QPoint()
     QTest.mouseClick(clicked, LEFT, Qt.KeyboardModifier.NoModifier, at)
     review.settle()
     wait_until(lambda: not isinstance(QApplication.focusWidget(), QLineEdit | QTextEdit))
-    if kind == "tick":
-        panel.goes_on.setChecked(True)
     if desk.session.selection is None:
         review.press(Qt.Key.Key_N)
     press(Qt.Key.Key_1)
@@ -184,7 +182,7 @@ def test_after_a_change_of_workspace_the_keys_work(desk, review, press, name, wa
 def test_the_arrows_of_a_table_work_after_a_click_on_it_and_so_do_the_digits(
     desk, review, press, wait_until
 ):
-    desk.reveal("Objects")
+    desk._arranger.toggle("Objects", True)  # as a user who drags it here
     view = desk.panels.objects.view
     wait_until(lambda: is_in_sight(view) and desk.is_settled)
     view.scrollTo(view.model().index(0, 1))

@@ -642,7 +642,7 @@ class TestConsensus:
         assert layer.contour > 0
         reference = desk.session.snapshot.reference
         np.testing.assert_array_equal(layer.data, reference.index)
-        more_px = lines._objects[1 : len(reference) + 1, 1] / 64
+        more_px = lines.table()[1 : len(reference) + 1, 1] / 64
         is_ignored = result.ignored == len(result.teams)
         expected = np.where(is_ignored, 0, 2 * (1 - result.found / len(result.teams)))
         np.testing.assert_allclose(more_px, expected, atol=1 / 64)

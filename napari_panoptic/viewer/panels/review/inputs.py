@@ -7,14 +7,18 @@ from collections.abc import Mapping, Sequence
 
 from psygnal import Signal
 from qtpy.QtCore import QSignalBlocker, QSize, Qt
-from qtpy.QtGui import QKeyEvent, QResizeEvent, QTextCursor
+from qtpy.QtGui import (  # type: ignore[attr-defined]
+    QAction,
+    QKeyEvent,
+    QResizeEvent,
+    QTextCursor,
+)
 from qtpy.QtWidgets import (
     QGridLayout,
     QLineEdit,
     QPushButton,
     QSizePolicy,
     QTextEdit,
-    QToolButton,
     QWidget,
 )
 
@@ -27,7 +31,7 @@ from napari_panoptic.viewer.kit.inputs import TickMenu
 from napari_panoptic.viewer.kit.keys import Shortcut, key_text
 from napari_panoptic.viewer.kit.layouts import Grow, row_of, stack
 from napari_panoptic.viewer.kit.shown import RichLabel, WrappedLabel, shown
-from napari_panoptic.viewer.kit.widgets import opens_menu
+from napari_panoptic.viewer.kit.widgets import arrow_icon
 
 VERDICT_KEYS: Mapping[Verdict, str] = {
     verdict: str(number) for number, verdict in enumerate(VERDICTS, start=1)
@@ -296,12 +300,11 @@ class TagField(QWidget):
         self.line.setToolTip("Keywords for sorting, separated by commas. Enter saves them.")
         self._menu = TickMenu(self)
         self._menu.aboutToShow.connect(self._tick)
-        self.choose = QToolButton()
-        self.choose.setText("Choose")
-        self.choose.setToolTip("Tick common tags and your own ones.")
-        self.choose.setMenu(self._menu)
-        opens_menu(self.choose)
-        self.setLayout(row_of(Grow(self.line), self.choose))
+        self._choose = QAction(arrow_icon(), "Choose", self.line)
+        self._choose.setToolTip("Tick common tags and your own ones.")
+        self._choose.triggered.connect(lambda _=False: self._show_menu())
+        self.line.addAction(self._choose, QLineEdit.ActionPosition.TrailingPosition)
+        self.setLayout(row_of(Grow(self.line)))
         self.setFocusProxy(self.line)
         self.line.textEdited.connect(lambda _text: self.edited.emit())
         self.offer(())
@@ -334,6 +337,9 @@ class TagField(QWidget):
     def tick(self, tag: str) -> None:
         """Tick a tag of the menu, as a click does."""
         next(action for action in self._menu.actions() if action.data() == tag).trigger()
+
+    def _show_menu(self) -> None:
+        self._menu.popup(self.line.mapToGlobal(self.line.rect().bottomLeft()))
 
     def _on_tag(self, tag: str) -> None:
         self.line.setText(toggled(self.line.text(), tag))

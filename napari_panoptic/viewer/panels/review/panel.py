@@ -13,7 +13,6 @@ from qtpy.QtCore import Qt
 from qtpy.QtGui import QKeyEvent
 from qtpy.QtWidgets import (
     QAbstractItemView,
-    QCheckBox,
     QGridLayout,
     QMenu,
     QProgressBar,
@@ -30,6 +29,7 @@ from napari_panoptic.review.file import ReviewError
 from napari_panoptic.review.verdicts import HistoryEntry, ReviewRecord, Share
 from napari_panoptic.values.vocabulary import Side, Verdict
 from napari_panoptic.viewer.kit.figures import Cell, FigureTable
+from napari_panoptic.viewer.kit.inputs import MenuButton
 from napari_panoptic.viewer.kit.layouts import (
     FlowBar,
     FoldingSection,
@@ -42,6 +42,7 @@ from napari_panoptic.viewer.kit.shown import PlainLabel, WrappedLabel, shown
 from napari_panoptic.viewer.kit.widgets import (
     ElidedLabel,
     PushButton,
+    ToolButton,
     is_desk_key,
     opens_menu,
     swatch_icon,
@@ -223,7 +224,9 @@ class ReviewPanel(ScrollPanel):
         self.following = PushButton("Next open   Space")
         self.compare = PushButton("Compare reviewers…")
         self.compare_dialog = CompareDialog(self)
-        self.goes_on = QCheckBox("Next after a verdict")
+        self.goes_on = _switch("Next after a verdict")
+        self.shows_reviewer = _switch("Reviewer and file")
+        self.shows_what_if = _switch("If the verdicts were right")
         self.place = PushButton("Change file…")
         self.suggestion = PushButton("Use my own folder")
         self.retry = PushButton("Try again")
@@ -237,6 +240,7 @@ class ReviewPanel(ScrollPanel):
         self._draft = PlainLabel("draft")
         self.where = ElidedLabel("", mode=Qt.TextElideMode.ElideMiddle)
         self._who = WrappedLabel(WHO)
+        self._as = ElidedLabel()
         self._problem, self._adjudication = QWidget(), QWidget()
         self._problem_text = WrappedLabel()
         self._adjudicated, self._opinions = WrappedLabel(), WrappedLabel()
@@ -393,6 +397,10 @@ class ReviewPanel(ScrollPanel):
             return ""
         return f"{self._adjudicated.text()}\n{self._opinions.text()}".strip()
 
+    def reviewer_text(self) -> str:
+        """Return the text about who reviews; empty while the name is asked for."""
+        return "" if self._as.isHidden() else self._as.text()
+
     def problem_text(self) -> str:
         """Return why the file cannot be used; empty if it can."""
         return "" if self._problem.isHidden() else self._problem_text.text()
@@ -417,6 +425,7 @@ class ReviewPanel(ScrollPanel):
 
     def ask_for_name(self) -> None:
         """Put the cursor where the reviewer's name is to be entered."""
+        self.settings.setVisible(True)
         self.name.setVisible(True)
         self.verticalScrollBar().setValue(0)  # type: ignore[union-attr]
         self.name.setFocus()
@@ -478,10 +487,16 @@ class ReviewPanel(ScrollPanel):
         details.addWidget(PlainLabel("Note"), 1, 0, top)
         details.addWidget(self.note, 1, 1)
         details.addWidget(self._draft, 1, 2, top)
-        actions = FlowBar(self.undo, self.withdrawal, self.following, self._export, self.goes_on)
+        more = MenuButton(
+            "More",
+            "Who reviews, what else to do with verdicts, and what they would change.",
+            *(self.withdrawal, self.goes_on, self._export, None),
+            *(self.shows_reviewer, self.shows_what_if),
+        )
         fill(
             self._rows,
             self._problem,
+            self._as,
             self.settings,
             FlowBar(self.same),
             self._adjudication,
@@ -489,7 +504,7 @@ class ReviewPanel(ScrollPanel):
             self.verdicts,
             details,
             self.state,
-            actions,
+            FlowBar(self.undo, self.following, more),
             self.region_progress,
             (Grow(self.cohort_progress), self.stop),
             Grow(self.history),
@@ -506,6 +521,14 @@ class ReviewPanel(ScrollPanel):
             field.escaped.connect(self.typing_ended.emit)
         self.same.pushed.connect(self._on_same)
         self.settings.fold.toggled.connect(lambda _unfolded: self._show_heading())
+        for switch, section in (
+            (self.shows_reviewer, self.settings),
+            (self.shows_what_if, self.what_if),
+        ):
+            switch.toggled.connect(section.fold.setChecked)
+            section.fold.toggled.connect(switch.setChecked)
+        self.what_if.fold.toggled.connect(self.what_if.setVisible)
+        self.what_if.hide()
         self.goes_on.toggled.connect(_on_goes_on)
 
     def _show_heading(self) -> None:
@@ -513,7 +536,9 @@ class ReviewPanel(ScrollPanel):
         is_open = self.settings.fold.isChecked() or not self._reviewer
         # A field that is hidden while one types in it would lose what is typed.
         self.name.setVisible(is_open or self.name.hasFocus())
-        self.settings.set_title("Reviewer" if is_open else f"Reviewer: {self._reviewer}")
+        self.settings.setVisible(is_open or self.name.hasFocus())
+        self._as.set_text(f"Reviewer: {self._reviewer}")
+        self._as.setHidden(is_open)
 
     def _on_name(self) -> None:
         self.name.setModified(False)
@@ -526,6 +551,13 @@ class ReviewPanel(ScrollPanel):
 
     def _show_draft(self) -> None:
         self._draft.setVisible(self.has_draft)
+
+
+def _switch(text: str) -> ToolButton:
+    """Make an entry of a menu that is on or off."""
+    button = ToolButton(text)
+    button.setCheckable(True)
+    return button
 
 
 def _on_goes_on(wanted: bool) -> None:
