@@ -127,6 +127,7 @@ class Groups(TeamQuestion):
                     lambda row: self._objects(frame.iloc[[row]]),
                     has_others=True,
                     is_of_objects=True,
+                    heading="groups of each region",
                     printed=0,
                 ),
             ),

@@ -76,6 +76,8 @@ _MENDED: Mapping[GroupKind, tuple[str, str]] = {
 }
 """How a group is mended, and what results from it."""
 _RING_ON_SCREEN_PX = 3.0
+LEAST_COHORT_PX = 260
+"""Height of the answer over the cohort; the panel scrolls where there is less room."""
 _REFERENCE_COLUMNS = (0, 2)
 """Columns of the list of members that are about the annotated object."""
 
@@ -111,6 +113,7 @@ class GroupsPanel(ListPanel):
         self._rows.addStretch(0)
         self.kind.chosen.connect(lambda _kind: self._show_list())
         self.table.row_chosen.connect(lambda row, _column: self._show_members(row))
+        self.cohort.table_chosen.connect(self._give_room)
         self.show_nothing(EMPTY)
 
     def show_nothing(self, why: str) -> None:
@@ -135,6 +138,12 @@ class GroupsPanel(ListPanel):
         if number != self.table.selected():
             self.table.select(number)
         self._show_members(number)
+
+    def _give_room(self) -> None:
+        """Make room for the tables of the cohort when there are some."""
+        has_tables = self.cohort.shown_table is not None
+        self.cohort.setMinimumHeight(LEAST_COHORT_PX if has_tables else 0)
+        self._rows.setStretchFactor(self.cohort, int(has_tables))
 
     def _offer_kinds(self, groups: tuple[FailureGroup, ...]) -> None:
         counted = Counter(group.kind for group in groups)

@@ -382,6 +382,7 @@ def _column(
         text=str if is_text else lambda _value: "",
         instead={} if is_text else dict(enumerate(texts)),
         is_text=is_text,
+        is_whole=column.keys == ("region",),  # the ends of names distinguish regions
         stretch=is_text and (is_name or max(map(len, texts), default=0) > _LONG_TEXT),
         tooltip=tooltip,
     )
