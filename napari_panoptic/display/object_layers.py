@@ -257,7 +257,8 @@ def emphasis(
         Width of the inner, light ring; the outer, dark one is about as wide. Of a line, its
         distance from the object.
     as_line
-        Whether a line is to be drawn around what is returned, rather than rings of pixels.
+        Whether a line is to be drawn around what is returned, rather than rings of pixels. A
+        partner has a line if half of it lies elsewhere.
     """
     reach = 2 * ring_px
     boxes = [box for _, _, box in filter(None, (own, partner))]
@@ -266,9 +267,13 @@ def emphasis(
     around = int(y0), int(x0), int(y1), int(x1)
     image = np.zeros((around[2] - around[0], around[3] - around[1]), np.uint8)
     if as_line:
-        for marked, value in ((partner, PARTNER_HALO), (own, HALO)):
-            if marked is not None:
-                image[_near(_cut(marked, around), ring_px)] = value
+        near = _near(_cut(own, around), ring_px)
+        if partner is not None:
+            beside = _near(_cut(partner, around), ring_px)
+            # Of a partner in about the same place, only scraps would be seen.
+            if 2 * np.count_nonzero(beside & ~near) >= np.count_nonzero(beside):
+                image[beside] = PARTNER_HALO
+        image[near] = HALO
         return Emphasis(image, around[:2])
     if partner is not None:
         _draw_rings(image, _cut(partner, around), ring_px, PARTNER, PARTNER_EDGE)
