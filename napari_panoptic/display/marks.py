@@ -129,7 +129,7 @@ def box_of(snapshot: RegionSnapshot | None, selection: Selection) -> NDArray[np.
 
 
 def region_rings(
-    snapshot: RegionSnapshot, selection: Selection, *, ring_px: int
+    snapshot: RegionSnapshot, selection: Selection, *, ring_px: int, as_line: bool = False
 ) -> Emphasis | None:
     """Draw the rings of an object of a region.
 
@@ -139,8 +139,8 @@ def region_rings(
         The region.
     selection
         The object.
-    ring_px
-        Width of the inner ring.
+    ring_px, as_line
+        As in :func:`napari_panoptic.display.object_layers.emphasis`.
 
     Returns
     -------
@@ -149,11 +149,16 @@ def region_rings(
     evaluation = snapshot.evaluations.get(selection.team)
     if evaluation is None or selection.row >= len(evaluation.outcomes.side(selection.side)):
         return None
-    return _rings(evaluation, selection.side, selection.row, ring_px)
+    return _rings(evaluation, selection.side, selection.row, ring_px, as_line)
 
 
 def team_rings(
-    evaluations: Mapping[str, Evaluation], team: str, selection: Selection, *, ring_px: int
+    evaluations: Mapping[str, Evaluation],
+    team: str,
+    selection: Selection,
+    *,
+    ring_px: int,
+    as_line: bool = False,
 ) -> Emphasis | None:
     """Draw the rings of an object, and of what a team has in its place.
 
@@ -165,8 +170,8 @@ def team_rings(
         The team, which need not be that of the selection.
     selection
         The object.
-    ring_px
-        Width of the inner ring.
+    ring_px, as_line
+        As in :func:`napari_panoptic.display.object_layers.emphasis`.
 
     Returns
     -------
@@ -180,12 +185,12 @@ def team_rings(
         # Other teams have another object there, or none: the reference object decides.
         reference = int(owner.outcomes.prediction.partner[row])
         if reference == NO_PARTNER:
-            return _rings(owner, side, row, ring_px)
+            return _rings(owner, side, row, ring_px, as_line)
         side, row = Side.REFERENCE, reference
-    return _rings(evaluation, side, row, ring_px)
+    return _rings(evaluation, side, row, ring_px, as_line)
 
 
-def _rings(evaluation: Evaluation, side: Side, row: int, ring_px: int) -> Emphasis:
+def _rings(evaluation: Evaluation, side: Side, row: int, ring_px: int, as_line: bool) -> Emphasis:
     """Draw the rings of an object and of its partner, if it has one."""
     outcomes, pair = evaluation.outcomes, evaluation.pair
     own, other = outcomes.side(side), outcomes.other(side)
@@ -193,4 +198,4 @@ def _rings(evaluation: Evaluation, side: Side, row: int, ring_px: int) -> Emphas
     beside = None
     if partner != NO_PARTNER:
         beside = pair.side(side.other), partner, other.bbox[partner]
-    return emphasis((pair.side(side), row, own.bbox[row]), beside, ring_px=ring_px)
+    return emphasis((pair.side(side), row, own.bbox[row]), beside, ring_px=ring_px, as_line=as_line)

@@ -25,8 +25,9 @@ HATCH_RIM_PX = 2
 HATCH_COLOUR = (0.1, 0.1, 0.1, 0.75)
 """RGBA of hatch lines."""
 
-SELECTED, SELECTED_EDGE, PARTNER, PARTNER_EDGE = 1, 2, 3, 4
-"""Values in an emphasis image: two rings around the object, and around its partner."""
+SELECTED, SELECTED_EDGE, PARTNER, PARTNER_EDGE, HALO, PARTNER_HALO = range(1, 7)
+"""Values in an emphasis image: two rings around the object, and around its partner; or whatever
+lies within a line around the object, and around its partner."""
 
 EMPHASIS_COLOURS: dict[int, tuple[float, float, float, float]] = {
     0: (0.0, 0.0, 0.0, 0.0),
@@ -34,6 +35,8 @@ EMPHASIS_COLOURS: dict[int, tuple[float, float, float, float]] = {
     SELECTED_EDGE: (0.0, 0.0, 0.0, 1.0),
     PARTNER: (1.0, 1.0, 1.0, 0.8),
     PARTNER_EDGE: (0.0, 0.0, 0.0, 0.55),
+    HALO: (0.0, 0.0, 0.0, 1.0),
+    PARTNER_HALO: (0.0, 0.0, 0.0, 0.6),
 }
 """RGBA of these values: white stands out on nuclei, black on pale tissue."""
 
@@ -239,7 +242,9 @@ Marked = tuple[LabelImage, int, NDArray[np.int32]]
 """An object: its label image, its row there, and its bounding box y0, x0, y1, x1, half open."""
 
 
-def emphasis(own: Marked, partner: Marked | None = None, *, ring_px: int = 2) -> Emphasis:
+def emphasis(
+    own: Marked, partner: Marked | None = None, *, ring_px: int = 2, as_line: bool = False
+) -> Emphasis:
     """Draw a ring around an object and a dashed one around its partner.
 
     The rings lie outside the objects, so that their own outlines stay visible.
@@ -249,7 +254,11 @@ def emphasis(own: Marked, partner: Marked | None = None, *, ring_px: int = 2) ->
     own, partner
         The object, and its partner if it has one.
     ring_px
-        Width of the inner, light ring; the outer, dark one is about as wide.
+        Width of the inner, light ring; the outer, dark one is about as wide. Of a line, its
+        distance from the object.
+    as_line
+        Whether a line is to be drawn around what is returned, rather than rings of pixels. A
+        partner has a line if half of it lies elsewhere.
     """
     reach = 2 * ring_px
     boxes = [box for _, _, box in filter(None, (own, partner))]
@@ -257,6 +266,15 @@ def emphasis(own: Marked, partner: Marked | None = None, *, ring_px: int = 2) ->
     y1, x1 = np.max(boxes, axis=0)[2:] + reach
     around = int(y0), int(x0), int(y1), int(x1)
     image = np.zeros((around[2] - around[0], around[3] - around[1]), np.uint8)
+    if as_line:
+        near = _near(_cut(own, around), ring_px)
+        if partner is not None:
+            beside = _near(_cut(partner, around), ring_px)
+            # Of a partner in about the same place, only scraps would be seen.
+            if 2 * np.count_nonzero(beside & ~near) >= np.count_nonzero(beside):
+                image[beside] = PARTNER_HALO
+        image[near] = HALO
+        return Emphasis(image, around[:2])
     if partner is not None:
         _draw_rings(image, _cut(partner, around), ring_px, PARTNER, PARTNER_EDGE)
         image[~checks(image.shape, DASHES_PER_RING * ring_px)] = 0
@@ -292,6 +310,13 @@ def overlap(shape: tuple[int, ...], box: Box) -> tuple[tuple[slice, slice], tupl
 def _common(start: int, end: int, length: int) -> tuple[slice, slice]:
     low, high = min(max(start, 0), length), min(max(end, 0), length)
     return slice(low, high), slice(low - start, max(high, low) - start)
+
+
+def _near(mask: NDArray[np.bool_], distance_px: int) -> NDArray[np.bool_]:
+    from scipy import ndimage
+
+    found: NDArray[np.bool_] = ndimage.distance_transform_edt(~mask) <= distance_px
+    return found
 
 
 def _draw_rings(

@@ -408,7 +408,7 @@ def code_colours(scheme: ClassScheme) -> NDArray[np.float32]:
 
 
 def selected_rings(
-    own: DrawnSide, row: int, other: DrawnSide, *, ring_px: int
+    own: DrawnSide, row: int, other: DrawnSide, *, ring_px: int, as_line: bool = False
 ) -> tuple[Emphasis, Box]:
     """Draw rings around an object and its partner, from the pixels around them.
 
@@ -418,7 +418,7 @@ def selected_rings(
         The object: its side, and its row in the outcomes of that.
     other
         The other side.
-    ring_px
+    ring_px, as_line
         As in :func:`napari_panoptic.display.object_layers.emphasis`.
 
     Returns
@@ -437,6 +437,7 @@ def selected_rings(
     beside = None
     if partner != NO_PARTNER:
         beside = other.cut(partner, around), 0, boxes[1] - corner
-    rings = emphasis((own.cut(row, around), 0, boxes[0] - corner), beside, ring_px=ring_px)
+    marked = own.cut(row, around), 0, boxes[0] - corner
+    rings = emphasis(marked, beside, ring_px=ring_px, as_line=as_line)
     top, left = rings.origin_yx_px
     return Emphasis(rings.image, (top + y0, left + x0)), around

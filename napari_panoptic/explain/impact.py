@@ -1,7 +1,7 @@
 """What mending single failures would add to a team's mean PQ over patients.
 
-A mended FN is a TP with an IoU of 1, a mended FP is gone, and a misclassified pair has the right
-class, with the IoU that it has. Everything else stays.
+A mended FN is a TP with an IoU of 1, a mended FP is gone, and a mended misclassified pair is a TP
+of the right class with an IoU of 1. Everything else stays.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +20,7 @@ from napari_panoptic.values.vocabulary import SIDES, STATUS_CODE, Side, Status
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
-IMPACT_COLUMNS = ("side", "status", "class", "partner_class", "iou")
+IMPACT_COLUMNS = ("side", "status", "class", "partner_class")
 """Columns of objects that their impact depends on."""
 
 
@@ -81,8 +80,7 @@ class PatientMean:
             is_reference = columns["side"][mixed] == SIDES.index(Side.REFERENCE)
             right = one[np.where(is_reference, own[mixed], other)]
             wrong = one[np.where(is_reference, other, own[mixed])]
-            iou = columns["iou"][mixed, np.newaxis]
-            gains[mixed] = self._gains(row[mixed], right, -wrong, -right, right * iou)
+            gains[mixed] = self._gains(row[mixed], right, -wrong, -right, right)
         return gains
 
     @cached_property
@@ -114,7 +112,7 @@ class PatientMean:
         tp: IntArray,
         fp: IntArray,
         fn: IntArray,
-        iou_sum: NDArray[Any],
+        iou_sum: IntArray,
     ) -> FloatArray:
         """Return the change of the mean (m,) for changes (m, C) of patients' counts (m,)."""
         mended = class_quality(

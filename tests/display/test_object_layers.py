@@ -1,3 +1,5 @@
+import math
+
 import numpy as np
 import pytest
 from scipy import ndimage
@@ -126,3 +128,22 @@ def test_emphasis_shows_the_partner_too(evaluation):
     )
     assert PARTNER in picture.image
     assert SELECTED in picture.image
+
+
+def test_a_line_is_drawn_around_what_lies_near_the_object_and_its_partner():
+    index = np.zeros((12, 14), np.int32)
+    index[3:6, 2:5] = 1
+    index[6:9, 9:12] = 2
+    ids = np.array([1, 2])
+    labels = LabelImage(index, ids, np.ones(2, np.int16), ids, ("Round",))
+    boxes = np.array([[3, 2, 6, 5], [6, 9, 9, 12]], np.int32)
+    picture = layers.emphasis((labels, 0, boxes[0]), (labels, 1, boxes[1]), ring_px=2, as_line=True)
+    y0, x0 = picture.origin_yx_px
+    for (y, x), value in np.ndenumerate(picture.image):
+        near = [
+            min(math.dist((y + y0, x + x0), at) for at in np.argwhere(index == label)) <= 2
+            for label in (1, 2)
+        ]
+        expected = layers.HALO if near[0] else layers.PARTNER_HALO if near[1] else 0
+        assert value == expected
+    assert {0, layers.HALO, layers.PARTNER_HALO} == set(picture.image.ravel().tolist())

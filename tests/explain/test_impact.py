@@ -47,7 +47,9 @@ class Thing:
             return [Thing(self.reference, self.reference, 1.0)]
         if self.status is Status.FP:
             return []
-        return [Thing(self.reference, self.reference, self.iou)]
+        if self.status is Status.TP:
+            return [self]
+        return [Thing(self.reference, self.reference, 1.0)]
 
 
 Region = tuple[str, list[Thing]]
@@ -183,11 +185,10 @@ def mended_counts(counts: Counts, failure: dict) -> Counts:
     if failure["status"] == STATUS_CODE[Status.FP]:
         fp[own] -= 1
     else:
-        is_fn = failure["status"] == STATUS_CODE[Status.FN]
         tp[own] += 1
         fn[own] -= 1
-        iou_sum[own] += 1.0 if is_fn else failure["iou"]
-        if not is_fn:
+        iou_sum[own] += 1.0
+        if failure["status"] != STATUS_CODE[Status.FN]:
             fp[other] -= 1
     present = (tp + fp + fn > 0).astype(np.int64)
     return replace(counts, tp=tp, fp=fp, fn=fn, iou_sum=iou_sum, present=present)

@@ -347,10 +347,9 @@ class Keyboard(WindowPart):
         self._viewer = viewer
         self._at_press: QWidget | None = None  # what had the focus when a button was pressed
         self._clicked = single_shot(0, self._settle_click, self)
+        self._docks = docks
         for widget in (*docks, *strips):
-            for button in widget.findChildren(QWidget):
-                if isinstance(button, _CLICKED):
-                    button.installEventFilter(self)
+            self._watch(widget)
         self._before: QWidget | None = None  # what had the focus before it was hidden
         self._after: QWidget | None = None  # what Qt gave it to
         self._later = single_shot(0, self._settle, self)
@@ -367,6 +366,7 @@ class Keyboard(WindowPart):
     def release(self) -> None:
         """Leave the focus to Qt."""
         stop_timers(self._later, self._clicked)
+        self._docks = []
         if isinstance(self._application, QApplication):
             self._application.focusChanged.disconnect(self._on_focus)
         self._application = None
@@ -409,7 +409,16 @@ class Keyboard(WindowPart):
         if isalive(before) and window.focusWidget() is before and isinstance(before, _LEFT_BY):  # type: ignore[no-untyped-call]
             self._focus_image(window)
 
+    def _watch(self, widget: QWidget | None) -> None:
+        """Notice clicks on the buttons in a widget."""
+        for button in () if widget is None else widget.findChildren(QWidget):
+            if isinstance(button, _CLICKED):
+                button.installEventFilter(self)
+
     def _settle(self) -> None:
+        for dock in self._docks:
+            if isalive(dock):  # type: ignore[no-untyped-call]
+                self._watch(dock.titleBarWidget())  # napari makes another one for another place
         window, before, after = self.window, self._before, self._after
         self._before = self._after = None
         if window is None or not window.isVisible():

@@ -190,6 +190,10 @@ def zoom(viewer: ViewerModel, pixels: PixelSize) -> float:
     return float(viewer.scene.camera.zoom) * min(pixels.scale)
 
 
+LINE_AROUND_PX = 4.0
+"""Distance of the line around the selected object from it, on the screen."""
+
+
 def ring_px(zoom: float, on_screen_px: float = RING_ON_SCREEN_PX) -> int:
     """Return the width, in image pixels, of a ring that is well seen at a zoom."""
     return int(np.clip(round(on_screen_px / zoom), 1, MAX_RING_PX))

@@ -20,6 +20,7 @@ from qtpy.QtCore import QTimer
 from vispy.gloo import Texture2D
 from vispy.visuals.shaders import Function
 
+from napari_panoptic.display.object_layers import HALO
 from napari_panoptic.display.outlines import CASING_ALPHA, CASING_PX, SELECTED_MORE_PX
 from napari_panoptic.kernels.drawing import outline_pixels
 from napari_panoptic.viewer.kit.napari_private import (
@@ -32,6 +33,8 @@ from napari_panoptic.viewer.kit.napari_private import (
 )
 from napari_panoptic.viewer.layers import outline_shader
 
+AROUND_PX = 1.5
+"""Width of the line around the partner of the selected object; that around itself is wider."""
 _WIDEST_PX = 254
 _LABELS = 1 << 16
 _LONGEST_SIDE_PX = 255
@@ -85,6 +88,15 @@ def outlines_of(layer: Labels, viewer: Any) -> Outlines:
     return found
 
 
+def line_around(layer: Labels, viewer: Any, wanted: bool) -> None:
+    """Draw a line around the values of an emphasis image, or its pixels as they are."""
+    lines = outlines_of(layer, viewer)
+    lines.set_width(AROUND_PX)
+    lines.select(HALO if wanted else None)
+    if layer.contour != int(wanted):
+        layer.contour = int(wanted)
+
+
 class Outlines:
     """The outlines of one labels layer with 2-D data of 8 or 16 bits and background 0."""
 
@@ -107,7 +119,7 @@ class Outlines:
     @property
     def are_lines(self) -> bool:
         """Whether lines are drawn; napari's contours of image pixels are if not."""
-        return self._is_lined
+        return self._is_lined and _DRIVER.accepts is not False
 
     def set_width(self, width_px: float) -> None:
         """Set the width of lines on the screen."""

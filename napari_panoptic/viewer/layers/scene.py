@@ -34,7 +34,7 @@ from napari_panoptic.viewer.layers.labels import (
     put_data,
     set_colours,
 )
-from napari_panoptic.viewer.layers.outlines import Outlines, outlines_of
+from napari_panoptic.viewer.layers.outlines import Outlines, line_around, outlines_of
 from napari_panoptic.viewer.layers.owned import (
     AMBIGUOUS,
     IMAGE,
@@ -445,8 +445,10 @@ class Scene:
         self._widen(selection)
         layer, picture = self._own.layer(SELECTED), None
         if selection is not None and self._snapshot is not None:
-            ring_px = camera.ring_px(self.zoom)
-            picture = region_rings(self._snapshot, selection, ring_px=ring_px)
+            ring_px = camera.ring_px(self.zoom, *self.ring_on_screen)
+            picture = region_rings(
+                self._snapshot, selection, ring_px=ring_px, as_line=self.are_lines
+            )
         if picture is None:
             self._own.set_visible(SELECTED, False)
             return
@@ -454,6 +456,7 @@ class Scene:
             layer = self._add_labels(SELECTED, SELECTED, picture.image).layer
             layer.colormap = label_colours(np.array(list(contents.EMPHASIS_COLOURS.values())))
         with drawn_once(layer):
+            line_around(layer, self._viewer, self.are_lines)
             put_data(layer, picture.image, self._pixels, origin_yx_px=picture.origin_yx_px)
         self._own.set_visible(SELECTED, True)
 
@@ -755,6 +758,11 @@ class Scene:
         """Whether outlines are lines, rather than pixels of the image."""
         slots = [slot for slot in self._own if slot.role == REFERENCE or slot.is_team]
         return bool(slots) and all(self._lines(slot).are_lines for slot in slots)
+
+    @property
+    def ring_on_screen(self) -> tuple[float, ...]:
+        """What `camera.ring_px` needs of a line or ring around the selected object."""
+        return (camera.LINE_AROUND_PX,) if self.are_lines else ()
 
     def _lines(self, slot: _SceneSlot) -> Outlines:
         return outlines_of(slot.layer, self._viewer)

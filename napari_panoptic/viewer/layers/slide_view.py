@@ -40,7 +40,7 @@ from napari_panoptic.values.windowed_labels import TiledArea, TiledPair
 from napari_panoptic.viewer.kit.shown import show_error
 from napari_panoptic.viewer.layers import camera
 from napari_panoptic.viewer.layers.labels import label_colours
-from napari_panoptic.viewer.layers.outlines import outlines_of
+from napari_panoptic.viewer.layers.outlines import line_around, outlines_of
 from napari_panoptic.viewer.layers.owned import (
     AMBIGUOUS,
     IMAGE,
@@ -265,12 +265,14 @@ class SlideView:
         own, other = self._sides[selection.side], self._sides[across]
         if selection.row >= len(own.outcomes):
             return
-        ring_px = camera.ring_px(self._scene.zoom)
-        rings, _ = selected_rings(own, selection.row, other, ring_px=ring_px)
+        is_line = self._scene.are_lines
+        ring_px = camera.ring_px(self._scene.zoom, *self._scene.ring_on_screen)
+        rings, _ = selected_rings(own, selection.row, other, ring_px=ring_px, as_line=is_line)
         slot = self._own.slot(SELECTED)
         if slot is None:
             slot = self._add(SELECTED, Labels(rings.image, name=SELECTED))
             slot.layer.colormap = label_colours(np.array(list(EMPHASIS_COLOURS.values())))
+        line_around(slot.layer, self._viewer, is_line)
         self._put(slot, rings.image)
         slot.layer.translate = self._pixels.to_world(rings.origin_yx_px)
         self._own.set_visible(SELECTED, True)

@@ -45,7 +45,7 @@ from napari_panoptic.viewer.kit.napari_private import arranged_once
 from napari_panoptic.viewer.kit.shown import show_info, shown
 from napari_panoptic.viewer.layers import camera
 from napari_panoptic.viewer.layers.labels import label_colours, set_colours
-from napari_panoptic.viewer.layers.outlines import Beneath, outlines_of
+from napari_panoptic.viewer.layers.outlines import Beneath, line_around, outlines_of
 from napari_panoptic.viewer.layers.owned import (
     IMAGE,
     OwnedLayers,
@@ -314,16 +314,19 @@ class TeamGrid:
         shown = self._shown
         if shown is None or shown.objects is None:
             return
-        ring_px = camera.ring_px(self._zoom(), RING_ON_SCREEN_PX)
+        is_line = self._scene.are_lines
+        on_screen_px = camera.LINE_AROUND_PX if is_line else RING_ON_SCREEN_PX
+        ring_px = camera.ring_px(self._zoom(), on_screen_px)
         for team in self.teams:
             rings, ring = None, self.layer(team, RING)
             if selection is not None:
                 evaluations = shown.objects.evaluations
-                rings = team_rings(evaluations, team, selection, ring_px=ring_px)
+                rings = team_rings(evaluations, team, selection, ring_px=ring_px, as_line=is_line)
             # Always visible: napari arranges all cells again when a layer is shown or hidden.
             if ring is None or rings is None:
                 self._clear_ring(team)
                 continue
+            line_around(ring, self._viewer, is_line)
             ring.data = rings.image
             ring.translate = shown.pixels.to_world(rings.origin_yx_px)
 
@@ -414,8 +417,12 @@ class TeamGrid:
         self._set_grid(len(contents.parts), contents.snapshot.shape)
 
     def _on_painted(self) -> None:
+        objects = None if self._shown is None else self._shown.objects
         if self._coming is not None:
             self._show(self._coming)
+        elif objects is not None and self.wanted_widths() != objects.pictures.widths:
+            # The graphics driver refused lines when it was to draw the first ones.
+            self._redraw_wanted()
 
     def _put_last(self, contents: _Contents) -> None:
         """Move the cells to the end of the layer list, where they are counted from."""

@@ -125,6 +125,23 @@ def test_napari_has_its_digits_back_in_other_workspaces(desk, review, press, wai
         review.viewer.layers.remove(layer)
 
 
+def test_closing_the_desk_gives_napari_its_digits_back(desk, review, wait_until):
+    assert desk.workspace.name == "Review"
+    review.close()
+    layer = review.viewer.add_labels(np.zeros((20, 20), int), name="mine")
+    try:
+        window = review.viewer.window._qt_window
+        window.activateWindow()
+        wait_until(window.isActiveWindow)
+        review.viewer.layers.selection.active = layer
+        review.canvas.setFocus()
+        QTest.keyClick(review.canvas, Qt.Key.Key_2)
+        assert layer.mode == "paint"
+    finally:
+        review.viewer.layers.remove(layer)
+        review.start_again()
+
+
 @pytest.mark.parametrize(
     "kind", ["button", "progress", "list", "fold", "queue", "workspace", "tab"]
 )

@@ -21,6 +21,7 @@ from napari_panoptic.tables.figures import signed
 from napari_panoptic.values.labels import LabelImage, LabelPair
 from napari_panoptic.values.vocabulary import STATUS_CODE, Side, Status
 from napari_panoptic.viewer.kit.widgets import dock_of
+from napari_panoptic.viewer.layers import outlines
 from napari_panoptic.viewer.layers.consensus_view import CONSENSUS_LAYER, FP_LAYER
 from napari_panoptic.viewer.layers.outlines import Outlines, outlines_of
 from napari_panoptic.viewer.layers.team_grid import OBJECTS
@@ -384,6 +385,18 @@ class TestSideBySide:
         for team, layer in layers.items():
             np.testing.assert_array_equal(layer.data, drawn.objects[team])
         desk.state.look = Look()
+
+    def test_a_driver_that_refuses_the_first_lines_gets_pixels(
+        self, desk, grid, wait_until, monkeypatch
+    ):
+        grid._on_painted()
+        wait_until(lambda: grid.layer(grid.teams[0], OBJECTS).contour == 1)
+        monkeypatch.setattr(outlines._DRIVER, "accepts", False)
+        grid._on_painted()
+        wait_until(lambda: desk.is_settled and not grid.layer(grid.teams[0], OBJECTS).contour)
+        drawn = team_pictures.cell_pictures(desk.session.snapshot.evaluations, grid.wanted_widths())
+        for team in grid.teams:
+            np.testing.assert_array_equal(grid.layer(team, OBJECTS).data, drawn.objects[team])
 
     def test_of_a_long_name_the_beginning_and_the_pq_fit_the_cell(self, desk, grid, monkeypatch):
         monkeypatch.setattr(grid, "_cell_width", lambda: 125.0)  # for 18 letters
