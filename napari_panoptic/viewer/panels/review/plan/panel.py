@@ -171,15 +171,15 @@ class PlanForm(QWidget):
         for text, choice in (
             ("Estimate", self.quantity),
             ("Team", self.team),
-            ("Compared with", self.other),
+            ("Versus", self.other),
         ):
             choice.chosen.connect(self._on_change)
             form.addRow(PlainLabel(text), choice)
         for text, number in (
             ("Precision", self.precision),
-            ("Time available", self.minutes),
-            ("Time per item", self.seconds),
-            ("Number of items", self.items),
+            ("Time", self.minutes),
+            ("Per item", self.seconds),
+            ("Items", self.items),
             ("Seed", self.seed),
         ):
             number.setKeyboardTracking(False)

@@ -42,7 +42,7 @@ _MEANINGS: Mapping[Quantity, str] = {
 }
 _QUESTIONS: Mapping[Quantity, str] = {
     Quantity.ERROR_RATE: "annotation error rate",
-    **{q: f"{QUANTITY_WORDS[q]} if the annotation were right" for q in QUANTITIES[1:]},
+    **{q: f"{QUANTITY_WORDS[q]} with errors corrected" for q in QUANTITIES[1:]},
 }
 QUESTIONS = tuple(Choice(q, _QUESTIONS[q], _MEANINGS[q]) for q in QUANTITIES)
 
