@@ -31,6 +31,8 @@ from napari_panoptic.values.cohort import Cohort
 
 MOST_SENTENCES = 10
 """The number of rows that a page shows as sentences."""
+MOST_ROWS = 25
+"""The number of rows of a table that a page shows; its CSV file has all."""
 ROWS_WITH_OBJECTS, OBJECTS_OF_ROW = 3, 3
 """The number of rows of an answer whose objects a report shows, and of objects of each."""
 
@@ -194,8 +196,15 @@ def _table(table: AnswerTable, slug: str, teams: Sequence[str]) -> Child:
     name = table.spec.file.removesuffix(".csv") or heading or "summary"
     own = slug if name == slug.partition("-")[0] else f"{slug}_{name}"
     spec = replace(table.spec, file=f"{own}.csv")
+    shown = None
+    if len(table.frame) > MOST_ROWS:
+        shown = table.frame.head(MOST_ROWS).to_dict("records")
+        of = f"The first {MOST_ROWS} of {len(table.frame)}; the CSV file has all."
+        spec = replace(spec, caption=f"{spec.caption} {of}")
     if table.sentence is None:
-        return spec_table(spec, table.frame, teams)
+        return spec_table(spec, table.frame, teams, rows=shown)
     listed = bullets(map(named, table.sentences(MOST_SENTENCES)))
-    as_table = spec_table(spec, table.frame, teams) if len(table.frame) and spec.shown() else None
+    as_table = None
+    if len(table.frame) and spec.shown():
+        as_table = spec_table(spec, table.frame, teams, rows=shown)
     return fragment(listed, None if as_table is None else folded("The same as a table", as_table))
