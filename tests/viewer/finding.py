@@ -30,9 +30,9 @@ def on_canvas(viewer, y_px, x_px, *, layer="reference"):
 def nearest_view_middle(viewer, box, *, layer="reference"):
     """Return where the camera must look to show a box (y0, x0, y1, x1 in px) of a region.
 
-    As near to the middle of the canvas as the border of the image allows, and at least 48 px
-    from the edges of the canvas, beyond the border if necessary. An image that is smaller than
-    the canvas is in the middle.
+    As near to the middle of the canvas as the border of the image allows, and in its middle third,
+    beyond the border if necessary. An image that is smaller than the canvas is in the middle
+    otherwise.
     """
     own, zoom, found = viewer.layers[layer], viewer.scene.camera.zoom, []
     for axis, canvas_px in enumerate(viewer.canvas.size):
@@ -44,7 +44,7 @@ def nearest_view_middle(viewer, box, *, layer="reference"):
             nearest = (low + high) / 2
         else:
             nearest = min(max(middle, low + half_view), high - half_view)
-        room = max(half_view - (stop - start) / 2 - 48 / zoom, 0)
+        room = max(half_view / 3 - (stop - start) / 2, 0)
         found.append(min(max(nearest, middle - room), middle + room))
     return found
 

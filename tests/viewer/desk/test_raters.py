@@ -330,7 +330,7 @@ def test_the_raters_panel_shows_pairs_and_where_the_team_stands(desk, show):
     assert texts[0][2] == ratio(float(found.pairwise[0, 1]))
     assert [row[-1] for row in texts] == [ratio(float(v)) for v in found.left_out_mean]
     assert "above every rater" in desk.raters.note.text()
-    assert desk.levels.stands.text() == "above"
+    assert desk.levels.stands.text() == "above all"
 
 
 def test_layers_stay_in_place(desk, show, monkeypatch):

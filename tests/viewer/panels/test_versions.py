@@ -297,7 +297,8 @@ class TestCohort:
     def test_a_region_of_the_list_is_opened(self, desk, over_cohort, wait_until):
         panel = over_cohort.panel
         panel.view.choose(VersionsList.REGIONS)
-        name = panel.table.texts()[2][1]
+        name = over_cohort.comparison.diff.by("patient", "region")["region"].iloc[2]
+        assert panel.table.texts()[2][1] == "…" + name[-2:]  # beside its patient
         press_cell(panel.table, 2, 1)
         wait_until(lambda: desk.is_settled)
         assert desk.session.snapshot.region.name == name
