@@ -200,9 +200,7 @@ class TestSelecting:
         middle = nearest_view_middle(viewer, box)
         np.testing.assert_allclose(viewer.scene.camera.center[-2:], middle)
 
-    def test_a_row_at_the_border_leaves_no_more_than_a_third_of_the_canvas_empty(
-        self, desk, viewer
-    ):
+    def test_a_row_at_the_border_leaves_at_most_a_third_of_the_canvas_empty(self, desk, viewer):
         boxes = desk.session.evaluation.outcomes.reference.bbox
         row = int(np.argmin(boxes[:, :2].sum(axis=1)))
         viewer.scene.camera.zoom *= 4

@@ -45,14 +45,19 @@ def test_after_a_click_on_any_button_the_keys_work(open_desk, wait_until, name):
     fields = fields_of(desk)
     clicked = set()
     for button in in_sight(desk, QAbstractButton):
-        if isinstance(button, QToolButton) and button.menu() is not None:
+        has_menu = isinstance(button, QToolButton) and button.menu() is not None
+        if has_menu or isinstance(button.parent(), QLineEdit):
             continue  # the menu has the keys as long as it is open
         if fields:
             fields[0].setFocus()
         with QSignalBlocker(button):  # what it does is not asked here
             QTest.mouseClick(button, LEFT)
         QTest.qWait(5)
-        focused = QApplication.focusWidget()
+        for _ in range(100):  # a busy machine takes longer
+            focused = QApplication.focusWidget()
+            if not isinstance(focused, (*TEXT, QAbstractButton)):
+                break
+            QTest.qWait(10)
         assert not isinstance(focused, (*TEXT, QAbstractButton)), (button.text(), focused)
         clicked.add(type(button).__name__)
     assert clicked
