@@ -189,7 +189,7 @@ class SingleKeys(QObject):
 
     def release(self) -> None:
         """Remove the keys; the window may be gone already."""
-        if isinstance(self._application, QApplication):
+        if isinstance(self._application, QApplication) and isalive(self):  # type: ignore[no-untyped-call]
             self._application.focusChanged.disconnect(self._on_focus)
         self._application, self._is_on = None, False
         while self._shortcuts:
