@@ -226,7 +226,7 @@ class TestStrokes:
         outcomes = desk.session.evaluation.outcomes.prediction
         row = desk.session.snapshot.row_at(Side.PREDICTION, desk.session.team, y, x)
         assert outcomes.status[row] == STATUS_CODE[Status.FP]
-        assert "(edited)" in desk.panels.title.title()
+        assert "prediction edited" in desk.panels.title.title()
         assert layer.name == "careful (edited)"
 
         press(canvas, Qt.Key.Key_Z, CTRL)
