@@ -44,7 +44,9 @@ _STEPS_PER_PX = 64
 _SIDE, _MORE = 0, 1
 """Columns of what the graphics card knows of each label."""
 _LOGGER = logging.getLogger(__name__)
-_OUTLINES: weakref.WeakKeyDictionary[Labels, weakref.ref[Outlines]] = weakref.WeakKeyDictionary()
+_OUTLINES: weakref.WeakKeyDictionary[Labels, weakref.ref[LayerOutlines]] = (
+    weakref.WeakKeyDictionary()
+)
 
 
 @dataclass
@@ -78,12 +80,12 @@ def draw_outlines_fast(layer: Labels, unless: Callable[[], bool] = lambda: False
     )
 
 
-def outlines_of(layer: Labels, viewer: Any) -> Outlines:
+def outlines_of(layer: Labels, viewer: Any) -> LayerOutlines:
     """Return what draws the outlines of a layer of a viewer; the same each time."""
     known = _OUTLINES.get(layer)
     found = None if known is None else known()
     if found is None:
-        found = Outlines(layer, viewer)
+        found = LayerOutlines(layer, viewer)
         _OUTLINES[layer] = weakref.ref(found)
     return found
 
@@ -97,7 +99,7 @@ def line_around(layer: Labels, viewer: Any, wanted: bool) -> None:
         layer.contour = int(wanted)
 
 
-class Outlines:
+class LayerOutlines:
     """The outlines of one labels layer with 2-D data of 8 or 16 bits and background 0."""
 
     def __init__(self, layer: Labels, viewer: Any) -> None:
@@ -231,7 +233,7 @@ class Outlines:
 
 @dataclass(frozen=True, eq=False)
 class _Objects:
-    """Where objects lie, as `Outlines.set_boxes` has it; looked into when they are drawn."""
+    """Where objects lie, as `LayerOutlines.set_boxes` has it; looked into when they are drawn."""
 
     boxes: NDArray[np.integer[Any]]
     values: NDArray[np.int64] | None

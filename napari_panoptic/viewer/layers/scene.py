@@ -34,7 +34,7 @@ from napari_panoptic.viewer.layers.labels import (
     put_data,
     set_colours,
 )
-from napari_panoptic.viewer.layers.outlines import Outlines, line_around, outlines_of
+from napari_panoptic.viewer.layers.outlines import LayerOutlines, line_around, outlines_of
 from napari_panoptic.viewer.layers.owned import (
     AMBIGUOUS,
     IMAGE,
@@ -764,7 +764,7 @@ class Scene:
         """What `camera.ring_px` needs of a line or ring around the selected object."""
         return (camera.LINE_AROUND_PX,) if self.are_lines else ()
 
-    def _lines(self, slot: _SceneSlot) -> Outlines:
+    def _lines(self, slot: _SceneSlot) -> LayerOutlines:
         return outlines_of(slot.layer, self._viewer)
 
     def _apply_colours(self) -> None:

@@ -16,7 +16,7 @@ from napari_panoptic.viewer.kit import napari_private as private
 from napari_panoptic.viewer.kit.napari_private import Drawn
 from napari_panoptic.viewer.layers import outline_shader, outlines
 from napari_panoptic.viewer.layers.labels import label_colours, set_colours
-from napari_panoptic.viewer.layers.outlines import Beneath, Outlines, outlines_of
+from napari_panoptic.viewer.layers.outlines import Beneath, LayerOutlines, outlines_of
 
 SIZE = 60
 RECTANGLE, BESIDE = (slice(10, 30), slice(8, 28)), (slice(10, 30), slice(28, 40))
@@ -344,7 +344,7 @@ class TestWithoutThem:
 
     def test_without_the_contours_of_napari(self, viewer, layer, monkeypatch):
         monkeypatch.setattr(outlines, "draw_contours_with", lambda *_: False)
-        lines = Outlines(layer, viewer)
+        lines = LayerOutlines(layer, viewer)
         assert not lines.are_lines
 
     def test_without_a_window(self):

@@ -18,7 +18,7 @@ from napari_panoptic.values.vocabulary import Side, Status
 from napari_panoptic.values.windowed_labels import TiledArea
 from napari_panoptic.viewer.desk.failure_steps import NONE_LISTED
 from napari_panoptic.viewer.layers import slide_view
-from napari_panoptic.viewer.layers.outlines import Outlines, outlines_of
+from napari_panoptic.viewer.layers.outlines import LayerOutlines, outlines_of
 from napari_panoptic.viewer.layers.owned import AMBIGUOUS
 from napari_panoptic.viewer.layers.slide_view import FAILURES, ON_SLIDE
 from napari_panoptic.viewer.panels import slide_texts
@@ -186,7 +186,7 @@ def test_without_lines_outlines_are_those_of_pixels(desk, viewer, zoom_to, monke
     layer = viewer.layers[on_slide("reference")]
     desk.state.look = Look(ColourBy.STATUS, Display.FILL)
     filled = np.count_nonzero(layer._slice.image.raw)
-    monkeypatch.setattr(Outlines, "are_lines", property(lambda _self: False))
+    monkeypatch.setattr(LayerOutlines, "are_lines", property(lambda _self: False))
     desk.state.look = Look()
     assert layer.contour == 0
     assert 0 < np.count_nonzero(layer._slice.image.raw) < filled

@@ -23,7 +23,7 @@ from napari_panoptic.values.vocabulary import STATUS_CODE, Side, Status
 from napari_panoptic.viewer.kit.widgets import dock_of
 from napari_panoptic.viewer.layers import outlines
 from napari_panoptic.viewer.layers.consensus_view import CONSENSUS_LAYER, FP_LAYER
-from napari_panoptic.viewer.layers.outlines import Outlines, outlines_of
+from napari_panoptic.viewer.layers.outlines import LayerOutlines, outlines_of
 from napari_panoptic.viewer.layers.team_grid import OBJECTS
 from napari_panoptic.viewer.panels import audit as audit_panel
 from napari_panoptic.viewer.panels import groups as groups_panel
@@ -375,7 +375,7 @@ class TestSideBySide:
             desk.state.look = Look(display=Display.FILL)
             widths = (0, 0)
         else:
-            monkeypatch.setattr(Outlines, "are_lines", property(lambda _self: False))
+            monkeypatch.setattr(LayerOutlines, "are_lines", property(lambda _self: False))
             viewer.scene.camera.zoom *= 1.01
             widths = grid.wanted_widths()
         evaluations = desk.session.snapshot.evaluations
