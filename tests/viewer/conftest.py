@@ -189,7 +189,9 @@ def shared_viewer(qapp, napari_application):  # noqa: ARG001
     viewer.window.resize(1280, 800)
     yield viewer
     close_viewer(viewer)
+    del viewer
     qapp.processEvents()
+    gc.collect()  # napari looks for windows that are left only among young objects
 
 
 @pytest.fixture(scope="module")
