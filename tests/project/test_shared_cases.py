@@ -193,8 +193,15 @@ def counted(objects: pd.DataFrame) -> np.ndarray:
 # --- the disentangled figures -----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("restoration", RESTORATIONS)
+@pytest.mark.parametrize(
+    ("restoration", "rule"),
+    [
+        ("border-removed", "strict-iou"),
+        ("border-dilated", "centroid"),
+        pytest.param("border-removed", "centroid", marks=pytest.mark.long),
+        pytest.param("border-dilated", "strict-iou", marks=pytest.mark.long),
+    ],
+)
 def test_disentangled(run: Run, restoration: str, rule: str) -> None:
     tables = condition(run, restoration, rule)
     patients = tables["patients"].set_index(["team", "patient"])

@@ -36,7 +36,13 @@ def fields_of(desk):
     return [at for at in fields if not isinstance(at.parent(), QComboBox | QAbstractSpinBox)]
 
 
-@pytest.mark.parametrize("name", [workspace.name for workspace in WORKSPACES])
+@pytest.mark.parametrize(
+    "name",
+    [
+        at.name if at.name in ("Review", "Teams") else pytest.param(at.name, marks=pytest.mark.long)
+        for at in WORKSPACES
+    ],
+)
 def test_after_a_click_on_any_button_the_keys_work(open_desk, wait_until, name):
     desk, window = open_desk, open_desk.viewer.window._qt_window
     desk.show_workspace(name)

@@ -93,7 +93,7 @@ def widths_across(viewer, line, at_y, x_range):
 
 class TestLines:
     @pytest.mark.parametrize("zoom", [1, 3, 10, 30])
-    @pytest.mark.parametrize("width", [2.5, 1.5])
+    @pytest.mark.parametrize("width", [2.5, pytest.param(1.5, marks=pytest.mark.long)])
     def test_they_run_along_the_edges_of_pixels_in_their_width(self, viewer, layer, zoom, width):
         outlines_of(layer, viewer).set_width(width)
         viewer.scene.camera.zoom = zoom
@@ -114,7 +114,7 @@ class TestLines:
         assert np.abs(found - width).max() < (0.55 if zoom == 1 else 0.15)
 
     @pytest.mark.parametrize("zoom", [0.3, 1, 1.4])
-    @pytest.mark.parametrize("width", [2.5, 1.5])
+    @pytest.mark.parametrize("width", [2.5, pytest.param(1.5, marks=pytest.mark.long)])
     def test_from_afar_they_have_their_width_on_average(self, viewer, zoom, width):
         data = np.zeros((400, 400), np.uint16)
         data[100:300, 100:300] = 1
@@ -138,7 +138,9 @@ class TestLines:
         assert line[inside & (far < 0.7)].min() > 0.9
         assert line[inside & (far > 2.2)].max() < 0.05
 
-    @pytest.mark.parametrize("zoom", [0.25, 0.5, 2, 8])
+    @pytest.mark.parametrize(
+        "zoom", [0.25, 2, *(pytest.param(z, marks=pytest.mark.long) for z in (0.5, 8))]
+    )
     def test_none_is_wider_than_a_quarter_of_the_object(self, viewer, zoom):
         data = np.zeros((400, 400), np.uint16)
         data[100:300, 197:203] = 1  # 6 px wide
@@ -264,7 +266,7 @@ class TestTwo:
         shot = viewer.screenshot(flash=False)[..., :3] / 255
         return [shot[..., k] - shot.min(axis=-1) for k in range(3)]
 
-    @pytest.mark.parametrize("zoom", [1.4, 3, 10])
+    @pytest.mark.parametrize("zoom", [1.4, 3, pytest.param(10, marks=pytest.mark.long)])
     @pytest.mark.usefixtures("two")
     def test_both_have_their_width_and_colour(self, viewer, zoom):
         viewer.scene.camera.zoom = zoom

@@ -247,7 +247,9 @@ class TestOpening:
         chosen = desk.session.selection
         assert (chosen.side, chosen.row) == model.rows.object_of(int(model.failures()[1]))
 
-    @pytest.mark.parametrize("queue", list(Queue))
+    @pytest.mark.parametrize(
+        "queue", [Queue.COHORT, pytest.param(Queue.REGION, marks=pytest.mark.long)]
+    )
     def test_a_restart_goes_on_where_it_was(self, reopen, wait_until, queue):
         desk = reopen()
         desk.state.queue = queue

@@ -143,7 +143,14 @@ def test_closing_the_desk_gives_napari_its_digits_back(desk, review, wait_until)
 
 
 @pytest.mark.parametrize(
-    "kind", ["button", "progress", "list", "fold", "queue", "workspace", "tab"]
+    "kind",
+    [
+        *("button", "list", "queue"),
+        *(
+            pytest.param(k, marks=pytest.mark.long)
+            for k in ("progress", "fold", "workspace", "tab")
+        ),
+    ],
 )
 def test_after_a_click_on_a_control_the_keys_work(desk, review, press, kind, wait_until):
     panel, strip = review.panel, desk.panels.queue
@@ -169,7 +176,16 @@ def test_after_a_click_on_a_control_the_keys_work(desk, review, press, kind, wai
     assert len(verdicts(review)) == n + 1
 
 
-@pytest.mark.parametrize("name", ["Inspect", "Failures", "Groups", "Teams", "Cohort"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Cohort",
+        *(
+            pytest.param(name, marks=pytest.mark.long)
+            for name in ("Inspect", "Failures", "Groups", "Teams")
+        ),
+    ],
+)
 def test_after_a_change_of_workspace_the_keys_work(desk, review, press, name, wait_until):
     desk.show_workspace(name)
     wait_until(lambda: desk.is_settled and desk.is_arranged)
