@@ -19,6 +19,7 @@ from PIL import Image
 from qtpy.QtWidgets import QApplication
 
 from napari_panoptic.detections.pairing import DetectionSettings
+from napari_panoptic.display.object_rows import WorstFirst
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.cohorts.raters import open_raters
 from napari_panoptic.samples.write import (
@@ -30,10 +31,11 @@ from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.desk.detections import DetectionDesk
 from napari_panoptic.viewer.desk.nuclei import Desk, desk_of
 from napari_panoptic.viewer.desk.raters import show_rated
+from napari_panoptic.viewer.desk.window import mark_own
 from napari_panoptic.viewer.opening import AnyDesk, open_in
 from napari_panoptic.viewer.panels.ranking import RankingPresenter
 from napari_panoptic.viewer.panels.versions import VersionsPresenter
-from napari_panoptic.viewer.state.preferences import VersionChoice, VersionScope
+from napari_panoptic.viewer.state.preferences import Queue, VersionChoice, VersionScope
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -73,10 +75,13 @@ def take(desk: Desk, viewer: napari.Viewer) -> None:
     """Take one picture of each workspace, and one of the edits."""
     desk.show_failure()
     for workspace in desk.workspaces:
-        desk.show_workspace(workspace.name)
+        desk.reset_workspace(workspace.name)
         if workspace.name == "Cohort":
             desk.presenter(RankingPresenter).evaluate()
         settle(desk, at_least_s=2.0)
+        if workspace.name == "Ambiguous" and desk.link is not None:
+            desk.link.scene.fit()
+            settle(desk)
         name = workspace.name.lower()
         save(viewer, "desk" if name == "inspect" else f"desk-{name}")
     versions = desk.presenter(VersionsPresenter)
@@ -97,12 +102,19 @@ def take(desk: Desk, viewer: napari.Viewer) -> None:
         settle(desk)
 
 
+def own_window() -> napari.Viewer:
+    """Open a window as the program does, at the size of the pictures."""
+    viewer = napari.Viewer()
+    mark_own(viewer)
+    viewer.window.resize(*WINDOW_PX)
+    return viewer
+
+
 def take_detections() -> None:
     """Take the picture of the desk of detections, at a threshold in the middle."""
     with tempfile.TemporaryDirectory() as folder:
-        viewer = napari.Viewer()
+        viewer = own_window()
         try:
-            viewer.window.resize(*WINDOW_PX)
             cohort = write_detection_sample(Path(folder) / "detections")
             desk = open_in(viewer, cohort, region="A01_00a")
             if not isinstance(desk, DetectionDesk) or desk.session is None:
@@ -123,13 +135,15 @@ def in_window(action: Callable[[Desk, napari.Viewer], None]) -> None:
     """Open the sample cohort in a window and do something with it."""
     with tempfile.TemporaryDirectory() as folder:
         cohort = open_cohort(write_sample_cohort(Path(folder) / "sample"))
-        viewer = napari.Viewer()
+        viewer = own_window()
         try:
-            viewer.window.resize(*WINDOW_PX)
             desk = desk_of(viewer)
             desk.show_cohort(cohort, region="Sample-B_1")
             settle(desk, at_least_s=2.0)
             desk.session.set_team("over-splitter") if desk.session else None
+            settle(desk)
+            desk.state.queue, desk.state.order = Queue.REGION, WorstFirst.IMPACT
+            desk.link.failures.step() if desk.link else None
             settle(desk)
             action(desk, viewer)
         finally:
@@ -139,9 +153,8 @@ def in_window(action: Callable[[Desk, napari.Viewer], None]) -> None:
 def take_raters() -> None:
     """Take the pictures of several raters: a volume, and a slice with all levels."""
     with tempfile.TemporaryDirectory() as folder:
-        viewer = napari.Viewer()
+        viewer = own_window()
         try:
-            viewer.window.resize(*WINDOW_PX)
             cohort = open_raters(write_raters_sample(Path(folder) / "sample"))
             desk = show_rated(viewer, cohort)
             settle(desk, at_least_s=2.0)
@@ -160,9 +173,8 @@ def take_raters() -> None:
 def take_slide() -> None:
     """Take the picture of a slide from afar, where squares tell where objects fail."""
     with tempfile.TemporaryDirectory() as folder:
-        viewer = napari.Viewer()
+        viewer = own_window()
         try:
-            viewer.window.resize(*WINDOW_PX)
             desk = desk_of(viewer)
             cohort = open_cohort(write_slide(Path(folder) / "slide", scene(*SLIDE)))
             with read_in_windows():
