@@ -335,6 +335,7 @@ def test_planted_errors_are_first_where_teams_are_perfect() -> None:
     assert rate({"r": planted}, []).auroc == 0.5
 
 
+@pytest.mark.long
 @needs_shared_cases
 def test_planted_errors_in_real_regions() -> None:
     """One seed of `benchmarks.suspects`, whose results are in docs/suspects.md."""

@@ -338,6 +338,7 @@ def test_nothing_to_show_is_said(patients: pd.DataFrame) -> None:
         assert any(text.startswith("no team has a") for text in texts(plot))
 
 
+@pytest.mark.long
 def test_the_same_figures_give_the_same_file(patients: pd.DataFrame, tmp_path: Path) -> None:
     for one, other in zip(every_plot(patients), every_plot(patients), strict=True):
         for kind in ("svg", "png"):

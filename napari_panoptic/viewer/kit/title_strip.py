@@ -102,7 +102,7 @@ class FigureTitle(QWidget):
         second.addWidget(self.notes)
         second.addWidget(KeysButton(self, self.keys_clicked.emit))
         self._lines = QVBoxLayout(self)
-        self._lines.setContentsMargins(6, 2, 6, 2)
+        self._lines.setContentsMargins(6, 0, 6, 0)
         self._lines.setSpacing(1)
         self._lines.addLayout(self._first)
         self._lines.addLayout(second)

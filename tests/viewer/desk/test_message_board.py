@@ -107,6 +107,7 @@ def test_the_level_of_napari_holds(board, monkeypatch):
     assert LONG in board.text()
 
 
+@pytest.mark.long
 def test_a_desk_shows_whole_messages_in_every_workspace_until_it_closes(
     make_napari_viewer, cohort, wait_until, close_desk
 ):
