@@ -135,7 +135,7 @@ class FailureSteps:
             (events.order, self.leave),
             (events.queue, self.leave),
             (events.object_filter, self.leave),
-            (session.team_changed, self.leave),
+            (session.team_changed, self._on_team),
             (session.team_changed, self.choose_none),
             (session.settings_changed, self.choose_none),
             (session.settings_changed, self.show_all),
@@ -252,6 +252,11 @@ class FailureSteps:
         """Begin with the first failure at the next step, whatever is selected."""
         self._queue.reset()
         self._left_at = None
+
+    def _on_team(self, _name: str) -> None:
+        """Begin again with another team, unless N leads through objects of several teams."""
+        if self._only is None:
+            self.leave()
 
     def first(self) -> None:
         """Select the failure at which an earlier start ended, or else the worst one here.

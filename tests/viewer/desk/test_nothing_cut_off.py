@@ -77,6 +77,8 @@ def cut_off(panel):
     for widget in visible(panel, QWidget):
         if isinstance(widget, ElidedLabel | QComboBox | QAbstractItemView):
             continue
+        if isinstance(widget.parent(), QLineEdit):  # Qt's own: an icon, without words
+            continue
         is_label = isinstance(widget, QLabel) and not widget.wordWrap() and widget.text()
         if (is_label or isinstance(widget, QAbstractButton)) and (
             widget.width() < widget.minimumSizeHint().width()
