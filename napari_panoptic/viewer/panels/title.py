@@ -235,7 +235,7 @@ class TitlePresenter(Presenter[TitleStrip]):
         return [
             (session.region_changed, self._show_region),
             (session.teams_came, self._show_region),
-            (session.team_changed, self._show_headline),
+            (session.team_changed, self._show_title),
             (session.threshold_changed, self._show_headline),
             (session.edited, self._on_edited),
             (session.selection_changed, self.show_selected),
@@ -245,7 +245,7 @@ class TitlePresenter(Presenter[TitleStrip]):
             (state.events.others, self._show_headline),
             (state.events.is_blind, self._show_blind),
             (link.loader.busy_changed, self._show_busy),
-            (link.loader.failed, self._show_headline),
+            (link.loader.failed, self._show_title),
             (self.panel.notes_clicked, self._show_notes),
             (self.panel.rules.clicked, self._show_settings),
             (self.panel.region.chosen, self._on_region),
@@ -255,8 +255,8 @@ class TitlePresenter(Presenter[TitleStrip]):
         ]
 
     def refresh(self) -> None:
-        """Show the headline."""
-        self._show_headline()
+        """Show region, team and headline."""
+        self._show_title()
 
     def step_team(self, step: int) -> None:
         """Show the next (1) or previous (-1) team, round and round."""
@@ -294,10 +294,10 @@ class TitlePresenter(Presenter[TitleStrip]):
         notes = region_notes(self.session, snapshot)
         self.panel.show_notes(len(notes))
         self.link.panels.notes.show_findings(snapshot.region.name, notes)
-        self._show_headline()
+        self._show_title()
         self.show_selected()
 
-    def _show_headline(self, _changed: object = None) -> None:
+    def _show_title(self, _changed: object = None) -> None:
         session, snapshot = self.session, self.session.snapshot
         is_blind = self.link.state.is_blind
         self.panel.show_places(
@@ -306,7 +306,12 @@ class TitlePresenter(Presenter[TitleStrip]):
             () if is_blind else session.cohort.team_names,
             None if is_blind else session.team,
         )
-        if is_blind and snapshot is not None:
+        self._show_headline()
+
+    def _show_headline(self, _changed: object = None) -> None:
+        """Show what changes also while the region is edited: the rules and the PQ."""
+        session = self.session
+        if self.link.state.is_blind and session.snapshot is not None:
             self.panel.show_title([BLIND], None)
             return
         shown = session.shown
@@ -328,7 +333,7 @@ class TitlePresenter(Presenter[TitleStrip]):
     def _show_blind(self, is_blind: bool) -> None:
         if is_blind:
             self.link.panels.notes.hide()
-        self._show_headline()
+        self._show_title()
         self.panel.show_selected(self._facts())
 
     def _show_busy(self, busy: bool) -> None:
