@@ -116,6 +116,16 @@ def test_a_filter_menu_filters(table):
     assert table.menu("class").text() == "Class (1)"
 
 
+def test_the_menu_of_classes_shows_a_filter_that_was_set_before_the_classes_were_known(table):
+    outcomes = table.outcomes
+    table.show_outcomes(None)
+    table.set_filter(ObjectFilter(classes=frozenset({"Long"})))
+    table.show_outcomes(outcomes)
+    assert set(shown(table, "class")) == {"Long"}
+    assert table.menu("class").checked() == {"Long"}
+    assert table.menu("class").text() == "Class (1)"
+
+
 def test_hints_say_what_to_do(table):
     table.set_filter(ObjectFilter(causes=frozenset()))
     assert shown_text(table.hint) == ALL_HIDDEN

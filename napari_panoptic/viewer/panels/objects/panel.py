@@ -147,6 +147,7 @@ class ObjectTable(QWidget):
         self._outcomes = outcomes
         classes = () if outcomes is None else outcomes.class_names
         self._menus["class"].set_words(classes)
+        self._menus["class"].check_only(self.model.filter.classes)
         self._with_um = outcomes is not None and outcomes.mpp is not None
         self._with_scores = outcomes is not None and not np.isnan(outcomes.prediction.score).all()
         self._show_columns()
