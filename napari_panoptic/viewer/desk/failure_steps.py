@@ -45,7 +45,9 @@ LAST_CHOSEN = "This is the last of the chosen failures. Shift+N goes back."
 FIRST_CHOSEN = "This is the first of the chosen failures. N goes on."
 NONE_CHOSEN = "None of the chosen objects is a failure now: press “Show all” in the gallery."
 STILL_COMING = "The other regions are still being evaluated."
-NONE_LISTED = "All failures are hidden by the filters: press “Failures” above the object table."
+NONE_LISTED = (
+    "The filters hide all failures. Choose “Failures” in the menu “Filter” of the object table."
+)
 NONE = "No failures: nothing is FN, FP or misclassified in any region."
 
 IsWanted = Callable[[FailureName], bool]
@@ -115,10 +117,10 @@ class FailureSteps:
         self._only: FailureSet | None = None
         self._patients = {region.name: region.patient for region in session.cohort.regions}
         self._is_open = False
+        # The failure that was selected at opening, not by the user.
         self._opened_at: Selection | None = None
-        """The failure that was selected at opening, not by the user."""
+        # The stop of an earlier start, until the queue goes on from it.
         self._left_at = self._remembered()
-        """The stop of an earlier start, until the queue goes on from it."""
         self._queue.reset(self._left_at)
         self._known: tuple[tuple[object, ...], Stops] | None = None
         self._sorted: WeakKeyDictionary[

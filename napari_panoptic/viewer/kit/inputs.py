@@ -32,7 +32,7 @@ from superqt import QLabeledDoubleSlider
 from napari_panoptic.common.choices import MenuChoice
 from napari_panoptic.display import styles
 from napari_panoptic.display.glossary import VERDICT_MEANINGS, VERDICT_WORDS
-from napari_panoptic.display.names import distinct_names
+from napari_panoptic.display.names import cut_off, distinct_names
 from napari_panoptic.display.object_rows import SIDE_WORDS
 from napari_panoptic.display.styles import count_text
 from napari_panoptic.values.vocabulary import SIDES, Cause, Status
@@ -343,7 +343,12 @@ _SIDE_TEXTS = dict(zip(SIDE_WORDS, (str(side) for side in SIDES), strict=True))
 _TEXTS = _SIDE_TEXTS | {str(cause): word for cause, word in styles.CAUSE_WORDS.items()}
 """Words of menus that are written otherwise."""
 _VERDICT_TEXTS = {VERDICT_WORDS[verdict]: text for verdict, text in VERDICT_MEANINGS.items()}
-_NO_CAUSE, _NO_VERDICT = "no cause", "none yet"
+_NO_CAUSE, _NO_VERDICT = "no cause", "no verdict"
+
+
+FILTER = "Filter"
+LONGEST_FILTER = 40
+"""Most characters of filters on their button."""
 
 
 class TickMenu(QMenu):
@@ -394,8 +399,7 @@ class FilterMenu(QToolButton):
         self._words = tuple(words)
         self._menu.clear()
         for word in words:
-            nothing = _NO_VERDICT if self._title == "verdict" else _NO_CAUSE
-            action = self._menu.addAction(_TEXTS.get(word, word) or nothing)
+            action = self._menu.addAction(_text_of(self._title, word))
             if action is not None:
                 action.setCheckable(True)
                 action.setChecked(True)
@@ -429,6 +433,22 @@ class FilterMenu(QToolButton):
         chosen = self.checked()
         title = self._title.capitalize()
         self.setText(title if chosen is None or not self._words else f"{title} ({len(chosen)})")
+
+
+def filter_text(chosen: Mapping[str, frozenset[str] | None]) -> str:
+    """Return the text of a button for filters, as far as it fits.
+
+    Parameters
+    ----------
+    chosen
+        Title of a `FilterMenu` -> the words that it lets through; None for all.
+    """
+    texts = [
+        ", ".join(sorted(_text_of(title, word) for word in words))
+        for title, words in chosen.items()
+        if words is not None
+    ]
+    return cut_off(f"{FILTER}: {'; '.join(texts)}", LONGEST_FILTER) if texts else FILTER
 
 
 class ChoiceMenu(QToolButton):
@@ -518,10 +538,10 @@ class MenuButton(ToolButton):
         self._gathered: list[tuple[QAbstractButton, QAction]] = []
         self._menu = QMenu(self)
         self._menu.setToolTipsVisible(True)
-        self.gather(*entries)
         self._menu.aboutToShow.connect(self._show_entries)
         self.setMenu(self._menu)
         opens_menu(self)
+        self.gather(*entries)
 
     def gather(self, *entries: QAbstractButton | None) -> None:
         """Add entries at the end."""
@@ -529,20 +549,19 @@ class MenuButton(ToolButton):
             if entry is None:
                 self._menu.addSeparator()
             else:
-                self._gather(self._menu, entry)
+                self._gather(entry)
+        self._show_entries()
 
-    def _gather(self, menu: QMenu, entry: QAbstractButton) -> None:
+    def _gather(self, entry: QAbstractButton) -> None:
         entry.setParent(self)
         entry.hide()
         own = entry.menu() if isinstance(entry, QToolButton) else None
-        action = QAction(menu) if own is None else menu.addMenu(own)
+        action = self._menu.addAction("") if own is None else self._menu.addMenu(own)
         if action is None:
             return
         if own is None:
-            menu.addAction(action)
             action.triggered.connect(lambda _=False: entry.click())
         self._gathered.append((entry, action))
-        self._show_entries()
 
     def _show_entries(self) -> None:
         """Show the entries as their buttons are now."""
@@ -552,6 +571,11 @@ class MenuButton(ToolButton):
             action.setEnabled(entry.isEnabled())
             action.setCheckable(entry.isCheckable())
             action.setChecked(entry.isChecked())
+
+
+def _text_of(title: str, word: str) -> str:
+    """Return how the menu of a title writes a word."""
+    return _TEXTS.get(word, word) or (_NO_VERDICT if title == "verdict" else _NO_CAUSE)
 
 
 def _meaning(word: str) -> str:

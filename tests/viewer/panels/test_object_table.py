@@ -126,6 +126,16 @@ def test_the_menu_of_classes_shows_a_filter_that_was_set_before_the_classes_were
     assert table.menu("class").text() == "Class (1)"
 
 
+def test_filters_are_named_on_their_button_in_the_words_of_the_menus(table):
+    assert table.filters.text() == "Filter"
+    table.set_filter(
+        ObjectFilter(statuses=frozenset({"FN", "FP"}), causes=frozenset({"ambiguous-spill"}))
+    )
+    assert table.filters.text() == "Filter: FN, FP; mostly ambiguous"
+    table.set_filter(ObjectFilter(verdicts=frozenset({""})))
+    assert table.filters.text() == "Filter: no verdict"
+
+
 def test_hints_say_what_to_do(table):
     table.set_filter(ObjectFilter(causes=frozenset()))
     assert shown_text(table.hint) == ALL_HIDDEN

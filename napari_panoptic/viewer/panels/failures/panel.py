@@ -32,7 +32,13 @@ from napari_panoptic.questions.engines.cohort_failures import (
 )
 from napari_panoptic.values.vocabulary import CAUSES
 from napari_panoptic.viewer.jobs.jobs import Stream, single_shot, stop_timers
-from napari_panoptic.viewer.kit.inputs import ChoiceMenu, FilterMenu, MenuButton
+from napari_panoptic.viewer.kit.inputs import (
+    FILTER,
+    ChoiceMenu,
+    FilterMenu,
+    MenuButton,
+    filter_text,
+)
 from napari_panoptic.viewer.kit.layouts import PANEL_MARGINS, FlowBar, Grow, lay_out
 from napari_panoptic.viewer.kit.questions import folder_from, may_replace
 from napari_panoptic.viewer.kit.shown import WrappedLabel, show_info
@@ -47,7 +53,7 @@ from napari_panoptic.viewer.panels.failures.view import (
     USUAL_CROP,
     FailureView,
 )
-from napari_panoptic.viewer.panels.objects.panel import FILTER, ObjectTable
+from napari_panoptic.viewer.panels.objects.panel import ObjectTable
 from napari_panoptic.viewer.panels.part import Connections, Surroundings
 from napari_panoptic.viewer.panels.region_panel import SeenPresenter
 from napari_panoptic.viewer.panels.slide_texts import on_slide
@@ -143,9 +149,9 @@ class FailuresPanel(QWidget):
         )
 
     def show_filters(self) -> None:
-        """Show on their button how many filters let not everything through."""
-        count = sum(menu.checked() is not None for menu in (self.status, self.cause))
-        self.filters.setText(f"{FILTER} ({count})" if count else FILTER)
+        """Show on their button what the filters let through."""
+        chosen = {"status": self.status.checked(), "cause": self.cause.checked()}
+        self.filters.setText(filter_text(chosen))
 
     def clear_filters(self) -> None:
         """Let every status and cause through."""

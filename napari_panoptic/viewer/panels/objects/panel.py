@@ -18,7 +18,6 @@ from superqt.utils import create_worker
 from napari_panoptic.display import styles
 from napari_panoptic.display.glossary import VERDICT_WORDS
 from napari_panoptic.display.listed import ListedObjects, Others
-from napari_panoptic.display.names import cut_off
 from napari_panoptic.display.object_rows import (
     COLUMNS,
     SIDE_WORDS,
@@ -32,7 +31,14 @@ from napari_panoptic.nuclei.outcomes import Outcomes
 from napari_panoptic.nuclei.regions.results import write_listed
 from napari_panoptic.values.vocabulary import CAUSES, STATUSES, Side
 from napari_panoptic.viewer.kit.array_table import ArrayTable
-from napari_panoptic.viewer.kit.inputs import ChoiceMenu, FilterMenu, MenuButton, TickMenu
+from napari_panoptic.viewer.kit.inputs import (
+    FILTER,
+    ChoiceMenu,
+    FilterMenu,
+    MenuButton,
+    TickMenu,
+    filter_text,
+)
 from napari_panoptic.viewer.kit.layouts import PANEL_MARGINS, FlowBar, Grow, lay_out
 from napari_panoptic.viewer.kit.questions import file_to_save
 from napari_panoptic.viewer.kit.shown import PlainLabel, WrappedLabel, show_error, show_info, shown
@@ -44,14 +50,11 @@ EMPTY = (
     "No objects to list. Without a cohort: open one. Otherwise nothing is annotated or predicted "
     "here, or a file is missing, as the notes above the image say: choose another region or team."
 )
-FILTER = "Filter"
 _LEAST_ROWS = 2
 """How many rows can be seen however low the panel is."""
-LONGEST_FILTER = 40
-"""Most characters of the filter on its button."""
 LONGEST_TITLE_PX = 300
 """Longest description of what is listed; names of classes may be long."""
-ALL_HIDDEN = "No object passes the filters. Press “All” to see every object again."
+ALL_HIDDEN = "No object passes the filters. Choose “All objects” in the menu “Filter”."
 
 
 class _View(ArrayTable):
@@ -303,7 +306,9 @@ class ObjectTable(QWidget):
             *(everything, failures, unreviewed, None),
             *of_columns,
         )
-        more = MenuButton("More", "", self.others, columns, self.export)
+        more = MenuButton(
+            "More", "What else can be shown, and saved.", self.others, columns, self.export
+        )
         lay_out(
             self,
             FlowBar(self.filters, self.behind, self._count, more),
@@ -370,7 +375,7 @@ class ObjectTable(QWidget):
         self.columns_chosen.emit(self._hidden)
 
     def _on_listed(self) -> None:
-        self.filters.setText(_filter_text(self.model.filter))
+        self.filters.setText(filter_text(self.model.filter.words))
         title = self.model.filter.title
         words = self.behind.fontMetrics().elidedText(
             f"✕ {title}", Qt.TextElideMode.ElideMiddle, LONGEST_TITLE_PX
@@ -426,14 +431,6 @@ class ObjectTable(QWidget):
     def _filter_by(self, wanted: ObjectFilter) -> None:
         self._reset(lambda: self.model.set_filter(wanted))
         self.filter_changed.emit(wanted)
-
-
-def _filter_text(wanted: ObjectFilter) -> str:
-    """Return the words of a filter as far as they fit a button."""
-    chosen = [words for words in wanted.words.values() if words is not None]
-    texts = [", ".join(sorted(word or "none" for word in words)) for words in chosen]
-    text = f"{FILTER}: {'; '.join(texts)}" if chosen else FILTER
-    return cut_off(text, LONGEST_FILTER)
 
 
 _FAILURES_ONLY = ObjectFilter(statuses=frozenset(str(status) for status in styles.FAILURES))
@@ -507,7 +504,10 @@ class ObjectsPresenter(Presenter[ObjectTable]):
         self.link.scene.set_listed(self.panel.standing_out())
 
 
-NOTHING = "No objects are listed. Choose a region and a team with objects, or press “All”."
+NOTHING = (
+    "No objects are listed. Choose a region and a team with objects, or “All objects” in the menu "
+    "“Filter”."
+)
 
 
 def export_listed(table: ObjectTable, session: Session) -> None:
