@@ -27,8 +27,10 @@ MIDDLE_SHARE = 1 / 3
 """Objects lie in this part of the canvas, away from its edges, the scale bar and titles."""
 RING_ON_SCREEN_PX = 3.5
 """Width of each ring around the selected object, on the screen."""
+LINE_AROUND_PX = 4.0
+"""Distance of the line around the selected object from it, on the screen."""
 MAX_RING_PX = 8
-"""The same in the image, where it is seen from far away."""
+"""The most of either in the image, where it is seen from far away."""
 
 
 def fit(viewer: ViewerModel, shape: tuple[int, int], pixels: PixelSize) -> None:
@@ -190,12 +192,8 @@ def zoom(viewer: ViewerModel, pixels: PixelSize) -> float:
     return float(viewer.scene.camera.zoom) * min(pixels.scale)
 
 
-LINE_AROUND_PX = 4.0
-"""Distance of the line around the selected object from it, on the screen."""
-
-
-def ring_px(zoom: float, on_screen_px: float = RING_ON_SCREEN_PX) -> int:
-    """Return the width, in image pixels, of a ring that is well seen at a zoom."""
+def ring_px(zoom: float, on_screen_px: float) -> int:
+    """Return the width, in image pixels, of a ring of a width on the screen."""
     return int(np.clip(round(on_screen_px / zoom), 1, MAX_RING_PX))
 
 

@@ -445,9 +445,8 @@ class Scene:
         self._widen(selection)
         layer, picture = self._own.layer(SELECTED), None
         if selection is not None and self._snapshot is not None:
-            ring_px = camera.ring_px(self.zoom, *self.ring_on_screen)
             picture = region_rings(
-                self._snapshot, selection, ring_px=ring_px, as_line=self.are_lines
+                self._snapshot, selection, ring_px=self.ring_px, as_line=self.are_lines
             )
         if picture is None:
             self._own.set_visible(SELECTED, False)
@@ -748,7 +747,7 @@ class Scene:
         if self._is_drawn(slot):
             lines = self._lines(slot)
             lines.set_width(self._look.line_px(slot.side))
-            # Lines are as wide at every zoom.
+            # Lines have the same width at every zoom.
             zoom = 1.0 if lines.are_lines else self.zoom
             set_unless_so(slot.layer, "contour", self._look.contour(slot.side, zoom))
             set_unless_so(slot.layer, "opacity", self._look.opacity)
@@ -760,9 +759,10 @@ class Scene:
         return bool(slots) and all(self._lines(slot).are_lines for slot in slots)
 
     @property
-    def ring_on_screen(self) -> tuple[float, ...]:
-        """What `camera.ring_px` needs of a line or ring around the selected object."""
-        return (camera.LINE_AROUND_PX,) if self.are_lines else ()
+    def ring_px(self) -> int:
+        """Width in image pixels of the ring around the selected object, or of what a line is in."""
+        on_screen_px = camera.LINE_AROUND_PX if self.are_lines else camera.RING_ON_SCREEN_PX
+        return camera.ring_px(self.zoom, on_screen_px)
 
     def _lines(self, slot: _SceneSlot) -> LayerOutlines:
         return outlines_of(slot.layer, self._viewer)

@@ -38,7 +38,6 @@ from napari_panoptic.values.cohort import ClassScheme
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.values.windowed_labels import TiledArea, TiledPair
 from napari_panoptic.viewer.kit.shown import show_error
-from napari_panoptic.viewer.layers import camera
 from napari_panoptic.viewer.layers.labels import label_colours
 from napari_panoptic.viewer.layers.outlines import line_around, outlines_of
 from napari_panoptic.viewer.layers.owned import (
@@ -266,8 +265,9 @@ class SlideView:
         if selection.row >= len(own.outcomes):
             return
         is_line = self._scene.are_lines
-        ring_px = camera.ring_px(self._scene.zoom, *self._scene.ring_on_screen)
-        rings, _ = selected_rings(own, selection.row, other, ring_px=ring_px, as_line=is_line)
+        rings, _ = selected_rings(
+            own, selection.row, other, ring_px=self._scene.ring_px, as_line=is_line
+        )
         slot = self._own.slot(SELECTED)
         if slot is None:
             slot = self._add(SELECTED, Labels(rings.image, name=SELECTED))

@@ -257,7 +257,7 @@ class TeamGrid:
         restore
             Whether there still is a window.
         at_once
-            Whether to remove all layers now, rather than bit by bit.
+            Whether to remove all layers now, rather than when Qt has handled what is pending.
         """
         if not restore:
             stop_timers(self._tidier, self._painting)
