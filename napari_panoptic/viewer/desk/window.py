@@ -17,21 +17,17 @@ from qtpy.QtGui import QCursor
 from qtpy.QtWidgets import (
     QAbstractButton,
     QAbstractSlider,
-    QAbstractSpinBox,
     QApplication,
-    QComboBox,
     QDockWidget,
     QLayout,
-    QLineEdit,
     QMainWindow,
-    QTextEdit,
     QWidget,
 )
 
 from napari_panoptic.viewer.jobs.jobs import single_shot, stop_timers
 from napari_panoptic.viewer.kit.layouts import QWIDGETSIZE_MAX, ShrinkingPanel
 from napari_panoptic.viewer.kit.napari_private import focus_canvas, window_of
-from napari_panoptic.viewer.kit.widgets import is_in_sight
+from napari_panoptic.viewer.kit.widgets import CLICKED, TYPED_INTO, is_in_sight
 
 _TOP, _LEFT = Qt.DockWidgetArea.TopDockWidgetArea, Qt.DockWidgetArea.LeftDockWidgetArea
 _RIGHT = Qt.DockWidgetArea.RightDockWidgetArea
@@ -45,12 +41,10 @@ _CORNERS = {
 _LEAST_PX = QSize(160, 40)
 """What a panel may still insist on where the window is too small for all of them."""
 _UNLIMITED = QSize(QWIDGETSIZE_MAX, QWIDGETSIZE_MAX)
-_CLICKED = (QAbstractButton, QAbstractSlider, QComboBox)
-"""Widgets after a click on which the keys go to the image."""
-_LEFT_BY = (*_CLICKED, QAbstractSpinBox, QLineEdit, QTextEdit)
-"""Widgets that such a click takes the focus from."""
+_LEFT_BY = (*CLICKED, *TYPED_INTO)
+"""Widgets that a click on one of `CLICKED` takes the focus from, so that keys go to the image."""
 _POPUP_MS = 50
-"""How often it is looked whether a menu is still open, or a button held."""
+"""How often to check whether a menu is still open or a button is held."""
 
 
 _OWN = "napari-panoptic window"
@@ -412,7 +406,7 @@ class Keyboard(WindowPart):
     def _watch(self, widget: QWidget | None) -> None:
         """Notice clicks on the buttons in a widget."""
         for button in () if widget is None else widget.findChildren(QWidget):
-            if isinstance(button, _CLICKED):
+            if isinstance(button, CLICKED):
                 button.installEventFilter(self)
 
     def _settle(self) -> None:

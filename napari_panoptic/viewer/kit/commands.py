@@ -19,19 +19,10 @@ from psygnal import Signal
 from qtpy.compat import isalive
 from qtpy.QtCore import QObject
 from qtpy.QtGui import QKeySequence, QShortcut  # type: ignore[attr-defined]
-from qtpy.QtWidgets import (
-    QAbstractButton,
-    QAbstractItemView,
-    QAbstractSlider,
-    QAbstractSpinBox,
-    QApplication,
-    QComboBox,
-    QLineEdit,
-    QTextEdit,
-    QWidget,
-)
+from qtpy.QtWidgets import QAbstractItemView, QApplication, QWidget
 
 from napari_panoptic.viewer.kit.keys import Shortcut
+from napari_panoptic.viewer.kit.widgets import CLICKED, TYPED_INTO
 
 PREFIX = "napari-panoptic."
 """How the ids of all commands start."""
@@ -208,10 +199,7 @@ class SingleKeys(QObject):
             shortcut.setEnabled(self._is_on and not (is_pressed and key in ("Space", "Return")))
 
 
-_PRESSED = (
-    *(QAbstractButton, QAbstractItemView, QAbstractSlider, QComboBox),
-    *(QAbstractSpinBox, QLineEdit, QTextEdit),
-)
+_PRESSED = (*CLICKED, *TYPED_INTO, QAbstractItemView)
 """Widgets that have a use of their own for Space or Enter."""
 
 Release = Callable[[], None]

@@ -8,15 +8,21 @@ from psygnal import Signal
 from qtpy.QtCore import QEvent, QPoint, QRectF, QSize, Qt
 from qtpy.QtGui import QColor, QIcon, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QPixmap
 from qtpy.QtWidgets import (
+    QAbstractButton,
     QAbstractScrollArea,
+    QAbstractSlider,
+    QAbstractSpinBox,
+    QComboBox,
     QDialog,
     QDialogButtonBox,
     QDockWidget,
     QFrame,
+    QLineEdit,
     QMainWindow,
     QProgressBar,
     QPushButton,
     QSizePolicy,
+    QTextEdit,
     QToolButton,
     QWidget,
 )
@@ -26,6 +32,12 @@ from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel, shown
 
 TISSUE: Rgb = (214, 178, 205)
 """Background of sample outlines, similar to stained tissue."""
+
+
+CLICKED = (QAbstractButton, QAbstractSlider, QComboBox)
+"""Widgets that are operated with the mouse above all."""
+TYPED_INTO = (QAbstractSpinBox, QLineEdit, QTextEdit)
+"""Widgets that text or numbers are typed into."""
 
 
 def opens_menu(button: QToolButton) -> None:
@@ -283,7 +295,7 @@ class ElidedLabel(PlainLabel):
         self.setToolTip("\n".join(line for line in lines if line))
 
 
-class LinkLabel(ElidedLabel):
+class ClickableLabel(PlainLabel):
     """A line of text that does something when it is clicked."""
 
     clicked = Signal()
@@ -296,6 +308,10 @@ class LinkLabel(ElidedLabel):
         """Report a click."""
         if event is not None and self.rect().contains(event.position().toPoint()):
             self.clicked.emit()
+
+
+class LinkLabel(ClickableLabel, ElidedLabel):
+    """A line of text that can be clicked, and is cut with an ellipsis where it does not fit."""
 
 
 def share_text(share: float) -> str:

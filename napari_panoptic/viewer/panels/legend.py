@@ -12,7 +12,6 @@ from qtpy.QtCore import QSignalBlocker, Qt
 from qtpy.QtGui import (  # type: ignore[attr-defined]
     QAction,
     QIcon,
-    QMouseEvent,
     QPainter,
     QPaintEvent,
     QPixmap,
@@ -30,7 +29,7 @@ from napari_panoptic.values.vocabulary import SIDES, Side, Status
 from napari_panoptic.viewer.kit.inputs import TickMenu
 from napari_panoptic.viewer.kit.layouts import Grow, row_of
 from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel
-from napari_panoptic.viewer.kit.widgets import opens_menu, outline_icon
+from napari_panoptic.viewer.kit.widgets import ClickableLabel, opens_menu, outline_icon
 from napari_panoptic.viewer.panels.objects.panel import ObjectsPresenter
 from napari_panoptic.viewer.panels.part import BLIND_SENTENCE, Connections, Presenter
 
@@ -94,16 +93,13 @@ def class_chips(
     ]
 
 
-class LegendEntry(PlainLabel):
+class LegendEntry(ClickableLabel):
     """An outline in a colour, a word and its counts; a click lists only these objects."""
-
-    clicked = Signal()
 
     def __init__(self) -> None:
         super().__init__()
         self._icon = QPixmap()
         self.setIndent(_ICON_PX + 4)
-        self.setCursor(Qt.CursorShape.PointingHandCursor)
 
     def show_icon(self, icon: QIcon) -> None:
         """Show another outline."""
@@ -116,11 +112,6 @@ class LegendEntry(PlainLabel):
         painter = QPainter(self)
         painter.drawPixmap(0, (self.height() - _ICON_PX) // 2, self._icon)
         painter.end()
-
-    def mouseReleaseEvent(self, event: QMouseEvent | None) -> None:  # noqa: N802
-        """Report a click."""
-        if event is not None and self.rect().contains(event.position().toPoint()):
-            self.clicked.emit()
 
 
 class ViewMenu(QToolButton):
@@ -245,8 +236,7 @@ class LegendStrip(QWidget):
         """Set the meaning of the colours of another view; empty for none."""
         self.instead.set_rich(text)
         self.instead.setVisible(bool(text))
-        for widget in (self._entries, self._weights):
-            widget.setVisible(not text)
+        self._entries.setVisible(not text)
         self.view.show_look(self._look, with_colours=not text)
         self._fit()
 
