@@ -163,22 +163,20 @@ class DrawnSide:
 
     def _drawn(self, level: int, y: int, x: int, height: int, width: int) -> NDArray[Any]:
         factor, look = 1 << level, self.look
-        tells_apart = self.dtype == np.uint16
         if level >= LEVELS_FROM_PIXELS:
             picture = np.zeros((height, width), np.uint8)
             boxes, codes = self._in_sight(
                 (y * factor, x * factor, (y + height) * factor, (x + width) * factor)
             )
             drawing_kernels.paint_ellipses(boxes, codes, float(factor), y, x, 0, picture)
-            return told_apart(picture) if tells_apart else picture
+            return self._written(picture)
         box = _at_full_resolution(self.labels.shape, factor, y, x, height, width)
         index, missing = self.windows.window_so_far(box, factor)
         # What an outline needs from beyond the window lies out of sight.
         thickness = look.widths_px[level]
         if thickness:
             index = drawing_kernels.outline_pixels(index, thickness)
-        codes_here = look.codes[index]
-        near: NDArray[Any] = told_apart(codes_here, index) if tells_apart else codes_here
+        drawn = self._written(look.codes[index], index)
         if missing:
             boxes, codes = self._in_sight(box)
         for y0, x0, y1, x1 in missing:
@@ -186,10 +184,14 @@ class DrawnSide:
             part = np.zeros((-(-y1 // factor) - top, -(-x1 // factor) - left), np.uint8)
             drawing_kernels.paint_ellipses(boxes, codes, float(factor), top, left, thickness, part)
             rows, columns = part.shape
-            near[top - y : top - y + rows, left - x : left - x + columns] = (
-                told_apart(part) if tells_apart else part
-            )
-        return near
+            drawn[top - y : top - y + rows, left - x : left - x + columns] = self._written(part)
+        return drawn
+
+    def _written(
+        self, codes: NDArray[np.uint8], index: NDArray[np.integer[Any]] | int = 0
+    ) -> NDArray[Any]:
+        """Return a picture of codes, in which objects can be told apart if that is wanted."""
+        return told_apart(codes, index) if self.dtype == np.uint16 else codes
 
     def _in_sight(self, box: Box) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
         """Return boxes and codes of the objects in a window, those that failed last."""

@@ -365,7 +365,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
             return
         self._set_on(True)
         self._take_settings(current.setup)
-        self._go_on()
+        self.go_on()
 
     def pause(self) -> None:
         """Let verdicts apply to any object again."""
@@ -395,7 +395,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
             return
         self.panel.state.show_state(f"Item {item.number} saved.", saved=True)
         self._after_verdict()
-        self._go_on()
+        self.go_on()
 
     def undo(self) -> None:
         """Withdraw the last verdict on an item in this window, and show the item."""
@@ -409,7 +409,18 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
 
     def go_on(self) -> None:
         """Go to the first item without a verdict."""
-        self._go_on()
+        current, answers = self._current, self._answers()
+        if current is None or answers is None:
+            return
+        done = {answer.item for answer in answers}
+        numbers = range(1, len(current.plan) + 1)
+        if (number := next((n for n in numbers if n not in done), None)) is not None:
+            self._go_to(number)
+        else:
+            self.item = None
+            self._navigation.leave()
+            self._show_plan(current)
+            self.panel.item.show_end(words.ALL_DONE, words.WHAT_NEXT)
 
     def write(self) -> None:
         """Save the number of nuclei in a square; an item of a plan has no note."""
@@ -442,7 +453,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
             return
         self.refresh()
         if self.is_on and self.item is None:
-            self._go_on()
+            self.go_on()
         why = f"{added} items added." if added else "This cohort has no more items."
         self.panel.state.show_state(why)
 
@@ -490,21 +501,6 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         if self.link.state.is_blind != (is_on and is_blind):
             self.link.state.is_blind = is_on and is_blind
             self._show_found()
-
-    def _go_on(self) -> None:
-        """Go to the first item without a verdict."""
-        current, answers = self._current, self._answers()
-        if current is None or answers is None:
-            return
-        done = {answer.item for answer in answers}
-        numbers = range(1, len(current.plan) + 1)
-        if (number := next((n for n in numbers if n not in done), None)) is not None:
-            self._go_to(number)
-        else:
-            self.item = None
-            self._navigation.leave()
-            self._show_plan(current)
-            self.panel.item.show_end(words.ALL_DONE, words.WHAT_NEXT)
 
     def _on_previous(self) -> None:
         last = len(self._current.plan) if self._current is not None else 0
