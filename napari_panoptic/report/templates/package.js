@@ -273,7 +273,7 @@
     ));
   }
 
-  // Lines are as wide at every zoom, but no wider than a share of the objects' shorter sides.
+  // Lines have the same width at every zoom, but are no wider than a share of the objects' shorter sides.
   function adjustLines(picture) {
     const scale = picture.getBoundingClientRect().width / view[2];
     for (const path of picture.querySelectorAll("path")) {
