@@ -195,7 +195,8 @@ class Arranger(WindowPart):
         window = self.window
         if window is None:
             return
-        self._arrangement, self._is_changing, self.is_users = wanted, True, False
+        self._arrangement, self.is_users = wanted, False
+        self._begin_change()
         window.setUpdatesEnabled(False)
         self._size.lift_limits()
         try:
@@ -241,7 +242,7 @@ class Arranger(WindowPart):
         """Show or hide a dock; its neighbours take or leave the room."""
         for dock in self._places().get(title, ()):
             dock.setVisible(wanted)
-        self._is_changing = True  # this is not the user's doing
+        self._begin_change()  # this is not the user's doing
         self._end.start()
 
     def put_napari_back(self) -> None:
@@ -273,8 +274,7 @@ class Arranger(WindowPart):
         """Notice a new size of the window, or of a dock resized by the user; pass events on."""
         if event is not None and event.type() == QEvent.Type.Resize:
             if watched is self.window:
-                self._is_changing = True
-                self._end.stop()
+                self._begin_change()
             self._later.start()
         return False
 
@@ -350,8 +350,13 @@ class Arranger(WindowPart):
 
     def _on_limited(self) -> None:
         """Share what room there is."""
-        self._is_changing = True
+        self._begin_change()
         self._later.start()
+
+    def _begin_change(self) -> None:
+        """Take what docks do from now on for the program's doing; an earlier change goes on."""
+        self._is_changing = True
+        self._end.stop()
 
     def _follow(self) -> None:
         window = self.window

@@ -1,5 +1,6 @@
 """Workspaces, the way to objects of other regions, and what the next window remembers."""
 
+import time
 from dataclasses import replace
 from itertools import pairwise
 
@@ -11,7 +12,7 @@ from qtpy.QtWidgets import QAbstractButton, QDockWidget, QMainWindow, QTabBar, Q
 from napari_panoptic.display.object_rows import ObjectFilter
 from napari_panoptic.values.vocabulary import STATUS_CODE, Side, Status
 from napari_panoptic.viewer.desk.nuclei import WORKSPACES
-from napari_panoptic.viewer.desk.workspaces import Arrangement, DockArea, Stack
+from napari_panoptic.viewer.desk.workspaces import REST_MS, Arrangement, DockArea, Stack
 from napari_panoptic.viewer.kit.widgets import is_in_sight
 from napari_panoptic.viewer.layers.camera import MIDDLE_SHARE, canvas_size
 from napari_panoptic.viewer.state.desk_state import DeskState
@@ -127,6 +128,21 @@ def test_a_workspace_gives_its_panels_the_room_that_it_declares(desk, wait_until
             dock.height() / window.height() if side == "bottom" else dock.width() / window.width()
         )
         assert share == pytest.approx(column.share, abs=0.1), side
+
+
+@pytest.mark.parametrize("stall_ms", [0, REST_MS + 50])
+def test_a_workspace_chosen_while_the_last_one_is_laid_out_gets_its_room(
+    desk, wait_until, stall_ms
+):
+    desk.show_workspace("Inspect")
+    QTest.qWait(50)
+    desk.show_workspace("Cohort")
+    time.sleep(stall_ms / 1000)  # a busy machine
+    QTest.qWait(20)
+    wait_until(lambda: desk.is_arranged)
+    declared = next(w for w in WORKSPACES if w.name == "Cohort").arrangement.right
+    share = desk.dock("Ranking").width() / window_of(desk).width()
+    assert share == pytest.approx(declared.share, abs=0.05)
 
 
 def test_a_whole_region_fills_the_canvas_of_the_next_workspace(desk, wait_until):

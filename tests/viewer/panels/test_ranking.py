@@ -48,7 +48,7 @@ def in_sight(open_desk, wait_until):
     for pane, view in zip(part.panel.plots, PLOTS[:2], strict=True):
         pane.menu.choose(view)
     desk.show_workspace("Cohort")
-    wait_until(lambda: is_in_sight(part.panel) and desk.is_settled)
+    wait_until(lambda: is_in_sight(part.panel) and desk.is_settled and desk.is_arranged)
     return part
 
 
