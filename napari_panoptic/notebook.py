@@ -26,13 +26,14 @@ from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.questions.engines.scored_objects import scored_region
 from napari_panoptic.questions.engines.thresholds import Thresholded, at_threshold
 from napari_panoptic.values.cohort import ONLY_CLASS, Cohort, Task
+from napari_panoptic.values.conventions import DEFAULT_PROTOCOL
 from napari_panoptic.values.labels import (
     Scores,
     checked_array,
     checked_mask,
     plain_array,
 )
-from napari_panoptic.values.settings import DEFAULT_PROTOCOL, EvaluationSettings
+from napari_panoptic.values.settings import EvaluationSettings
 
 if TYPE_CHECKING:
     import pandas as pd

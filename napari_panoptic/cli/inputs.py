@@ -15,10 +15,10 @@ from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.cohorts.pair import pair_cohort
 from napari_panoptic.io.tables.metadata import Metadata, metadata_beside, read_metadata
 from napari_panoptic.values.cohort import Cohort, Source
+from napari_panoptic.values.conventions import CHALLENGE_PROTOCOL, corrections_of
 from napari_panoptic.values.settings import (
     EvaluationSettings,
     Restoration,
-    Scoring,
     protocol,
 )
 
@@ -49,9 +49,7 @@ def one_team_from(
 ) -> tuple[Cohort, str, EvaluationSettings, Source | None]:
     """Return the cohort, one team of it, and how its objects are matched."""
     check_task(options)
-    settings = settings_from(options).replaced(
-        scoring=Scoring.DISENTANGLED, corrections=frozenset()
-    )
+    settings = settings_from(options).disentangled
     cohort = open_cohort(options.cohort, allow_outside=options.allow_outside)
     team = checked_name("--team", options.team, cohort.checked_team)
     return cohort, team, settings, source_from(options, cohort, (team,))
@@ -142,12 +140,14 @@ def protocol_from(options: argparse.Namespace) -> EvaluationSettings:
         For an unknown protocol, and for corrections of a protocol that has none.
     """
     settings = protocol(options.protocol)
+    corrections = corrections_of(settings.convention)
     if options.correct is None:
         return settings
-    if settings.scoring is not Scoring.CHALLENGE:
+    if corrections is None:
         raise SettingsError(
             "--correct corrects errors of the challenge's scoring: "
             "give --protocol monusac-2020-as-run with it"
         )
     # In addition to those of the protocol.
-    return settings.replaced(corrections=settings.corrections | frozenset(words(options.correct)))
+    wanted = [*map(str, corrections), *words(options.correct)]
+    return protocol("+".join([CHALLENGE_PROTOCOL, *wanted]))

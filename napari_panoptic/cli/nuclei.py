@@ -31,6 +31,7 @@ from napari_panoptic.cli.printing import say
 from napari_panoptic.common.errors import SettingsError, checked_name
 from napari_panoptic.common.text import counted
 from napari_panoptic.io.files.locking import exclusive_lock
+from napari_panoptic.io.tables.metadata import metadata_beside
 from napari_panoptic.nuclei.regions.cohort_evaluation import CohortEvaluation, InputWatch
 from napari_panoptic.nuclei.regions.conditions import Condition
 from napari_panoptic.nuclei.regions.experiment import Experiment
@@ -40,7 +41,8 @@ from napari_panoptic.nuclei.regions.run import run_regions
 from napari_panoptic.report.nuclei.tables import TABLE_NAMES, remove_unfinished, write_tables
 from napari_panoptic.report.writing import RECORD
 from napari_panoptic.values.cohort import Cohort, Source
-from napari_panoptic.values.settings import Correction, EvaluationSettings, Overlaps, Scoring
+from napari_panoptic.values.conventions import figure_words
+from napari_panoptic.values.settings import EvaluationSettings, Overlaps
 
 if TYPE_CHECKING:
     from napari_panoptic.report.nuclei.cohort_report import ReportRequest
@@ -82,12 +84,13 @@ def _evaluate_alone(
     if options.resume is False:
         store.remove()
     watch = InputWatch(cohort, names)
+    metadata = metadata_beside(cohort.root, cohort.patients)
     remove_unfinished(options.output, TABLE_NAMES)
     try:
         with ObjectsFile(options.output) as objects:
             results, flattened = _results(cohort, work, store, objects, options)
             evaluation = watch.noted(
-                CohortEvaluation(cohort, settings, options.protocol, results, flattened)
+                CohortEvaluation(cohort, settings, options.protocol, results, flattened, metadata)
             )
             is_written = bool(evaluation.evaluated)
             report_findings(evaluation.findings, RECORD if is_written else None)
@@ -138,14 +141,11 @@ def _print_scores(evaluation: CohortEvaluation, folder: Path) -> None:
     ordered = sorted(scores, key=lambda team: (math.isnan(scores[team]), -scores[team]))
     print_table(("team", "score"), [(team, scores[team]) for team in ordered])
     regions = {(result.patient, result.region) for result in evaluation.evaluated}
-    per_region = (
-        evaluation.settings.scoring is Scoring.CHALLENGE
-        and Correction.PER_PATIENT not in evaluation.settings.corrections
-    )
+    score = evaluation.settings.score
     n_patients = len({patient for patient, _ in regions})
-    unit = "regions" if per_region else "patients"
+    mean = f"mean over {score.convention.mean_over or 'the whole set, pooled'}"
     evaluated = f"{counted(len(regions), 'region')} of {counted(n_patients, 'patient')}"
-    say(f"score: PQ, mean over {unit} ({evaluated})")
+    say(f"score: {figure_words(score.name)}, {mean} ({evaluated})")
     if evaluation.settings.overlaps is Overlaps.KEEP:
         for team in scores:
             flat = cell(evaluation.without_overlaps.score(team))

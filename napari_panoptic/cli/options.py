@@ -12,11 +12,10 @@ from napari_panoptic.cli.parser import add_choice, png, positive
 from napari_panoptic.common.errors import SettingsError
 from napari_panoptic.common.text import english_list
 from napari_panoptic.io.files.guard import DEFAULT_PX, VARIABLE
+from napari_panoptic.values.conventions import DEFAULT_PROTOCOL, Mistake
 from napari_panoptic.values.settings import (
-    DEFAULT_PROTOCOL,
     PROTOCOLS,
     AmbiguousPolicy,
-    Correction,
     Matching,
     Outlines,
     Overlaps,
@@ -178,15 +177,15 @@ def add_protocol(parser: argparse.ArgumentParser) -> None:
         "--protocol",
         metavar="NAME",
         default=DEFAULT_PROTOCOL,
-        help=f"named settings to start from: {english_list(list(PROTOCOLS))}, or "
-        "monusac-2020-as-run with corrections after it, each behind a '+'; other options "
-        "override it (default: %(default)s)",
+        help=f"convention that gives the score: {english_list(list(PROTOCOLS))}, or "
+        "monusac-2020-as-run with corrections after it, each behind a '+' (default: "
+        "%(default)s)",
     )
     parser.add_argument(
         "--correct",
         metavar="LIST",
         help="with --protocol monusac-2020-as-run: which errors of the challenge's scoring to "
-        f"correct, separated by commas: {english_list([c.value for c in Correction])}",
+        f"correct, separated by commas: {english_list([c.value for c in Mistake])}",
     )
     add_source(parser)
 

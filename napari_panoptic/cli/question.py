@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -118,7 +119,12 @@ class QuestionCommand:
             For a value that a field cannot have, a team that the cohort does not have, or a
             question that cannot be asked about it.
         """
-        own: dict[str, Any] = {name: getattr(options, name) for name in options_of(self.kind)}
+        own: dict[str, Any] = {
+            name: tuple(chain.from_iterable(getattr(options, name)))
+            if option.is_repeated
+            else getattr(options, name)
+            for name, option in options_of(self.kind).items()
+        }
         if "team" in own:
             own["team"] = checked_name("--team", options.team, cohort.checked_team)
         if "metric" in own:
@@ -151,8 +157,9 @@ def _add(parser: argparse.ArgumentParser, kind: type[Question], name: str, optio
     parser.add_argument(
         f"--{option.word or name.replace('_', '-')}",
         dest=name,
+        action="append" if option.is_repeated else "store",
         required=is_required and name != "teams",
-        default=None if is_required else field.default,
+        default=[] if option.is_repeated else None if is_required else field.default,
         type=_reader(option.read),
         choices=option.choices or None,
         metavar=option.metavar,

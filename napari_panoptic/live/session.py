@@ -23,9 +23,9 @@ from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
 from napari_panoptic.questions.engines.thresholds import evaluation_at_threshold
 from napari_panoptic.values.cohort import Cohort, Source
+from napari_panoptic.values.conventions import DEFAULT_PROTOCOL
 from napari_panoptic.values.labels import LabelImage
 from napari_panoptic.values.settings import (
-    DEFAULT_PROTOCOL,
     EvaluationSettings,
     Overlaps,
     protocol,

@@ -25,7 +25,8 @@ from napari_panoptic.nuclei.regions.run import walk_teams
 from napari_panoptic.questions.answer import Answer, AnswerRecord, UnansweredError
 from napari_panoptic.tables.columns import TableSpec
 from napari_panoptic.values.cohort import Cohort, Region, Source
-from napari_panoptic.values.settings import DEFAULT_PROTOCOL, EvaluationSettings, Scoring
+from napari_panoptic.values.conventions import DEFAULT_PROTOCOL
+from napari_panoptic.values.settings import EvaluationSettings
 
 Menu = Callable[[Mapping[str, Any]], Sequence[tuple[Any, str, str]]]
 """Returns value, text and meaning of the entries of an input, given the inputs before it."""
@@ -47,6 +48,10 @@ class Option:
     word: str = ""
     #: The menu of the panel; None if the panel leaves the default.
     menu: Menu | None = None
+    #: What its text field in the panel says while it is empty; empty for no field.
+    placeholder: str = ""
+    #: Whether the command takes it several times; `read` gives tuples then.
+    is_repeated: bool = False
     #: Whether the objects that are read do not depend on it.
     is_late: bool = False
 
@@ -145,9 +150,7 @@ class Question(ABC):
     @property
     def matching(self) -> EvaluationSettings:
         """The settings that decide outcomes of objects: without the challenge's own scoring."""
-        return self.settings.replaced(
-            distances=False, scoring=Scoring.DISENTANGLED, corrections=frozenset()
-        )
+        return self.settings.disentangled.replaced(distances=False)
 
     def teams_read(self, cohort: Cohort) -> tuple[str, ...]:
         """Return the teams of a cohort whose predictions are read."""

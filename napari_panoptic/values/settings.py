@@ -8,6 +8,14 @@ from typing import Any, TypeVar
 
 from napari_panoptic.common.errors import SettingsError
 from napari_panoptic.common.text import english_list
+from napari_panoptic.values.conventions import (
+    CONVENTIONS,
+    DEFAULT_PROTOCOL,
+    Figure,
+    Objects,
+    checked_name,
+    score_of,
+)
 
 
 class Matching(StrEnum):
@@ -46,21 +54,6 @@ class Outlines(StrEnum):
     AS_PUBLISHED = "as-published"  # whole prediction with the cut reference object
     BOTH_CLIPPED = "both-clipped"  # both after the ambiguous policy
     BOTH_WHOLE = "both-whole"  # both before it
-
-
-class Scoring(StrEnum):
-    """Which objects compete with which, and what is summed over what."""
-
-    DISENTANGLED = "disentangled"  # classes together, class-blind matching, per patient
-    CHALLENGE = "challenge"  # each class alone, as the MoNuSAC 2020 notebook did
-
-
-class Correction(StrEnum):
-    """An error of the challenge's scoring that can be corrected by itself."""
-
-    MATCHING = "matching"  # count unmatched predictions, not ids unlike matched references
-    ABSENT_CLASS_FP = "absent-class-fp"  # count predictions of classes the region lacks
-    PER_PATIENT = "per-patient"  # sum over the regions of a patient before dividing
 
 
 DISTANCE_PERCENTILE = 95.0
@@ -106,11 +99,10 @@ class EvaluationSettings:
     near_iou
         Least IoU at which an unmatched pair explains a failure as too-small,
         too-large or displaced.
-    scoring
-        ``disentangled``, or ``challenge`` for the MoNuSAC 2020 scoring.
-    corrections
-        Which errors of the challenge's scoring to correct; without effect
-        under ``disentangled``.
+    convention
+        Name of the convention that gives a team's score, see
+        `napari_panoptic.values.conventions.figures_of`. By those of MoNuSAC
+        2020, each class is matched alone, on its own masks.
 
     Raises
     ------
@@ -127,8 +119,7 @@ class EvaluationSettings:
     distances: bool = True
     outlines: Outlines = Outlines.AS_PUBLISHED
     near_iou: float = 0.1
-    scoring: Scoring = Scoring.DISENTANGLED
-    corrections: frozenset[Correction] = frozenset()
+    convention: str = DEFAULT_PROTOCOL
 
     def __post_init__(self) -> None:
         """Turn words into their enums and check every value."""
@@ -137,13 +128,11 @@ class EvaluationSettings:
         self._set("overlaps", _word(Overlaps, self.overlaps, "overlaps"))
         self._set("restoration", _word(Restoration, self.restoration, "restoration"))
         self._set("outlines", _word(Outlines, self.outlines, "outlines"))
-        self._set("scoring", _word(Scoring, self.scoring, "scoring"))
-        corrections = frozenset(_word(Correction, c, "corrections") for c in self.corrections)
-        self._set("corrections", corrections)
-        if self.overlaps is Overlaps.KEEP and self.scoring is Scoring.CHALLENGE:
+        self._set("convention", checked_name(self.convention))
+        if self.overlaps is Overlaps.KEEP and self.convention != DEFAULT_PROTOCOL:
             raise SettingsError(
-                "the challenge's scoring knows no objects that share pixels: leave overlaps at "
-                "flatten, or choose another protocol"
+                f"the convention {self.convention} knows no objects that share pixels: leave "
+                "overlaps at flatten, or choose another protocol"
             )
         if not 0.0 < self.iou_threshold < 1.0:
             raise SettingsError(
@@ -158,6 +147,21 @@ class EvaluationSettings:
             raise SettingsError(
                 f"radius must be a whole number from -20 to 20 px, found {self.radius}"
             )
+
+    @property
+    def score(self) -> Figure:
+        """The figure that is a team's score."""
+        return score_of(self.convention)
+
+    @property
+    def takes_class_masks(self) -> bool:
+        """Whether each class is matched alone, on its own masks."""
+        return self.score.convention.objects is Objects.CLASS_MASKS
+
+    @property
+    def disentangled(self) -> EvaluationSettings:
+        """The same settings with the classes together: what decides outcomes of objects."""
+        return self.replaced(convention=DEFAULT_PROTOCOL)
 
     @property
     def one_to_one_enforced(self) -> bool:
@@ -180,29 +184,16 @@ class EvaluationSettings:
 
     def as_record(self) -> dict[str, Any]:
         """Return a plain dictionary, for JSON."""
-        record = asdict(self)
-        record["corrections"] = sorted(str(c) for c in self.corrections)
-        return {k: str(v) if isinstance(v, StrEnum) else v for k, v in record.items()}
+        return {k: str(v) if isinstance(v, StrEnum) else v for k, v in asdict(self).items()}
 
     def _set(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
 
 
-DEFAULT_PROTOCOL = "disentangled"
-CHALLENGE_PROTOCOL = "monusac-2020-as-run"
-CORRECTED_PROTOCOL = "monusac-2020-corrected"
-
 PROTOCOLS: dict[str, EvaluationSettings] = {
-    DEFAULT_PROTOCOL: EvaluationSettings(),
-    CHALLENGE_PROTOCOL: EvaluationSettings(scoring=Scoring.CHALLENGE),
-    CORRECTED_PROTOCOL: EvaluationSettings(
-        scoring=Scoring.CHALLENGE, corrections=frozenset(Correction)
-    ),
+    name: EvaluationSettings(convention=name) for name in CONVENTIONS
 }
-"""Named settings. ``disentangled``: the re-implementation of Foucart et al.,
-Pattern Recognition 2023. ``monusac-2020-as-run``: the challenge's own scoring,
-errors included, as Foucart et al. 2021 reconstructed it. ``monusac-2020-corrected``:
-the same with all three errors corrected."""
+"""Named settings: the default ones, and the convention that gives the score."""
 
 
 def protocol(name: str) -> EvaluationSettings:
@@ -211,32 +202,16 @@ def protocol(name: str) -> EvaluationSettings:
     Parameters
     ----------
     name
-        One of `PROTOCOLS`, or ``monusac-2020-as-run+`` with corrections joined
-        by ``+``, such as ``monusac-2020-as-run+matching+per-patient``.
+        As of `napari_panoptic.values.conventions.figures_of`.
 
     Raises
     ------
     SettingsError
         For an unknown name.
     """
-    base, *corrections = name.split("+")
-    if base not in PROTOCOLS or (corrections and base != CHALLENGE_PROTOCOL):
-        raise SettingsError(
-            f"unknown protocol '{name}'; known are {english_list(list(PROTOCOLS))}, and "
-            f"{CHALLENGE_PROTOCOL} with corrections after it, each behind a '+'"
-        )
-    if not corrections:
-        return PROTOCOLS[base]
-    return PROTOCOLS[base].replaced(corrections=frozenset(corrections))
+    return EvaluationSettings(convention=name)
 
 
 def protocol_name(settings: EvaluationSettings) -> str:
     """Return the name of settings in `PROTOCOLS`, or "own settings"."""
     return next((name for name, known in PROTOCOLS.items() if known == settings), "own settings")
-
-
-def challenge_protocol_name(corrections: frozenset[Correction]) -> str:
-    """Return the name by which `protocol` finds the challenge's scoring with corrections."""
-    if corrections == frozenset(Correction):
-        return CORRECTED_PROTOCOL
-    return "+".join([CHALLENGE_PROTOCOL, *(c.value for c in Correction if c in corrections)])

@@ -14,6 +14,7 @@ from napari_panoptic.common.spreadsheets import plain
 from napari_panoptic.common.text import english_list
 from napari_panoptic.io.files.fingerprints import file_fingerprints
 from napari_panoptic.io.files.guard import TABLE_BYTES, check_file, check_length
+from napari_panoptic.values.conventions import DEFAULT_PROTOCOL, Mistake, with_corrections
 from napari_panoptic.values.vocabulary import Cause, Side, Status
 
 if TYPE_CHECKING:
@@ -53,6 +54,17 @@ class EvaluationTables:
         return list(dict.fromkeys(self.places["team"]))
 
 
+def _settings(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings by the names of this version; earlier ones named the scoring."""
+    settings = dict(record)
+    if "scoring" in settings:
+        corrections = frozenset(map(Mistake, settings.pop("corrections")))
+        is_challenge = settings.pop("scoring") == "challenge"
+        name = with_corrections(corrections) if is_challenge else DEFAULT_PROTOCOL
+        settings["convention"] = name
+    return settings
+
+
 def read_evaluation(folder: Path) -> EvaluationTables:
     """Read the objects, regions and settings of an evaluation.
 
@@ -71,7 +83,7 @@ def read_evaluation(folder: Path) -> EvaluationTables:
     regions = _table(folder / REGIONS, _PLACES, (), ())
     try:
         class_names = tuple(str(name) for name in record["classes"])
-        settings, versions = dict(record["settings"]), dict(record["versions"])
+        settings, versions = _settings(record["settings"]), dict(record["versions"])
         written = dict(record["tables"])
         findings = [
             _finding(one) for kind in ("missing", "unreadable") for one in record["warnings"][kind]

@@ -9,14 +9,16 @@ from pathlib import Path
 
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.io.files.fingerprints import file_stamps
+from napari_panoptic.io.tables.metadata import Metadata
 from napari_panoptic.nuclei.averages import TeamSummary, summarise_team
-from napari_panoptic.nuclei.challenge import team_score
+from napari_panoptic.nuclei.conventions import Place, RegionSums, TeamSums, Value
 from napari_panoptic.nuclei.metrics import METRIC_NAMES, Counts
 from napari_panoptic.nuclei.regions.results import RegionResult
 from napari_panoptic.statistics.friedman import TeamFigures
 from napari_panoptic.statistics.teams import TeamStatistics, team_statistics
 from napari_panoptic.values.cohort import Cohort
-from napari_panoptic.values.settings import EvaluationSettings, Overlaps, Scoring
+from napari_panoptic.values.conventions import DEFAULT_PROTOCOL
+from napari_panoptic.values.settings import EvaluationSettings, Overlaps
 
 LOWER_IS_BETTER = ("mean_hausdorff_px",)
 """Metrics of which lower ones are better."""
@@ -35,6 +37,8 @@ class CohortEvaluation:
     results: Sequence[RegionResult]
     #: The results with each pixel in one object, for comparison, if these results keep overlaps.
     flattened: Sequence[RegionResult] = ()
+    #: What is known of patients, or None.
+    metadata: Metadata | None = None
 
     @cached_property
     def without_overlaps(self) -> CohortEvaluation:
@@ -93,10 +97,25 @@ class CohortEvaluation:
         return list(dict.fromkeys(found))
 
     def score(self, team: str) -> float:
-        """Return the one number of the protocol: mean over patients, or the challenge's."""
-        if self.settings.scoring is Scoring.CHALLENGE:
-            return team_score(self._patient_counts(team), self.settings.corrections)
-        return self.summaries[team].averaged["pq"].mean
+        """Return the one number of the protocol."""
+        return self.scores[team].value
+
+    @cached_property
+    def scores(self) -> dict[str, Value]:
+        """Team -> the one number of the protocol."""
+        if self.settings.convention == DEFAULT_PROTOCOL:
+            found = {team: summary.averaged["pq"] for team, summary in self.summaries.items()}
+            return {team: Value(spread.mean, spread.n) for team, spread in found.items()}
+        _, formula, convention, *_ = self.settings.score
+        return {
+            team: TeamSums(*self._sums(team)).figure(formula, convention)
+            for team in self.team_names
+        }
+
+    def _sums(self, team: str) -> tuple[list[Place], list[RegionSums]]:
+        known = [one for one in self.evaluated if one.team == team and one.sums is not None]
+        places = [place_of(one.patient, self.metadata) for one in known]
+        return places, [one.sums for one in known if one.sums is not None]
 
     def _patient_counts(self, team: str) -> list[tuple[str, Counts]]:
         return [
@@ -104,6 +123,18 @@ class CohortEvaluation:
             for result in self.evaluated
             if result.team == team and result.counts is not None
         ]
+
+
+TISSUE_COLUMNS = ("tissue", "organ")
+"""The columns of a table of patients that may hold their tissue; the first that is there does."""
+
+
+def place_of(patient: str, metadata: Metadata | None) -> Place:
+    """Return where the regions of a patient belong, as far as it is known."""
+    if metadata is None:
+        return Place(patient)
+    tissue = next((name for name in TISSUE_COLUMNS if name in metadata.columns), "")
+    return Place(patient, metadata.group_of(tissue, patient), metadata.group_of("fold", patient))
 
 
 def statistics_of(evaluation: CohortEvaluation) -> dict[str, TeamStatistics]:

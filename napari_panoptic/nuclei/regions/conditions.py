@@ -24,9 +24,6 @@ from napari_panoptic.nuclei.regions.shifts import NO_SHIFT, SHIFTS, Shift
 from napari_panoptic.statistics.ranks import competition_ranks
 from napari_panoptic.values.cohort import Source
 from napari_panoptic.values.settings import (
-    CHALLENGE_PROTOCOL,
-    DEFAULT_PROTOCOL,
-    PROTOCOLS,
     EvaluationSettings,
     Matching,
     Restoration,
@@ -137,16 +134,6 @@ def shift_conditions(
         )
         for shift in shifts
     )
-
-
-def protocol_conditions(*, source: Source | None = None) -> tuple[Condition, ...]:
-    """Return the disentangled evaluation, and the challenge's own scoring as it was run.
-
-    The class scores of the latter tell every choice of corrections: see
-    :func:`scored_regions` and `napari_panoptic.nuclei.protocols`.
-    """
-    names = (DEFAULT_PROTOCOL, CHALLENGE_PROTOCOL)
-    return tuple(Condition(name, PROTOCOLS[name], source) for name in names)
 
 
 # --- changes of figures and ranks --------------------------------------------------------------

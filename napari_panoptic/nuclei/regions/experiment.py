@@ -13,10 +13,9 @@ from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.progress import UNWATCHED, Progress
 from napari_panoptic.common.text import english_list
-from napari_panoptic.nuclei.challenge import ChallengeEvaluation
+from napari_panoptic.nuclei.class_masks import ClassEvaluations
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.metrics import Counts
-from napari_panoptic.nuclei.protocols import ChallengeRegion
 from napari_panoptic.nuclei.regions.conditions import Condition, Robustness, robustness
 from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX, TooLargeError, region_size
 from napari_panoptic.nuclei.regions.region import Evaluated, HeldRegion, WindowedRegion
@@ -28,7 +27,7 @@ from napari_panoptic.nuclei.regions.results import (
     with_figures,
 )
 from napari_panoptic.values.cohort import Cohort, Region
-from napari_panoptic.values.settings import EvaluationSettings, Scoring
+from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.windowed_labels import TiledPair
 
 _PATIENCE_S = 0.2
@@ -121,8 +120,8 @@ def _of_team(
     for number in sorted(range(len(conditions)), key=lambda number: _pair_of(conditions[number])):
         condition = conditions[number]
         settings = condition.settings
-        evaluate = held.score if settings.scoring is Scoring.CHALLENGE else held.evaluate
-        found: Evaluated[Evaluation | ChallengeEvaluation] = evaluate(
+        evaluate = held.score if settings.takes_class_masks else held.evaluate
+        found: Evaluated[Evaluation | ClassEvaluations] = evaluate(
             team, settings, condition.source, condition.shift
         )
         with_objects = work.includes_objects(number)
@@ -134,7 +133,7 @@ def _of_team(
 def region_result(
     region: Region,
     team: str,
-    found: Evaluated[Evaluation | Evaluation[TiledPair] | ChallengeEvaluation],
+    found: Evaluated[Evaluation | Evaluation[TiledPair] | ClassEvaluations],
     settings: EvaluationSettings,
     *,
     with_objects: bool = True,
@@ -343,17 +342,3 @@ def cohort_robustness(
     for by_condition in regions:
         sums.add(by_condition)
     return sums.robustness(neighbours)
-
-
-def scored_regions(results: Iterable[RegionResult]) -> dict[str, list[ChallengeRegion]]:
-    """Gather the class scores of results of the challenge's scoring, by team.
-
-    From them `napari_panoptic.nuclei.protocols.protocol_table` computes
-    every choice of corrections.
-    """
-    by_team: dict[str, list[ChallengeRegion]] = {}
-    for result in results:
-        own = by_team.setdefault(result.team, [])
-        if result.scores is not None:
-            own.append(ChallengeRegion(result.patient, result.region, result.scores))
-    return by_team

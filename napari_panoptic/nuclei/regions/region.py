@@ -18,7 +18,7 @@ from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.progress import UNWATCHED, Progress, StoppedError
 from napari_panoptic.io.files.fingerprints import file_stamps
 from napari_panoptic.io.formats.format import LoadedMasks
-from napari_panoptic.nuclei.challenge import ChallengeEvaluation, evaluate_challenge
+from napari_panoptic.nuclei.class_masks import ClassEvaluations, evaluate_classes
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluate, evaluate_again
 from napari_panoptic.nuclei.regions.reading import (
     HELD_UP_TO_PX,
@@ -42,7 +42,7 @@ from napari_panoptic.nuclei.regions.shifts import NO_SHIFT, Shift, shifted
 from napari_panoptic.nuclei.windowed_evaluation import evaluate_tiles, evaluate_tiles_again
 from napari_panoptic.values.cohort import Cohort, MaskFiles, Region, Source
 from napari_panoptic.values.labels import LabelImage, LabelPair
-from napari_panoptic.values.settings import EvaluationSettings, Overlaps, Scoring
+from napari_panoptic.values.settings import EvaluationSettings, Overlaps
 from napari_panoptic.values.windowed_labels import TiledPair
 
 OPENING = 0.1
@@ -92,9 +92,9 @@ class _KnownTeam:
     #: The label pair that was evaluated last, and whether it shares pixels.
     pair: LabelPair | None = None
     overlaps: Overlaps | None = None
-    #: Its evaluations, disentangled and by the challenge's scoring.
+    #: Its evaluations, of all classes together and of each alone.
     evaluation: Evaluation | None = None
-    by_class: ChallengeEvaluation | None = None
+    by_class: ClassEvaluations | None = None
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -235,14 +235,14 @@ class HeldRegion:
         settings: EvaluationSettings,
         source: Source | None = None,
         shift: Shift = NO_SHIFT,
-    ) -> Evaluated[ChallengeEvaluation]:
-        """Evaluate a team by the challenge's scoring; else as :meth:`evaluate`."""
+    ) -> Evaluated[ClassEvaluations]:
+        """Evaluate each class of a team alone, on its own masks; else as :meth:`evaluate`."""
 
-        def scored(known: _KnownTeam, pair: LabelPair) -> tuple[_KnownTeam, ChallengeEvaluation]:
-            by_class = evaluate_challenge(pair, settings, known.by_class)
+        def scored(known: _KnownTeam, pair: LabelPair) -> tuple[_KnownTeam, ClassEvaluations]:
+            by_class = evaluate_classes(pair, settings, known.by_class)
             return replace(known, by_class=by_class), by_class
 
-        # The challenge scores the masks of each class, not the pixels that objects share.
+        # The classes have masks of their own, which are not the pixels that objects share.
         flat = settings.replaced(overlaps=Overlaps.FLATTEN)
         return self._of_pair(team, flat, source, shift, scored)
 
@@ -567,7 +567,7 @@ class WindowedRegion:
 
 def _not_possible(settings: EvaluationSettings, shift: Shift) -> str:
     """Return what the settings ask for that needs the region as a whole; empty for nothing."""
-    if settings.scoring is Scoring.CHALLENGE:
+    if settings.takes_class_masks:
         return "the challenge's scoring"
     if shift != NO_SHIFT:
         return "a shift of the predictions"

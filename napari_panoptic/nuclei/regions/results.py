@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Self
@@ -18,12 +18,14 @@ from napari_panoptic.common.spreadsheets import csv_bytes, inert_cells
 from napari_panoptic.common.text import UNENCODABLE
 from napari_panoptic.io.files.replacing import replaced_when_complete
 from napari_panoptic.nuclei.averages import RegionCounts
-from napari_panoptic.nuclei.challenge import ChallengeEvaluation, ClassScore, challenge_counts
+from napari_panoptic.nuclei.class_masks import ClassEvaluations
+from napari_panoptic.nuclei.conventions import Ambiguity, RegionSums, sums_of_pair
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.metrics import Counts, count
 from napari_panoptic.nuclei.outcomes import OBJECT_COLUMNS, Outcomes, SideOutcomes
 from napari_panoptic.values.cohort import Region
+from napari_panoptic.values.conventions import DEFAULT_PROTOCOL
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import CAUSES, STATUSES, Side
 from napari_panoptic.values.windowed_labels import TiledPair
@@ -47,8 +49,8 @@ class RegionResult:
     objects: pd.DataFrame | None
     #: Their sums, as the scoring counts them; None if the region could not be evaluated.
     counts: Counts | None
-    #: Class -> the challenge's view of it; only under challenge scoring.
-    scores: Mapping[str, ClassScore] | None = None
+    #: What conventions need, if it was asked for.
+    sums: RegionSums | None = None
     #: Problems found, also those that prevented the evaluation.
     findings: tuple[Finding, ...] = ()
     #: The objects' rows in a file, if they are too many to hold; ``objects`` is None then.
@@ -56,10 +58,7 @@ class RegionResult:
 
     def without_objects(self) -> RegionResult:
         """Return a copy that keeps sums and findings, and nothing that grows with the objects."""
-        scores = self.scores
-        if scores is not None:
-            scores = {name: score.without_ids() for name, score in scores.items()}
-        return replace(self, objects=None, rows=None, scores=scores)
+        return replace(self, objects=None, rows=None)
 
 
 @dataclass(frozen=True)
@@ -144,7 +143,7 @@ def unreadable_region(
 
 def with_figures(
     result: RegionResult,
-    evaluation: Evaluation | Evaluation[TiledPair] | ChallengeEvaluation,
+    evaluation: Evaluation | Evaluation[TiledPair] | ClassEvaluations,
     settings: EvaluationSettings,
     *,
     with_objects: bool = True,
@@ -158,25 +157,29 @@ def with_figures(
     evaluation
         Of that team and region, under ``settings``.
     settings
-        The corrections among them decide how a challenge evaluation is summed.
+        The convention among them decides how class masks are summed, and whether the result
+        has what conventions need.
     with_objects
         Whether to include the rows of the objects, which take longer than the sums.
     """
     if isinstance(evaluation, Evaluation):
         objects = evaluation.objects if with_objects else None
-        return replace(result, objects=objects, counts=evaluation.counts)
+        is_usual = settings.convention == DEFAULT_PROTOCOL
+        ambiguity = Ambiguity(str(settings.ambiguous))
+        sums = None if is_usual else sums_of_pair(evaluation.pair, evaluation.table, ambiguity)
+        return replace(result, objects=objects, counts=evaluation.counts, sums=sums)
     return replace(
         result,
-        objects=_challenge_objects(evaluation) if with_objects else None,
-        counts=challenge_counts(evaluation.scores, settings.corrections),
-        scores=evaluation.scores,
+        objects=_class_objects(evaluation) if with_objects else None,
+        counts=evaluation.counts(settings.score.convention),
+        sums=RegionSums(evaluation.sums, None),
     )
 
 
-def _challenge_objects(challenge: ChallengeEvaluation) -> pd.DataFrame:
+def _class_objects(classes: ClassEvaluations) -> pd.DataFrame:
     import pandas as pd
 
-    frames = [evaluation.objects for evaluation in challenge.evaluations.values()]
+    frames = [evaluation.objects for evaluation in classes.evaluations.values()]
     objects = pd.concat(frames, ignore_index=True)
     return objects.sort_values(["side", "id"], ascending=[False, True], ignore_index=True)
 

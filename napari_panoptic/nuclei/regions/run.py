@@ -40,8 +40,13 @@ from napari_panoptic.io.files.fingerprints import file_fingerprints, times_of_la
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.regions.cluster import Cluster
 from napari_panoptic.nuclei.regions.experiment import Experiment, evaluate_slide
-from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX, TooLargeError, preferred_form
-from napari_panoptic.nuclei.regions.region import HeldRegion, held_region
+from napari_panoptic.nuclei.regions.reading import (
+    HELD_UP_TO_PX,
+    TooLargeError,
+    preferred_form,
+    region_size,
+)
+from napari_panoptic.nuclei.regions.region import HeldRegion, WindowedRegion, held_region
 from napari_panoptic.nuclei.regions.result_store import DamagedPartError, PartStore, RegionResults
 from napari_panoptic.values.cohort import Cohort, MaskFiles, Region, Source
 from napari_panoptic.values.settings import EvaluationSettings
@@ -155,6 +160,7 @@ def walk(
     settings: EvaluationSettings,
     work: Callable[[Region, HeldRegion], T],
     *,
+    in_windows: Callable[[WindowedRegion], T] | None = None,
     regions: Iterable[Region] | None = None,
     jobs: int | None = 1,
     held_up_to_px: int | None = HELD_UP_TO_PX,
@@ -174,6 +180,8 @@ def walk(
         As in `napari_panoptic.nuclei.regions.region.held_region`.
     work
         Called with each region that can be held, in a thread.
+    in_windows
+        Called with each region that is too large for that; None to leave it out.
     regions
         Which regions; None for all.
     jobs
@@ -196,6 +204,13 @@ def walk(
     wanted = cohort.regions if regions is None else tuple(regions)
 
     def evaluate(part: Cohort, region: Region) -> T | Finding:
+        if in_windows is not None and held_up_to_px is not None:
+            try:
+                size = region_size(part, region)
+            except (PanopticError, OSError) as error:
+                return Finding.unreadable(error, region=region.name)
+            if size.shape[0] * size.shape[1] > held_up_to_px:
+                return in_windows(WindowedRegion(part, region, size))
         held = held_region(part, region, settings, held_up_to_px=held_up_to_px, too_large=too_large)
         return held if isinstance(held, Finding) else work(region, held)
 

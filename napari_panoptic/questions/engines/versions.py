@@ -46,7 +46,8 @@ from napari_panoptic.statistics.differences import (
     paired_differences,
 )
 from napari_panoptic.values.cohort import Cohort, Region, Source
-from napari_panoptic.values.settings import EvaluationSettings, Scoring
+from napari_panoptic.values.conventions import DEFAULT_PROTOCOL, corrections_of
+from napari_panoptic.values.settings import EvaluationSettings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -138,7 +139,7 @@ def check_scoring(settings: EvaluationSettings) -> None:
     SettingsError
         For the challenge's scoring.
     """
-    if settings.scoring is Scoring.CHALLENGE:
+    if settings.takes_class_masks:
         raise SettingsError(_NO_OBJECTS)
 
 
@@ -534,7 +535,7 @@ def _stored_version(tables: EvaluationTables, team: str, name: str) -> Version:
 
 def _check_comparable(old: EvaluationTables, new: EvaluationTables) -> None:
     """Check that two evaluations differ in their predictions only."""
-    if old.settings.get("scoring") == str(Scoring.CHALLENGE):
+    if corrections_of(str(old.settings.get("convention", DEFAULT_PROTOCOL))) is not None:
         raise SettingsError(_NO_OBJECTS, path=old.folder)
     names = {*old.settings, *new.settings} - {"distances"}
     differing = sorted(n for n in names if old.settings.get(n) != new.settings.get(n))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, islice
@@ -20,12 +20,6 @@ from napari_panoptic.explain.breakdown import (
     quartile_classes,
 )
 from napari_panoptic.io.tables.metadata import Metadata
-from napari_panoptic.nuclei.averages import (
-    AggregationTable,
-    RegionCounts,
-    aggregation_table,
-)
-from napari_panoptic.nuclei.protocols import ChallengeRegion, ProtocolTable, protocol_table
 from napari_panoptic.nuclei.regions.cohort_evaluation import (
     CohortEvaluation,
     InputWatch,
@@ -36,7 +30,6 @@ from napari_panoptic.nuclei.regions.conditions import (
     Condition,
     Robustness,
     lessons_conditions,
-    protocol_conditions,
     radius_conditions,
     shift_conditions,
     star,
@@ -46,20 +39,21 @@ from napari_panoptic.nuclei.regions.experiment import (
     Experiment,
     PatientSums,
     left_out_of_reports,
-    scored_regions,
 )
 from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
 from napari_panoptic.nuclei.regions.result_store import PartStore, RegionResults
 from napari_panoptic.nuclei.regions.results import RegionResult
 from napari_panoptic.nuclei.regions.run import THREADS, RegionDone, run_regions
 from napari_panoptic.nuclei.regions.shifts import SHIFTS
+from napari_panoptic.questions.answer import Answer
+from napari_panoptic.questions.conventions import Conventions
 from napari_panoptic.questions.engines.cohort_objects import cohort_objects
 from napari_panoptic.questions.question import Gathered, Question, question_kind, question_names
 from napari_panoptic.questions.scores import ScoreQuality
 from napari_panoptic.questions.slices import Slices
 from napari_panoptic.statistics.teams import TeamStatistics
 from napari_panoptic.values.cohort import Cohort, Source
-from napari_panoptic.values.settings import EvaluationSettings, Overlaps, Scoring
+from napari_panoptic.values.settings import EvaluationSettings, Overlaps
 from napari_panoptic.values.vocabulary import Side, Status
 
 if TYPE_CHECKING:
@@ -109,7 +103,7 @@ class ReportRequest:
     @property
     def detailed(self) -> EvaluationSettings:
         """The settings behind all that looks at single objects: never the challenge's scoring."""
-        return self.settings.replaced(scoring=Scoring.DISENTANGLED, corrections=frozenset())
+        return self.settings.disentangled
 
     @property
     def group_column(self) -> str:
@@ -154,10 +148,6 @@ class CohortReport:
     radii: Varied
     thresholds: Varied
     shifts: Varied
-    #: Scores and ranks under every version of the challenge's scoring.
-    protocols: ProtocolTable
-    #: Team -> its regions, scored class by class, which explains why versions differ.
-    scored: Mapping[str, Sequence[ChallengeRegion]]
     #: With objects that keep the pixels that they share, and flattened; of the regions in which
     #: both is possible.
     overlaps: CohortEvaluation
@@ -175,17 +165,10 @@ class CohortReport:
         extra = [] if self.request.metadata is None else self.request.metadata.findings
         return list(dict.fromkeys([*self.evaluation.findings, *extra]))
 
-    @cached_property
-    def aggregation(self) -> AggregationTable:
-        """PQ averaged in every way there is."""
-        regions: dict[str, list[RegionCounts]] = {t: [] for t in self.detailed.team_names}
-        for result in self.detailed.evaluated:
-            if result.counts is not None:
-                group = self.request.group_of(result.patient)
-                regions[result.team].append(
-                    RegionCounts(result.region, result.patient, result.counts, group)
-                )
-        return aggregation_table(regions, self.cohort.scheme.names)
+    @property
+    def conventions(self) -> Answer | None:
+        """The answer to `Conventions`, if there is one."""
+        return next((own for asked, own in self.answers if isinstance(asked, Conventions)), None)
 
     @cached_property
     def statistics(self) -> dict[str, TeamStatistics]:
@@ -362,7 +345,7 @@ def _questions(request: ReportRequest) -> list[Question]:
 
 def _own_conditions(request: ReportRequest) -> tuple[tuple[Condition, ...], Condition]:
     own = Condition(request.protocol, request.settings, request.source)
-    if request.settings.scoring is Scoring.DISENTANGLED:
+    if request.settings == request.detailed:
         return (own,), own
     detailed = Condition(f"{request.protocol}, objects", request.detailed, request.source)
     return (own, detailed), detailed
@@ -371,10 +354,7 @@ def _own_conditions(request: ReportRequest) -> tuple[tuple[Condition, ...], Cond
 def _families(request: ReportRequest) -> dict[str, tuple[Condition, ...]]:
     """Return the conditions under which only sums are needed, by what they vary."""
     base, source = request.detailed.replaced(distances=False), request.source
-    disentangled, challenge = protocol_conditions(source=source)
-    disentangled = replace(disentangled, settings=disentangled.settings.replaced(distances=False))
     return {
-        "protocols": (disentangled, challenge),
         "lessons": lessons_conditions(base, source=source),
         "radii": radius_conditions(base=base, source=source),
         "thresholds": threshold_conditions(base=base, source=source),
@@ -387,7 +367,8 @@ def _evaluation(
     request: ReportRequest, condition: Condition, regions: Sequence[Sequence[RegionResult]]
 ) -> CohortEvaluation:
     results = [result for region in regions for result in region]
-    return CohortEvaluation(request.cohort, condition.settings, condition.name, results)
+    cohort, metadata = request.cohort, request.metadata
+    return CohortEvaluation(cohort, condition.settings, condition.name, results, metadata=metadata)
 
 
 class _Regions:
@@ -410,7 +391,6 @@ class _Regions:
         }
         self._by_own: list[RegionResults] = []
         self._by_lesson: list[RegionResults] = []
-        self._challenge: list[RegionResult] = []
         self._both_ways: list[tuple[RegionResult, RegionResult]] = []
 
     def add(self, region: RegionResults) -> None:
@@ -423,8 +403,6 @@ class _Regions:
         self._by_lesson.append(
             [[replace(one, findings=()) for one in results] for results in found["lessons"]]
         )
-        _, challenge = found["protocols"]
-        self._challenge += [replace(one, findings=()) for one in challenge]
         flat, kept = found["overlaps"]
         self._both_ways += [
             (one, _with_shared_pixels_alone(other))
@@ -447,12 +425,6 @@ class _Regions:
         answers: Sequence[Asked],
     ) -> CohortReport:
         """Return the report, once all regions are there."""
-        scored = scored_regions(self._challenge)
-        disentangled = self._sums["protocols"].robustness()
-        means = {
-            team: (float(disentangled.pq[row, 0]), int(disentangled.n_patients[row, 0]))
-            for row, team in enumerate(disentangled.teams)
-        }
         _, with_overlaps = self._families["overlaps"]
         return CohortReport(
             request=self._request,
@@ -468,8 +440,6 @@ class _Regions:
             radii=self._varied("radii"),
             thresholds=self._varied("thresholds"),
             shifts=self._varied("shifts", star(len(SHIFTS))),
-            protocols=protocol_table(scored, means),
-            scored=scored,
             overlaps=CohortEvaluation(
                 self._request.cohort,
                 with_overlaps.settings,

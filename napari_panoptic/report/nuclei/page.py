@@ -31,8 +31,7 @@ from napari_panoptic.report.nuclei.gallery import (
     worst_failures,
 )
 from napari_panoptic.report.nuclei.ranking import (
-    aggregation_section,
-    protocols_section,
+    groups_section,
     robustness_section,
     statistics_section,
 )
@@ -61,16 +60,15 @@ from napari_panoptic.tables.columns import bounds, number, whole
 from napari_panoptic.tables.figures import counted, two_places
 from napari_panoptic.tables.markup import Child, bullets, element, fragment, note
 from napari_panoptic.tables.ranks import friedman_sentence, rank_of
+from napari_panoptic.values.conventions import Mistake, corrections_of
 from napari_panoptic.values.settings import (
     PROTOCOLS,
     AmbiguousPolicy,
-    Correction,
     EvaluationSettings,
     Matching,
     Outlines,
     Overlaps,
     Restoration,
-    Scoring,
 )
 
 _AMBIGUOUS: Mapping[AmbiguousPolicy, str] = {
@@ -90,12 +88,11 @@ _OUTLINES: Mapping[Outlines, str] = {
     Outlines.BOTH_CLIPPED: "the parts of both objects that the ambiguous policy leaves",
     Outlines.BOTH_WHOLE: "the whole objects",
 }
-_CORRECTIONS: Mapping[Correction, str] = {
-    Correction.MATCHING: "unmatched predictions were counted as such, whatever their ids",
-    Correction.ABSENT_CLASS_FP: "false positives of classes without an annotated nucleus in the "
+_CORRECTIONS: Mapping[Mistake, str] = {
+    Mistake.MATCHING: "unmatched predictions were counted as such, whatever their ids",
+    Mistake.ABSENT_CLASS_FP: "false positives of classes without an annotated nucleus in the "
     "region were counted",
-    Correction.PER_PATIENT: "counts were summed over the regions of a patient before PQ was "
-    "computed",
+    Mistake.PER_PATIENT: "counts were summed over the regions of a patient before PQ was computed",
 }
 
 
@@ -184,6 +181,7 @@ def report_page(
     )
     compared = [] if versions is None else answer_parts(versions, "versions", all_teams(report))
     reviewed = [] if review is None else review_section(review, all_teams(report))
+    groups = groups_section(report)
     by_name = {picture.failure.name: picture for picture in pictures}
     worst = {failure.name for failure in worst_failures(report.detailed.results)}
     of_gallery = [picture for picture in pictures if picture.failure.name in worst]
@@ -195,8 +193,7 @@ def report_page(
         ("patients", "Patients", patients_section),
         ("classes", "Classes", classes_section),
         ("confusion", "Confusion of classes", confusion_section),
-        ("protocols", "Protocols and ranks", protocols_section),
-        ("aggregation", "Ways to average", aggregation_section),
+        ("groups", "Groups of patients", lambda _: groups),
         ("statistics", "Statistics", statistics_section),
         ("versions", "Old and new version", lambda _: compared),
         ("robustness", "Robustness", robustness_section),
@@ -208,7 +205,7 @@ def report_page(
         ("review", "Planned review", lambda _: reviewed),
         ("methods", "Methods, for a paper", _methods),
     ]
-    optional = {"versions": compared, "review": reviewed}
+    optional = {"versions": compared, "review": reviewed, "groups": groups}
     sections = [
         Section(slug, title, content(report))
         for slug, title, content in contents
@@ -242,15 +239,16 @@ def _methods(report: CohortReport) -> Sequence[Child]:
 
 def methods_values(settings: EvaluationSettings) -> dict[str, Any]:
     """Return the variables of the template ``methods_nuclei.html.j2``."""
+    corrected = corrections_of(settings.convention) or frozenset()
     return {
         "settings": settings,
         "is_dilated": settings.restoration is Restoration.BORDER_DILATED,
         "is_centroid": settings.matching is Matching.CENTROID,
         "is_kept": settings.overlaps is Overlaps.KEEP,
-        "is_challenge": settings.scoring is Scoring.CHALLENGE,
+        "is_challenge": settings.takes_class_masks,
         "ambiguous": _AMBIGUOUS[settings.ambiguous],
         "outlines": _OUTLINES[settings.outlines],
-        "corrections": [_CORRECTIONS[c] for c in Correction if c in settings.corrections],
+        "corrections": [text for c, text in _CORRECTIONS.items() if c in corrected],
     }
 
 
@@ -303,17 +301,16 @@ def _conclusions(report: CohortReport) -> list[Child]:
         if statistics is None
         else friedman_sentence(statistics.comparison, "PQ", "patient")
     ]
-    protocols, two_by_two = report.protocols, report.two_by_two.found
-    if len(protocols.teams) < 2:
+    two_by_two, answer = report.two_by_two.found, report.conventions
+    if len(two_by_two.teams) < 2:
         return sentences
-    ranks = zip(protocols.teams, protocols.ranks, strict=True)
-    moved = [name for name, own in ranks if len(set(own[own > 0].tolist())) > 1]
+    by_convention = [] if answer is None else [answer.headline, *answer.notes]
     changed = {change.team for change in two_by_two.changes}
     unsteady = [name for name in two_by_two.teams if name in changed]
     rules = "both restorations and both matching rules"
     return [
         *sentences,
-        _dependence(report, moved, "the protocol", "all protocols"),
+        *by_convention,
         _dependence(report, unsteady, "restoration or matching rule", rules),
     ]
 
@@ -339,11 +336,11 @@ def _settings(report: CohortReport) -> list[Child]:
     }
     items |= {key.replace("_", " "): _value(v) for key, v in request.settings.as_record().items()}
     files = fingerprints(input_fingerprints(report.cohort, request.team_names))
-    if request.settings.scoring is not Scoring.CHALLENGE:
+    if not request.settings.takes_class_masks:
         return settings_section(items, files)
     scoring = note(
-        "Score, team, patient and class figures follow the challenge's scoring. Ways to average, "
-        "robustness, sizes, causes and pictures use the same settings with disentangled scoring, "
+        "Score, team, patient and class figures follow the challenge's scoring. Robustness, "
+        "sizes, causes and pictures use the same settings with disentangled scoring, "
         "which determines the outcome of each object."
     )
     return settings_section(items, scoring, files)

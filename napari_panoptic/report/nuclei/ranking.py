@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from napari_panoptic.common.spreadsheets import csv_bytes
 from napari_panoptic.common.text import english_list
-from napari_panoptic.nuclei.averages import UNDEFINED_RULES, ClassMean, Unit
+from napari_panoptic.nuclei.averages import summed
+from napari_panoptic.nuclei.metrics import unit_metrics
 from napari_panoptic.nuclei.regions.conditions import RADII, THRESHOLDS
 from napari_panoptic.nuclei.regions.shifts import SHIFTS
 from napari_panoptic.report import plots
@@ -22,8 +23,6 @@ from napari_panoptic.report.statistics import StatisticsTables
 from napari_panoptic.report.writing import check_writable, write_bytes
 from napari_panoptic.statistics.friedman import PairedFigures
 from napari_panoptic.tables.columns import (
-    CellContent,
-    Record,
     TableColumn,
     across,
     figure_of,
@@ -31,7 +30,7 @@ from napari_panoptic.tables.columns import (
     ranked,
     words,
 )
-from napari_panoptic.tables.figures import FIGURE_NAMES, count
+from napari_panoptic.tables.figures import FIGURE_NAMES
 from napari_panoptic.tables.markup import (
     Child,
     Html,
@@ -43,22 +42,9 @@ from napari_panoptic.tables.markup import (
     note,
     paragraph,
 )
-from napari_panoptic.values.settings import Correction, Scoring, protocol
 
 if TYPE_CHECKING:
     import pandas as pd
-
-_UNIT_WORDS: Mapping[Unit, str] = {
-    Unit.REGION: "each region",
-    Unit.PATIENT: "the regions of each patient",
-    Unit.GROUP: "the regions of each group",
-    Unit.POOLED: "all regions",
-}
-_MEAN_WORDS: Mapping[ClassMean, str] = {
-    ClassMean.PRESENT: "classes present",
-    ClassMean.ALL: "all classes",
-    ClassMean.WEIGHTED: "by number of nuclei",
-}
 
 
 def _ranked_teams(
@@ -69,97 +55,39 @@ def _ranked_teams(
     return [ranked(team_label(own, teams), ("team", own), value) for own in names]
 
 
-def protocols_section(report: CohortReport) -> list[Child]:
-    """Show scores and ranks under the challenge's scoring with and without its errors."""
-    found, frame = report.protocols, _protocols_frame(report)
-
-    def mean_over(row: Record) -> CellContent:
-        units = sorted({row["team", team]["units"] for team in found.teams})
-        settings = protocol(row["protocol"])
-        is_by_patient = (
-            settings.scoring is Scoring.DISENTANGLED
-            or Correction.PER_PATIENT in settings.corrections
-        )
-        span = count(units[0]) if len(units) == 1 else f"{units[0]} to {units[-1]}"
-        return CellContent(f"{span} {'patients' if is_by_patient else 'regions'}")
-
-    columns = [
-        words("protocol"),
-        *_ranked_teams(report, found.teams, "score"),
-        TableColumn("mean over", mean_over),
-    ]
-    caption = (
-        "Score (rank) as the challenge computed it, with each of its errors corrected alone, "
-        "together, and by the disentangled evaluation; settings other than those of the protocols "
-        "are not applied here."
-    )
-    return [
-        table("protocols", caption, columns, frame, across(frame, ["protocol"], "team")),
-        plot_figure(
-            plots.rank_lines(found, all_teams(report)),
-            "protocol-ranks",
-            "Rank of each team under every protocol; equal ranks are drawn side by side.",
-        ),
-    ]
-
-
-def aggregation_section(report: CohortReport) -> list[Child]:
-    """Show how the ranking depends on the way to average."""
-    found, frame = report.aggregation, _averages_frame(report)
-
-    def way(row: Record) -> CellContent:
-        unit, mean = Unit(row["unit"]), ClassMean(row["class_mean"])
-        return CellContent(f"{_UNIT_WORDS[unit]}, {_MEAN_WORDS[mean]}")
-
-    def units(row: Record) -> CellContent:
-        numbers = {row["team", team]["defined"] for team in found.teams}
-        return CellContent(english_list([count(n) for n in sorted(numbers)]))
-
-    columns = [
-        TableColumn("summed over, and mean of classes", way),
-        *_ranked_teams(report, found.teams),
-        TableColumn("units", units),
-    ]
-    rows = across(frame, ["unit", "class_mean"], "team")
-    orders = {tuple(found.ranks[team, *way] for team in found.teams) for way in found.ways}
-    conclusion = (
-        "All ways give the same ranking."
-        if len(orders) == 1
-        else f"They give {len(orders)} different rankings."
-    )
-    caption = "PQ (rank) of the same counts, averaged in every way."
-    parts: list[Child] = [
-        note(conclusion if len(found.teams) > 1 else "There is one team: nothing to rank."),
-        table("aggregation", caption, columns, frame, rows),
-        bullets(f"{_MEAN_WORDS[mean]}: {rule}" for mean, rule in UNDEFINED_RULES.items()),
-    ]
-    if any(unit is Unit.GROUP for unit, _ in found.ways):
-        parts.append(_groups(report))
-    return parts
-
-
-def _groups(report: CohortReport) -> Html:
+def groups_section(report: CohortReport) -> list[Child]:
+    """Show PQ of each group of patients; nothing without groups."""
     import pandas as pd
 
-    found, teams = report.aggregation, all_teams(report)
-    by_team = {t: found.aggregates[t, Unit.GROUP, ClassMean.PRESENT].values for t in found.teams}
-    groups = sorted({group for values in by_team.values() for group in values})
+    teams, names = all_teams(report), report.detailed.team_names
+    group_of = report.request.group_of
+    groups = sorted({group for p in report.cohort.patients if (group := group_of(p))})
+    if not groups:
+        return []
     frame = pd.DataFrame(
         [
-            {"group": group, "team": team, "pq": by_team[team].get(group, float("nan"))}
+            {"group": group, "team": team, "pq": unit_metrics(summed(own, classes)).pq}
+            for classes in [report.cohort.scheme.names]
             for group in groups
-            for team in found.teams
+            for team in names
+            for own in [
+                [
+                    counts
+                    for patient, counts in report.detailed.summaries[team].patients.items()
+                    if group_of(patient) == group
+                ]
+            ]
         ]
     )
     columns = [
         name_column("group", report.request.group_column),
-        *(figure_of(team_label(team, teams), ("team", team)) for team in found.teams),
+        *(figure_of(team_label(team, teams), ("team", team)) for team in names),
     ]
     alone = [p for p in report.cohort.patients if not report.request.group_of(p)]
     caption = "PQ of the counts summed over each group, mean over the classes present."
     if alone:
         caption += f" Patients without a group are left out: {english_list(alone)}."
-    return table("groups", caption, columns, frame, across(frame, ["group"], "team"))
+    return [table("groups", caption, columns, frame, across(frame, ["group"], "team"))]
 
 
 def statistics_section(report: CohortReport) -> list[Child]:
@@ -297,24 +225,12 @@ def ranking_tables(report: CohortReport) -> Mapping[str, pd.DataFrame]:
     report
         The evaluated cohort.
     """
-    protocols = ["team", "protocol", "score", "rank", "units"]
-    averages = ["team", "unit", "class_mean", "pq", "rank", "defined", "units"]
-    by_average = _by_team(_averages_frame(report), averages)
+    answer = report.conventions
     return {
-        "ranking-protocols.csv": _by_team(_protocols_frame(report), protocols),
-        "ranking-averages.csv": by_average.rename(columns={"defined": "defined_units"}),
+        **({} if answer is None else answer.files),
         "ranking-statistics.csv": _statistics_frame(report),
         "ranking-patients.csv": patients_table(report.evaluation),
     }
-
-
-def _by_team(frame: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
-    """Return some columns, with the rows of each team together; undefined ranks are empty."""
-    if frame.empty:
-        return frame.reindex(columns=columns).astype({"rank": "Int64"})
-    order = {team: place for place, team in enumerate(dict.fromkeys(frame["team"]))}
-    rows = frame.sort_values("team", kind="stable", key=lambda names: names.map(order))
-    return rows[columns].astype({"rank": "Int64"})
 
 
 def write_ranking_tables(report: CohortReport, folder: Path) -> list[Path]:
@@ -329,51 +245,6 @@ def write_ranking_tables(report: CohortReport, folder: Path) -> list[Path]:
     for path in tables:
         check_writable(path)
     return [write_bytes(path, csv_bytes(table)) for path, table in tables.items()]
-
-
-def _protocols_frame(report: CohortReport) -> pd.DataFrame:
-    """Return a row per protocol and team."""
-    import pandas as pd
-
-    found = report.protocols
-    return pd.DataFrame(
-        [
-            {
-                "protocol": name,
-                "team": team,
-                "score": found.scores[row, k],
-                "rank": int(found.ranks[row, k]) or None,
-                "units": int(found.n_units[row, k]),
-            }
-            for k, name in enumerate(found.protocols)
-            for row, team in enumerate(found.teams)
-        ]
-    )
-
-
-def _averages_frame(report: CohortReport) -> pd.DataFrame:
-    """Return a row per way to average and team."""
-    import pandas as pd
-
-    found = report.aggregation
-    return pd.DataFrame(
-        [
-            {
-                "unit": str(unit),
-                "class_mean": str(mean),
-                "team": team,
-                "pq": own.spread.mean,
-                "sd": own.spread.sd,
-                "rank": found.ranks[team, unit, mean] or None,
-                "units": own.n_units,
-                "defined": own.spread.n,
-                "undefined": own.undefined_rule,
-            }
-            for unit, mean in found.ways
-            for team in found.teams
-            for own in [found.aggregates[team, unit, mean]]
-        ]
-    )
 
 
 def _statistics_frame(report: CohortReport) -> pd.DataFrame:

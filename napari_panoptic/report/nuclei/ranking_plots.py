@@ -63,7 +63,6 @@ PLOTS: Mapping[str, Callable[[CohortReport], Plot]] = {
     "Confusion, counts": partial(_confusion, normalised=False),
     "Confusion, shares": partial(_confusion, normalised=True),
     "Mean ranks": _mean_ranks,
-    "Ranks by protocol": lambda report: plots.rank_lines(report.protocols, all_teams(report)),
     "PQ against radius": lambda report: _curve(report, report.radii, is_radius=True),
     "PQ against threshold": lambda report: _curve(report, report.thresholds, is_radius=False),
     "Shifts by a pixel": _shifts,

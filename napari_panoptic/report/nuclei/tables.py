@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from napari_panoptic.io.files.fingerprints import file_fingerprints
 from napari_panoptic.nuclei.averages import summed
-from napari_panoptic.nuclei.challenge import uncounted
+from napari_panoptic.nuclei.class_masks import BY_PAIR
+from napari_panoptic.nuclei.conventions import Sum
 from napari_panoptic.nuclei.metrics import (
     CLASS_COLUMNS,
     METRIC_NAMES,
@@ -45,7 +46,7 @@ from napari_panoptic.tables.columns import (
 from napari_panoptic.tables.figures import FIGURE_NAMES, UNDEFINED, places_of, ratio, writer
 from napari_panoptic.tables.markup import element, fragment
 from napari_panoptic.values.cohort import Cohort
-from napari_panoptic.values.settings import Overlaps, Scoring
+from napari_panoptic.values.settings import Overlaps
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -257,7 +258,7 @@ def record_of(evaluation: CohortEvaluation) -> dict[str, Any]:
             evaluation.findings, input_fingerprints(evaluation.cohort, evaluation.team_names)
         ),
     }
-    if evaluation.settings.scoring is Scoring.CHALLENGE:
+    if evaluation.settings.takes_class_masks:
         record["absent_classes"] = _absent_classes(evaluation)
     if evaluation.settings.overlaps is Overlaps.KEEP:
         other = evaluation.without_overlaps
@@ -286,6 +287,12 @@ def _absent_classes(evaluation: CohortEvaluation) -> dict[str, dict[str, int]]:
     record = {}
     for team in evaluation.team_names:
         own = (result for result in evaluation.evaluated if result.team == team)
-        objects, masks = uncounted(r.scores for r in own if r.scores is not None)
-        record[team] = {"false_positives": objects, "masks": masks}
+        absent = [
+            int(one[Sum.FP])
+            for result in own
+            if result.sums is not None
+            for one in result.sums.sums[BY_PAIR]
+            if not one[Sum.HAD_REFERENCE] and one[Sum.FP]
+        ]
+        record[team] = {"false_positives": sum(absent), "masks": len(absent)}
     return record

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib.colors import LinearSegmentedColormap
 from numpy.typing import NDArray
 
-from napari_panoptic.nuclei.protocols import ProtocolTable
 from napari_panoptic.nuclei.regions.conditions import Robustness
 from napari_panoptic.report.plots.theme import (
     INK,
@@ -24,8 +23,8 @@ from napari_panoptic.report.plots.theme import (
     points_of,
 )
 from napari_panoptic.statistics.friedman import CriticalDifference
+from napari_panoptic.statistics.ranks import competition_ranks
 from napari_panoptic.tables.figures import FIGURE_NAMES, ratio, signed
-from napari_panoptic.values.settings import CHALLENGE_PROTOCOL
 
 _GAINS = LinearSegmentedColormap.from_list("gains", ["#a6611a", "#f7f7f7", "#018571"])
 
@@ -93,49 +92,46 @@ def critical_difference_diagram(critical: CriticalDifference, teams: Sequence[st
     return drawing.done()
 
 
-def rank_lines(table: ProtocolTable, teams: Sequence[str]) -> Plot:
-    """Draw each team's rank under every protocol, joined by lines.
+def rank_lines(
+    names: Sequence[str], scores: Mapping[str, Sequence[float]], teams: Sequence[str]
+) -> Plot:
+    """Draw each team's rank by every convention, joined by lines.
 
     Parameters
     ----------
-    table
-        Scores and ranks.
+    names
+        The conventions.
+    scores
+        Team -> its score by each of them; NaN where undefined.
     teams
         All teams of the cohort, in its order.
     """
-    n_teams, n_protocols = table.ranks.shape
-    if not n_teams or not n_protocols or not (table.ranks > 0).any():
+    values = np.array(list(scores.values()), np.float64).reshape(len(scores), len(names))
+    ranks = competition_ranks(values)
+    if not (ranks > 0).any():
         return nothing_to_show("no team has a score to rank")
-    # Names of protocols are long: they are on the vertical axis, ranks on the horizontal one.
-    drawing = Drawing(7.4, 1.2 + 0.32 * n_protocols, teams)
+    # Names of conventions are long: they are on the vertical axis, ranks on the horizontal one.
+    drawing = Drawing(7.4, 1.2 + 0.32 * len(names), teams)
     (axes,) = drawing.panels([""], 1)
-    for row, team in enumerate(table.teams):
-        tied = _beside(table.ranks, row)
-        known = table.ranks[row] > 0
+    for row, team in enumerate(scores):
+        tied = _beside(ranks, row)
         points = [
             Point(
-                float(table.ranks[row, k] + tied[k]),
+                float(ranks[row, k] + tied[k]),
                 float(k),
                 team,
-                text=f"{table.protocols[k]}: {ratio(table.scores[row, k])}, rank "
-                f"{table.ranks[row, k]}",
+                text=f"{names[k]}: {ratio(values[row, k])}, rank {ranks[row, k]}",
             )
-            for k in np.flatnonzero(known)
+            for k in np.flatnonzero(ranks[row] > 0).tolist()
         ]
         drawing.mark(axes, points, team, linestyle="-", linewidth=1.6, markersize=6)
-    axes.set_yticks(range(n_protocols), [_protocol_label(name) for name in table.protocols])
-    axes.set_xticks(range(1, n_teams + 1))
-    axes.set(xlim=(0.6, n_teams + 0.4), ylim=(n_protocols - 0.5, -0.5))
+    axes.set_yticks(range(len(names)), [label(name, 48) for name in names])
+    axes.set_xticks(range(1, len(scores) + 1))
+    axes.set(xlim=(0.6, len(scores) + 0.4), ylim=(len(names) - 0.5, -0.5))
     axes.set_xlabel("rank (1 is the best)", fontsize=NORMAL)
     axes.grid(axis="x", color=PALE, linewidth=0.4)
-    drawing.legend(table.teams, lines=True)
+    drawing.legend(tuple(scores), lines=True)
     return drawing.done()
-
-
-def _protocol_label(name: str) -> str:
-    """Return a short name: the corrections, without the challenge's name before them."""
-    corrected = name.removeprefix(f"{CHALLENGE_PROTOCOL}+")
-    return label(name if corrected == name else f"… +{corrected}", 48)
 
 
 def _beside(ranks: NDArray[np.int64], row: int) -> NDArray[np.float64]:

@@ -183,7 +183,7 @@ WORKSPACES = (
         "Rank teams and compare regions and patients",
         Arrangement(
             left=DockArea(0.29, (Stack((REGIONS,)),)),
-            right=DockArea(0.71, (Stack(("Ranking",)),)),
+            right=DockArea(0.71, (Stack(("Ranking", "Conventions")),)),
             has_image=False,
         ),
         "Ranking",

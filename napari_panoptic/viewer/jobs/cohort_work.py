@@ -73,8 +73,8 @@ def _evaluated(request: ReportRequest, job: Job[CohortReport]) -> Iterator[Cohor
         raise
     if found is not None:
         shutil.rmtree(store.parent, ignore_errors=True)
-        # These are computed on first access. In the window's thread they would block it.
-        _ = found.aggregation, found.statistics
+        # Computed on first access: in the window's thread it would block it.
+        _ = found.statistics
         yield found
 
 

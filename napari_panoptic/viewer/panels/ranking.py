@@ -8,9 +8,8 @@ from dataclasses import replace
 from datetime import date
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from psygnal import Signal
 from qtpy.QtCore import Qt
 from qtpy.QtGui import QResizeEvent
@@ -22,22 +21,18 @@ from napari_panoptic.display.glossary import FIGURE_MEANINGS
 from napari_panoptic.display.names import distinct_names
 from napari_panoptic.display.styles import count_text, ratio_text
 from napari_panoptic.io.tables.metadata import metadata_beside
-from napari_panoptic.nuclei.averages import UNDEFINED_RULES, AggregationTable
-from napari_panoptic.nuclei.protocols import ProtocolDifference, ProtocolTable, differences
+from napari_panoptic.questions.answer import Answer, AnswerTable
+from napari_panoptic.questions.conventions import Conventions, scores_of
 from napari_panoptic.report.nuclei.cohort_report import CohortReport, ReportRequest
 from napari_panoptic.statistics.teams import TeamStatistics
+from napari_panoptic.tables.columns import TableColumn, texts
 from napari_panoptic.tables.figures import FIGURE_NAMES
 from napari_panoptic.values.settings import (
-    CHALLENGE_PROTOCOL,
-    CORRECTED_PROTOCOL,
-    DEFAULT_PROTOCOL,
-    protocol,
     protocol_name,
 )
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.jobs.cohort_work import CohortWork
 from napari_panoptic.viewer.jobs.jobs import Latest, Several, show_failure, single_shot, stop_timers
-from napari_panoptic.viewer.kit.array_table import ArrayTable, Column
 from napari_panoptic.viewer.kit.figures import Cell, FigureTable
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
 from napari_panoptic.viewer.kit.layouts import NO_MARGINS, PANEL_MARGINS, Grow, ScrollPanel, lay_out
@@ -65,7 +60,6 @@ HINT = (
 )
 OF_OTHERS = "The settings or the files have changed: evaluate the cohort again."
 NOT_EVALUATED = "Evaluate the cohort to see this plot."
-LEAST_DIFFERENCES_PX = 120
 GOING_ON = (
     "The cohort is being evaluated: {done} of {total} regions are done. The results appear here. "
     "“Stop” keeps what is done: the evaluation continues from there."
@@ -73,29 +67,9 @@ GOING_ON = (
 SUMMING_UP = "All regions are evaluated; averages, statistics and ranks are being computed …"
 
 
-_PROTOCOL_TITLES = {
-    CHALLENGE_PROTOCOL: "as run",
-    f"{CHALLENGE_PROTOCOL}+matching": "matching",
-    f"{CHALLENGE_PROTOCOL}+absent-class-fp": "classes",
-    f"{CHALLENGE_PROTOCOL}+per-patient": "patients",
-    CORRECTED_PROTOCOL: "all three",
-    DEFAULT_PROTOCOL: "separated",
-}
-"""The columns of table 4 of the errors paper: which error is corrected. The report has every
-combination."""
-_PROTOCOL_MEANINGS = {
-    CHALLENGE_PROTOCOL: "The challenge's scoring with its errors.",
-    f"{CHALLENGE_PROTOCOL}+matching": "False positives are unmatched predictions, not ids.",
-    f"{CHALLENGE_PROTOCOL}+absent-class-fp": "Predictions of classes that a region lacks count.",
-    f"{CHALLENGE_PROTOCOL}+per-patient": "Regions of a patient are summed before dividing.",
-    CORRECTED_PROTOCOL: "All three errors corrected.",
-    DEFAULT_PROTOCOL: "Class-blind matching, metrics per patient.",
-}
-
-
 PLOTS = (
     *("PQ per patient", "DQ against SQ", "Precision against recall"),
-    *("Confusion, counts", "Confusion, shares", "Mean ranks", "Ranks by protocol"),
+    *("Confusion, counts", "Confusion, shares", "Mean ranks"),
     *("PQ against radius", "PQ against threshold", "Shifts by a pixel"),
     *("By size of nucleus", "Causes of failures"),
 )
@@ -173,20 +147,18 @@ class RankingPanel(QWidget):
         super().__init__(parent)
         self.work = WorkControls(
             "Evaluate cohort",
-            "Evaluate every region of all teams under every protocol.",
+            "Evaluate every region of all teams, also by the conventions of other codes.",
             stop_tooltip="",
             bar=QProgressBar(),
         )
         self.compute, self.stop = self.work.start, self.work.stop
         self.tables = PushButton("Tables…")
         self.report = PushButton("Report…")
-        self.protocols = FigureTable(stretch_first=False)
-        self.averages = FigureTable(stretch_first=False)
+        self.conventions = FigureTable(stretch_first=False)
         self.statistics = FigureTable(stretch_first=False)
-        self.differences = ArrayTable()
         self.plots = (PlotPane(PLOTS[0]), PlotPane(PLOTS[1]))
         self.patients = NameTable("Patients", "Filter by patient")
-        self.note, self._why, self._statistics_note = (WrappedLabel() for _ in range(3))
+        self.note, self.advice, self._statistics_note = (WrappedLabel() for _ in range(3))
         self.tabs = QTabBar()
         self._upper = QSplitter(Qt.Orientation.Horizontal)
         self._lower = QSplitter(Qt.Orientation.Horizontal)
@@ -230,73 +202,21 @@ class RankingPanel(QWidget):
         """Return the plots that there is room for."""
         return [pane for pane in self.plots if not pane.isHidden()]
 
-    def show_protocols(self, table: ProtocolTable) -> None:
-        """Show scores and ranks, a column per protocol."""
-        columns = [
-            (column, name)
-            for column, name in enumerate(table.protocols)
-            if name in _PROTOCOL_TITLES
+    def show_conventions(self, answer: Answer | None) -> None:
+        """Show the score of every team by each convention, and what to keep in mind."""
+        self.conventions.setVisible(answer is not None)
+        self.advice.show_text("" if answer is None else " ".join((answer.headline, *answer.notes)))
+        if answer is None:
+            return
+        table = scores_of(answer)
+        columns = table.spec.shown()
+        rows = [
+            [_cell(column, row, table, number) for column in columns]
+            for number, row in enumerate(table.frame.to_dict("records"))
         ]
-        header = [
-            Cell("Team", "Whose predictions."),
-            *(
-                Cell(_PROTOCOL_TITLES[p], f"{_PROTOCOL_MEANINGS[p]} Protocol {p}.")
-                for _, p in columns
-            ),
-        ]
-        rows = []
-        for row, (team, short) in enumerate(
-            zip(table.teams, distinct_names(table.teams), strict=True)
-        ):
-            cells = [Cell(short, team)]
-            for column, name in columns:
-                score, rank = float(table.scores[row, column]), int(table.ranks[row, column])
-                n = int(table.n_units[row, column])
-                is_link = name.startswith("monusac") and name != CHALLENGE_PROTOCOL
-                cells.append(
-                    Cell(
-                        _ranked(score, rank),
-                        f"Mean over {count_text(n)}." if rank else "Undefined: nothing evaluated.",
-                        bold=rank == 1,
-                        target=(team, name) if is_link else None,
-                    )
-                )
-            rows.append(cells)
-        self.protocols.fill(header, rows)
-
-    def show_differences(self, title: str, found: Sequence[ProtocolDifference]) -> None:
-        """List what makes a score differ from the one as run."""
-        self.differences.setVisible(bool(found))
-        self._why.setVisible(True)
-        self._why.setText(title)
-        self.differences.show_rows(_difference_columns(found))
-
-    def show_averages(self, table: AggregationTable) -> None:
-        """Show PQ averaged in every way, with what that does to the ranking."""
-        header = [
-            Cell("PQ averaged over", "What counts are summed over before PQ is computed."),
-            Cell("classes", "How the classes are combined."),
-            *map(Cell, distinct_names(table.teams), table.teams),
-        ]
-        rows = []
-        for unit, mean in table.ways:
-            found = [table.aggregates[team, unit, mean] for team in table.teams]
-            ranks = [table.ranks[team, unit, mean] for team in table.teams]
-            cells = [
-                Cell(unit.value + ("s" if unit.value != "pooled" else "")),
-                Cell(mean.value, UNDEFINED_RULES[mean]),
-            ]
-            for one, rank in zip(found, ranks, strict=True):
-                cells.append(
-                    Cell(
-                        _ranked(one.spread.mean, rank),
-                        f"{count_text(one.spread.n)} of {count_text(one.n_units)} units; "
-                        f"{one.undefined_rule}.",
-                        bold=rank == 1,
-                    )
-                )
-            rows.append(cells)
-        self.averages.fill(header, rows)
+        self.conventions.fill(
+            [Cell(str(column.title or column.keys[0])) for column in columns], rows
+        )
 
     def show_statistics(
         self, names: Mapping[str, str], found: Mapping[str, TeamStatistics]
@@ -339,11 +259,6 @@ class RankingPanel(QWidget):
             said += f" {count_text(len(left_out))} patient(s) left out of the tests."
         self._statistics_note.setText(said)
         self.statistics.fill(header, rows)
-
-    def hide_differences(self) -> None:
-        """Show no differences any more."""
-        self.differences.hide()
-        self._why.hide()
 
     def resizeEvent(self, event: QResizeEvent | None) -> None:  # noqa: N802
         """Show side by side what there is room for."""
@@ -411,20 +326,17 @@ class RankingPanel(QWidget):
 
     def _tables_page(self) -> ScrollPanel:
         """Make the page of tables, which scrolls down."""
-        self.differences.setMinimumHeight(LEAST_DIFFERENCES_PX)
         lay_out(
             self._figures,
-            heading("Protocols: score (rank)", "Click a score to see what differs as run."),
-            self.protocols,
-            self._why,
-            self.differences,
-            heading("Averages: PQ (rank)", "PQ by every way to average the same counts."),
-            self.averages,
+            heading(
+                "Conventions: figure (rank)", "Click a figure to see what is counted otherwise."
+            ),
+            self.advice,
+            self.conventions,
             heading("Statistics: mean over patients (rank)"),
             self.statistics,
             self._statistics_note,
         )
-        self.hide_differences()
         page = ScrollPanel(margins_px=NO_MARGINS)
         page.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         for widget in (self.note, self._figures):
@@ -458,55 +370,16 @@ def _p_text(p: float) -> str:
     return "< 0.001" if p < 0.001 else ratio_text(p)
 
 
-def _difference_columns(found: Sequence[ProtocolDifference]) -> list[Column]:
-    words = ("region", "class_name", "reason")
-    region, class_name, reason = (
-        np.array([str(getattr(one, word)) for one in found], object) for word in words
-    )
-    return [
-        Column(
-            "Region",
-            "The place; choose a row to go there.",
-            region,
-            tooltip=lambda row: region[row],
-            is_text=True,
-            stretch=True,
-        ),
-        Column("Class", "Of the predicted objects.", class_name, width=80, is_text=True),
-        Column(
-            "Objects",
-            "How many predicted objects; empty for a whole region.",
-            np.array([len(one.ids) or np.nan for one in found], np.float64),
-            text=lambda n: "" if math.isnan(n) else count_text(int(n)),
-            width=60,
-        ),
-        Column(
-            "Weight",
-            "The region's share in the score as one region of many, and by its nuclei.",
-            np.array([one.share[1] - one.share[0] for one in found], np.float64),
-            text=lambda shift: "" if math.isnan(shift) else f"{100 * shift:+z.1f} %",
-            tooltip=lambda row: _weight_text(found[row]),
-            width=60,
-        ),
-        Column(
-            "Why",
-            "What the two versions do differently.",
-            reason,
-            tooltip=lambda row: reason[row],
-            is_text=True,
-            stretch=True,
-        ),
-    ]
-
-
-def _weight_text(one: ProtocolDifference) -> str:
-    if one.ids:
-        return ""
-    return f"{one.share[0]:.1%} of the score by region, {one.share[1]:.1%} by nuclei of the patient"
+def _cell(column: TableColumn, row: Mapping[Any, Any], table: AnswerTable, number: int) -> Cell:
+    """Return a cell of an answer; figures of teams lead to what is counted otherwise."""
+    (text,) = texts([column], [row])[1][0]
+    is_figure, about = len(column.keys) > 1, "" if table.tooltip is None else table.tooltip(number)
+    bold = is_figure and row[column.keys[1]] == 1
+    return Cell(text, about, bold=bold, target=column.keys[0] if is_figure else None)
 
 
 class RankingPresenter(SeenPresenter[RankingPanel]):
-    """Protocols, averages, statistics, plots and patients of the whole cohort; a report of them."""
+    """Conventions, statistics, plots and patients of the whole cohort; a report of them."""
 
     title = "Ranking"
     key = "Alt-r"
@@ -525,8 +398,6 @@ class RankingPresenter(SeenPresenter[RankingPanel]):
         """What is known of the cohort."""
         self._lines = CohortLines(self.session.cohort, self.session.summaries)
         self._hint = HINT
-        self._team_of_differences = ""
-        self._differences: Sequence[ProtocolDifference] = ()
         self._shown: CohortReport | None = None
         self._soon = single_shot(SOON_MS, self.refresh)
 
@@ -554,8 +425,7 @@ class RankingPresenter(SeenPresenter[RankingPanel]):
             (panel.tables.pushed, self._on_tables),
             (panel.report.pushed, self._on_report),
             (panel.plots_changed, self.refresh),
-            (panel.protocols.chosen, self._on_score),
-            (panel.differences.cell_activated, self._on_difference),
+            (panel.conventions.chosen, self._on_convention),
             (panel.patients.table.cell_activated, self._on_patient),
             *((pane.menu.chosen, self.refresh) for pane in panel.plots),
             *((pane.save.pushed, partial(self._save_plot, pane)) for pane in panel.plots),
@@ -602,9 +472,7 @@ class RankingPresenter(SeenPresenter[RankingPanel]):
             panel.show_progress(None, is_there=found is not None)
         panel.show_hint(self._hint if found is None else "")
         if found is not None and found is not self._shown:
-            panel.hide_differences()
-            panel.show_protocols(found.protocols)
-            panel.show_averages(found.aggregation)
+            panel.show_conventions(found.conventions)
             panel.show_statistics(FIGURE_NAMES, found.statistics)
         self._shown = found
         for pane in panel.plots_in_sight():
@@ -650,26 +518,8 @@ class RankingPresenter(SeenPresenter[RankingPanel]):
 
     # What a figure leads to.
 
-    def _on_score(self, target: tuple[str, str]) -> None:
-        """List what makes a score differ from the one as run."""
-        if self.found is None:
-            return
-        team, protocol_name = target
-        corrected = protocol(protocol_name).corrections
-        as_run = protocol(CHALLENGE_PROTOCOL).corrections
-        found = differences(self.found.scored.get(team, ()), as_run, corrected)
-        said = (
-            f"{team}, {protocol_name} against {CHALLENGE_PROTOCOL}: choose a row to go there."
-            if found
-            else f"{team}: nothing differs between {protocol_name} and {CHALLENGE_PROTOCOL}."
-        )
-        self.panel.show_differences(said, found)
-        self._team_of_differences, self._differences = team, found
-
-    def _on_difference(self, row: int, _column: int) -> None:
-        found = self._differences[row]
-        side, id_ = (Side.PREDICTION, found.ids[0]) if found.ids else (None, None)
-        self._open(found.region, side, id_, team=self._team_of_differences)
+    def _on_convention(self, _team: object) -> None:
+        self.link.reveal(Conventions.title)
 
     def _on_point(self, point: Point) -> None:
         if region := point.region or self._worst_region(point.patient, point.team):

@@ -1,0 +1,655 @@
+"""Figures by the conventions of published evaluation codes, from sums over regions.
+
+The pairs of a region are found once, in O(overlapping pairs); every figure is a quotient of sums
+over them, added up and averaged as its convention says. docs/conventions.md names the sources.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import IntEnum, StrEnum
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_panoptic.nuclei.overlap import OverlapTable, SideTable, overlap_table
+from napari_panoptic.statistics.graphs import pairs_by_component
+from napari_panoptic.statistics.means import means_defined, quotients
+from napari_panoptic.values.conventions import (
+    AddedOver,
+    ClassMean,
+    Constant,
+    Convention,
+    Formula,
+    MeanOver,
+    Nothing,
+    Objects,
+    Pairs,
+)
+from napari_panoptic.values.labels import LabelImage, LabelPair
+from napari_panoptic.values.windowed_labels import TiledPair
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.integer]
+BoolArray = NDArray[np.bool_]
+
+CENTROID_PX = 12.0
+"""Largest distance of the centroids of a pair, in px: HoVer-Net's at 40x."""
+MOST_DISTANCES = 25_000_000
+"""Of centroids in a region: with more, their assignment would need more than memory and patience
+have, also in the published code."""
+
+
+class Ambiguity(StrEnum):
+    """How ambiguous areas count: the policies of the settings, and those of panopticapi."""
+
+    CLIP = "clip"
+    CLIP_PREDICTIONS = "clip-predictions"
+    MAJORITY = "majority"
+    KEEP = "keep"
+    VOID = "void"  # cut as by clip; unmatched predictions that were mostly inside are ignored
+    BACKGROUND = "keep, background void"  # the same of all that is not annotated
+    CLIP_BACKGROUND = "clip, background void"
+
+
+class Sum(IntEnum):
+    """The sums over the objects of a class, or of all."""
+
+    HAD_REFERENCE = 0  # regions with an annotated object
+    HAD_PREDICTION = 1  # and with a predicted one
+    TP = 2
+    FP = 3
+    FN = 4
+    IOU = 5  # of the pairs
+    SHARED = 6  # pixels of the pairs
+    UNION = 7  # pixels in the denominator
+
+
+@dataclass(frozen=True, eq=False)
+class RegionSums:
+    """What every convention needs of a team in a region, under one ambiguous policy."""
+
+    #: "objects pairs" -> float64 (K, 8), whose columns are `Sum`: K = 1 for all together, else the
+    #: number of classes. What cannot be had is missing.
+    sums: Mapping[str, FloatArray]
+    #: float64 (C + 1, C + 1): objects paired by centroids, rows reference, index 0 none; None with
+    #: more than `MOST_DISTANCES`.
+    types: FloatArray | None
+
+
+def key_of(objects: Objects, pairs: Pairs) -> str:
+    """Return the key of `RegionSums.sums` under which a convention finds its sums."""
+    if pairs is Pairs.COUNTS:
+        pairs = Pairs.ABOVE_HALF
+    return f"{objects} {pairs}"
+
+
+# --- one region: pairs and their sums -----------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Side:
+    """The objects of one side under an ambiguous policy."""
+
+    #: int (n,): class, from 1.
+    classes: IntArray
+    #: int64 (n,): pixels that count; and bool (n,): whether the object is there.
+    area: NDArray[np.int64]
+    exists: BoolArray
+    #: bool (n,): whether it is ignored unless it is in a pair.
+    ignored: BoolArray
+    #: float64 (n, 2).
+    centroid_yx_px: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Met:
+    """The objects of a region and the pairs that share a counting pixel."""
+
+    #: The objects.
+    reference: _Side
+    prediction: _Side
+    #: int (m,): rows of the two objects of each pair, the pixels that they share, and their IoU.
+    rows: IntArray
+    columns: IntArray
+    shared: NDArray[np.int64]
+    iou: FloatArray
+    #: The number of classes.
+    n_classes: int
+
+    @property
+    def is_same_class(self) -> BoolArray:
+        """Which pairs (m,) are of one class."""
+        same: BoolArray = self.reference.classes[self.rows] == self.prediction.classes[self.columns]
+        return same
+
+    @property
+    def union(self) -> NDArray[np.int64]:
+        """The pixels (m,) of either object."""
+        areas = self.reference.area[self.rows] + self.prediction.area[self.columns]
+        union: NDArray[np.int64] = areas - self.shared
+        return union
+
+
+def met(
+    table: OverlapTable,
+    classes: tuple[IntArray, IntArray],
+    n_classes: int,
+    ambiguity: Ambiguity,
+) -> Met:
+    """Apply an ambiguous policy to an overlap table, as `napari_panoptic.nuclei.ambiguity` does.
+
+    Parameters
+    ----------
+    table
+        The counts of a region.
+    classes
+        Of the annotated and the predicted objects, from 1.
+    n_classes
+        The number of scored classes.
+    ambiguity
+        Which pixels count.
+    """
+    keeps_all = ambiguity in (Ambiguity.KEEP, Ambiguity.BACKGROUND)
+    cuts_reference = not keeps_all and ambiguity is not Ambiguity.CLIP_PREDICTIONS
+    shared = table.intersection if keeps_all else table.intersection - table.void_intersection
+    chosen = np.flatnonzero(shared > 0)
+    rows, columns, shared = (
+        table.pair_reference[chosen],
+        table.pair_prediction[chosen],
+        shared[chosen],
+    )
+    sides = [
+        _side(own, classes[number], ambiguity, is_cut=not keeps_all if number else cuts_reference)
+        for number, own in enumerate((table.reference, table.prediction))
+    ]
+    if ambiguity is Ambiguity.VOID:
+        mostly = table.prediction.void_area > table.prediction.area / 2
+        sides[1] = replace(sides[1], ignored=mostly)
+    if ambiguity in (Ambiguity.BACKGROUND, Ambiguity.CLIP_BACKGROUND):
+        # The reference has no segment of background.
+        covered = np.bincount(columns, shared, minlength=len(table.prediction)).astype(np.int64)
+        beyond = sides[1].area - covered
+        sides[1] = replace(sides[1], area=covered, ignored=beyond > sides[1].area / 2)
+    union = sides[0].area[rows] + sides[1].area[columns] - shared
+    return Met(sides[0], sides[1], rows, columns, shared, quotients(shared, union), n_classes)
+
+
+def _side(side: SideTable, classes: IntArray, ambiguity: Ambiguity, *, is_cut: bool) -> _Side:
+    area = side.area - side.void_area if is_cut else side.area
+    is_mostly_inside = side.void_area > side.area / 2
+    is_majority = ambiguity is Ambiguity.MAJORITY
+    sum_yx = side.sum_yx - side.void_sum_yx if is_cut and not is_majority else side.sum_yx
+    pixels = area if is_cut and not is_majority else side.area
+    return _Side(
+        classes=classes,
+        area=area,
+        exists=(side.area if is_majority else area) > 0,
+        ignored=is_mostly_inside & is_majority,
+        centroid_yx_px=sum_yx / np.maximum(pixels, 1)[:, np.newaxis],
+    )
+
+
+def pairs_by(rule: Pairs, found: Met, candidates: IntArray) -> IntArray:
+    """Return which of the candidate pairs of objects are pairs by a rule.
+
+    Parameters
+    ----------
+    rule
+        The rule; one that is about overlaps.
+    found
+        The objects that meet.
+    candidates
+        int (k,): positions of the pairs to choose from, ascending.
+    """
+    iou = found.iou[candidates]
+    match rule:
+        case Pairs.ABOVE_HALF | Pairs.ABOVE_HALF_BY_ID:
+            chosen = np.flatnonzero(iou > 0.5)
+        case Pairs.HALF:  # one more pair outweighs every sum of IoU
+            candidates = candidates[iou >= 0.5]
+            return _assigned(found, candidates, 1.0 + found.iou[candidates] / _SMALL)
+        case Pairs.ONE_TO_ONE:
+            return _assigned(found, candidates, iou)
+        case Pairs.BEST_IOU:
+            columns = found.columns[candidates]
+            order = np.lexsort((columns, -iou, found.rows[candidates]))
+            chosen = order[np.diff(found.rows[candidates][order], prepend=-1) != 0]
+        case Pairs.LARGEST_OVERLAP:
+            largest = np.zeros(len(found.reference.area), np.int64)
+            np.maximum.at(largest, found.rows[candidates], found.shared[candidates])
+            is_largest = found.shared[candidates] == largest[found.rows[candidates]]
+            chosen = np.flatnonzero(is_largest)
+        case _:
+            return candidates
+    pairs: IntArray = candidates[chosen]
+    return pairs
+
+
+_SMALL = 1e6
+"""By which IoUs are divided so that no sum of them reaches the weight of a pair."""
+
+
+def _assigned(found: Met, candidates: IntArray, weight: FloatArray) -> IntArray:
+    """Return the one-to-one subset of candidate pairs of largest summed weight."""
+    rows, columns = found.rows[candidates], found.columns[candidates]
+    n_rows, n_columns = np.bincount(rows), np.bincount(columns)
+    is_alone = (n_rows[rows] == 1) & (n_columns[columns] == 1)
+    contested = np.flatnonzero(~is_alone)
+    chosen = [np.flatnonzero(is_alone)]
+    for group in pairs_by_component(rows[contested], columns[contested]):
+        own = contested[group]
+        (_, i), (_, j) = (np.unique(of[own], return_inverse=True) for of in (rows, columns))
+        gain = np.zeros((i.max() + 1, j.max() + 1))
+        position = np.full(gain.shape, -1, np.int64)
+        gain[i, j], position[i, j] = weight[own], own
+        picked = position[_assignment(gain, maximize=True)]
+        chosen.append(picked[picked >= 0])
+    return np.sort(candidates[np.concatenate(chosen)])
+
+
+def _assignment(cost: FloatArray, *, maximize: bool = False) -> tuple[IntArray, IntArray]:
+    from scipy.optimize import linear_sum_assignment
+
+    found: tuple[IntArray, IntArray] = linear_sum_assignment(cost, maximize=maximize)
+    return found
+
+
+_OVERLAP_RULES = (
+    *(Pairs.ABOVE_HALF, Pairs.HALF, Pairs.BEST_IOU, Pairs.ONE_TO_ONE, Pairs.LARGEST_OVERLAP),
+    *(Pairs.ANY_OVERLAP, Pairs.PIXELS),
+)
+
+
+def sums_by(rule: Pairs, found: Met, *, by_class: bool) -> FloatArray:
+    """Sum up the pairs by a rule, and what is in none; float64 (K, 8), see `Sum`."""
+    n = found.n_classes if by_class else 1
+    sides = found.reference, found.prediction
+    scope = [side.classes - 1 if by_class else np.zeros(len(side.area), np.intp) for side in sides]
+    candidates = np.flatnonzero(found.is_same_class) if by_class else np.arange(len(found.rows))
+    pairs = pairs_by(rule, found, candidates)
+    rows, columns, own = found.rows[pairs], found.columns[pairs], scope[0][found.rows[pairs]]
+
+    def summed(of: IntArray, values: IntArray | FloatArray | None = None) -> FloatArray:
+        return np.bincount(of, values, minlength=n).astype(np.float64)
+
+    sums = np.zeros((n, len(Sum)))
+    is_of_pixels = rule in (Pairs.ANY_OVERLAP, Pairs.PIXELS)
+    sums[:, Sum.TP] = summed(own)
+    sums[:, Sum.IOU] = summed(own, found.iou[pairs])
+    sums[:, Sum.SHARED] = summed(own, found.shared[pairs])
+    if rule is not Pairs.PIXELS:
+        union = found.union[pairs] + (found.shared[pairs] if is_of_pixels else 0)
+        sums[:, Sum.UNION] = summed(own, union)
+    for side, of, used, had, alone in zip(
+        sides,
+        scope,
+        (rows, columns),
+        (Sum.HAD_REFERENCE, Sum.HAD_PREDICTION),
+        (Sum.FN, Sum.FP),
+        strict=True,
+    ):
+        is_alone = side.exists & ~side.ignored
+        is_alone[used] = False
+        left = np.flatnonzero(side.exists if rule is Pairs.PIXELS else is_alone)
+        sums[:, had] = summed(of[side.exists]) > 0
+        sums[:, alone] = summed(of[is_alone])
+        if rule is not Pairs.ANY_OVERLAP:
+            sums[:, Sum.UNION] += summed(of[left], side.area[left])
+    return sums
+
+
+def types_of(found: Met) -> FloatArray | None:
+    """Pair objects by centroids; float64 (C + 1, C + 1), or None with too many objects.
+
+    The least total distance over all objects, then pairs of at most `CENTROID_PX`
+    (Graham et al., HoVer-Net, 2019).
+    """
+    rows, columns = np.flatnonzero(found.reference.exists), np.flatnonzero(found.prediction.exists)
+    if len(rows) * len(columns) > MOST_DISTANCES:
+        return None
+    i, j = centroid_pairs(found, rows, columns)
+    n = found.n_classes + 1
+    own, other = found.reference.classes, found.prediction.classes
+    types = np.zeros((n, n))
+    np.add.at(types, (own[i], other[j]), 1)
+    types[:, 0] = np.bincount(own[np.setdiff1d(rows, i)], minlength=n)
+    types[0] = np.bincount(other[np.setdiff1d(columns, j)], minlength=n)
+    return types
+
+
+def centroid_pairs(found: Met, rows: IntArray, columns: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the rows and columns of the objects that are paired by their centroids."""
+    from scipy.spatial.distance import cdist
+
+    ends = found.reference.centroid_yx_px[rows], found.prediction.centroid_yx_px[columns]
+    distance = cdist(*ends)
+    i, j = _assignment(distance)
+    near = distance[i, j] <= CENTROID_PX
+    return rows[i[near]], columns[j[near]]
+
+
+def region_sums(
+    table: OverlapTable,
+    classes: tuple[IntArray, IntArray],
+    n_classes: int,
+    ambiguity: Ambiguity,
+) -> RegionSums:
+    """Sum up a region for all conventions but those of pieces and class masks; see `met`."""
+    found = met(table, classes, n_classes, ambiguity)
+    sums = {
+        key_of(objects, rule): sums_by(rule, found, by_class=objects is Objects.BY_CLASS)
+        for objects in (Objects.TOGETHER, Objects.BY_CLASS)
+        for rule in _OVERLAP_RULES
+    }
+    types = types_of(found)
+    if types is not None:
+        alone = np.zeros((1, len(Sum)))
+        alone[0, : Sum.FN + 1] = (
+            *(found.reference.exists.any(), found.prediction.exists.any()),
+            *(types[1:, 1:].sum(), types[0].sum(), types[:, 0].sum()),
+        )
+        sums[key_of(Objects.TOGETHER, Pairs.CENTROIDS)] = alone
+    return RegionSums(sums, types)
+
+
+def sums_of_pair(
+    pair: LabelPair | TiledPair, table: OverlapTable, ambiguity: Ambiguity
+) -> RegionSums:
+    """Sum up a label pair for all conventions but those of class masks.
+
+    Those of pieces are missing for a pair that is read in windows.
+
+    Parameters
+    ----------
+    pair, table
+        The label pair, each pixel in one object, and its counts.
+    ambiguity
+        Which pixels count.
+    """
+    classes = pair.reference.class_index, pair.prediction.class_index
+    found = region_sums(table, classes, len(pair.class_names), ambiguity)
+    if not isinstance(pair, LabelPair):
+        return found
+    return replace(found, sums={**found.sums, **sums_of_pieces(pair, ambiguity)})
+
+
+def sums_of_pieces(pair: LabelPair, ambiguity: Ambiguity) -> dict[str, FloatArray]:
+    """Sum up a region with every object split into its 8-connected pieces.
+
+    Areas that are cut from objects are cut first, so that they can part an object too.
+    """
+    is_cut = ambiguity not in (Ambiguity.KEEP, Ambiguity.MAJORITY, Ambiguity.BACKGROUND)
+    sides = [
+        pieces_of(labels, pair.ambiguous if is_cut and (number or cuts) else None)[0]
+        for number, (labels, cuts) in enumerate(
+            ((pair.reference, ambiguity is not Ambiguity.CLIP_PREDICTIONS), (pair.prediction, True))
+        )
+    ]
+    table = overlap_table(LabelPair(sides[0], sides[1], pair.ambiguous, pair.mpp))
+    ones = np.ones(len(sides[0]), np.intp), np.ones(len(sides[1]), np.intp)
+    found = met(table, ones, 1, ambiguity)
+    return {
+        key_of(Objects.PIECES, rule): sums_by(rule, found, by_class=False)
+        for rule in _OVERLAP_RULES
+    }
+
+
+def pieces_of(labels: LabelImage, cut: BoolArray | None) -> tuple[LabelImage, IntArray]:
+    """Split objects into their 8-connected pieces.
+
+    Parameters
+    ----------
+    labels
+        The objects.
+    cut
+        bool image (y, x): the pixels that count for none; None for no pixel.
+
+    Returns
+    -------
+    pieces
+        As objects of the first class.
+    rows
+        int (k,): of each piece, the row of its object.
+    """
+    from skimage.measure import label
+
+    index = labels.index if cut is None else np.where(cut, 0, labels.index)
+    pieces, n = label(index, background=0, return_num=True, connectivity=2)
+    ids = np.arange(1, n + 1)
+    rows = np.zeros(n + 1, np.intp)
+    rows[pieces] = index
+    split = LabelImage(
+        index=pieces.astype(np.int32),
+        ids=ids,
+        class_index=np.ones(n, np.int16),
+        original_ids=ids,
+        class_names=labels.class_names,
+    )
+    return split, rows[1:] - 1
+
+
+# --- a team over regions ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a region belongs; empty for what is not known."""
+
+    #: Its patient, the tissue of that, and its part of a cross-validation.
+    patient: str
+    tissue: str = ""
+    fold: str = ""
+
+
+@dataclass(frozen=True)
+class Value:
+    """A figure of a team."""
+
+    #: NaN where the published code has none: skipped, undefined, or an error.
+    value: float
+    #: How many regions or groups the last mean is over; None where counts are pooled.
+    units: int | None
+
+
+class TeamSums:
+    """The sums of a team over regions, from which all its figures follow.
+
+    Parameters
+    ----------
+    places
+        Of the R regions.
+    regions
+        Their sums.
+    """
+
+    def __init__(self, places: Sequence[Place], regions: Sequence[RegionSums]) -> None:
+        self._places, self._regions = tuple(places), tuple(regions)
+        self._stacks: dict[str, FloatArray | None] = {}
+        self._without: dict[int, TeamSums] = {}
+
+    def __len__(self) -> int:
+        """Count the regions."""
+        return len(self._regions)
+
+    def without(self, number: int) -> TeamSums:
+        """Return the sums without a region, by its number."""
+        if number not in self._without:
+            kept = [k for k in range(len(self)) if k != number]
+            rest = TeamSums([self._places[k] for k in kept], [self._regions[k] for k in kept])
+            self._without[number] = rest
+        return self._without[number]
+
+    @cached_property
+    def levels(self) -> dict[MeanOver, tuple[IntArray, ...]]:
+        """What is averaged over -> numbers (R,) of the groups of regions, the smallest first.
+
+        What no region has is no level.
+        """
+        names = ("patient", "tissue", "fold")
+        texts = [[getattr(place, name) for place in self._places] for name in names]
+        patients, tissues, folds = (np.unique(own, return_inverse=True)[1] for own in texts)
+        of_tissue = (tissues,) if any(texts[1]) else ()
+        by_fold = (tissues * len(self._places) + folds,) if any(texts[2]) else ()
+        return {
+            MeanOver.PATIENTS: (patients,),
+            MeanOver.TISSUES: of_tissue,
+            MeanOver.FOLDS: (*by_fold, *of_tissue),
+        }
+
+    def stack(self, key: str) -> FloatArray | None:
+        """Return the sums (R, K, 8) of a key; None if a region has none."""
+        if key not in self._stacks:
+            found = [region.sums.get(key) for region in self._regions]
+            is_whole = bool(found) and all(own is not None for own in found)
+            self._stacks[key] = np.stack(found) if is_whole else None  # type: ignore[arg-type]
+        return self._stacks[key]
+
+    def figure(self, formula: Formula, convention: Convention) -> Value:
+        """Compute a figure of all objects."""
+        return self._figure(formula, convention)[0]
+
+    def by_class(self, formula: Formula, convention: Convention) -> list[Value]:
+        """Compute a figure of each class; empty if there is none."""
+        return self._figure(formula, convention)[1]
+
+    def _figure(self, formula: Formula, convention: Convention) -> tuple[Value, list[Value]]:
+        stack = self.stack(key_of(convention.objects, convention.pairs))
+        if stack is None:
+            return _NOTHING, []
+        if formula is Formula.R2:
+            return _of_classes(_r2(stack))
+        if formula in (Formula.TYPE_F1, Formula.TYPE_ACCURACY):
+            known = [own.types for own in self._regions if own.types is not None]
+            f1, accuracy = _of_types(np.sum(known, axis=0))
+            return Value(accuracy, None), _of_classes(f1)[1]
+        values = self._values(stack, formula, convention)
+        if values is None:
+            return _NOTHING, []
+        if convention.mean_over is MeanOver.NOTHING:
+            return _of_classes(values[0])
+        levels = self.levels.get(convention.mean_over, ())
+        if convention.added_over is AddedOver.PATIENT:
+            levels = ()
+        classes = [_mean_over(own, levels) for own in values.T]
+        if convention.classes is ClassMean.LAST:
+            return _of_classes(np.array([own.value for own in classes]))[0], classes
+        return _mean_over(means_defined(values, axis=1), levels), classes
+
+    def _values(
+        self, stack: FloatArray, formula: Formula, convention: Convention
+    ) -> FloatArray | None:
+        """Return the quotients (U, K) of regions, patients or the set; NaN where left out.
+
+        None for an error of the published code.
+        """
+        had = stack[..., Sum.HAD_REFERENCE] > 0, stack[..., Sum.HAD_PREDICTION] > 0
+        match convention.nothing:
+            case Nothing.NO_REFERENCE:
+                counts = had[0]
+            case Nothing.BOTH_EMPTY:
+                counts = had[0] | had[1]
+            case Nothing.EITHER_EMPTY:
+                counts = had[0] & had[1]
+            case _:
+                counts = np.ones(stack.shape[:2], bool)
+        stack = stack * counts[..., np.newaxis]
+        if convention.added_over is not AddedOver.REGION:
+            is_set = convention.added_over is AddedOver.SET
+            units = np.zeros(len(stack), np.intp) if is_set else self.levels[MeanOver.PATIENTS][0]
+            n = units.max(initial=-1) + 1
+            added, counted = np.zeros((n, *stack.shape[1:])), np.zeros((n, stack.shape[1]), bool)
+            np.add.at(added, units, stack)
+            np.logical_or.at(counted, units, counts)
+            stack, counts = added, counted
+        values = _quotients(stack, formula, convention.constant)
+        is_of_pixels = formula in (Formula.SHARED, Formula.DICE)
+        below = stack[..., Sum.UNION] if is_of_pixels else stack[..., _COUNTS].sum(axis=-1)
+        raises = convention.nothing in (Nothing.ERROR, Nothing.ERROR_PREDICTION)
+        is_error = (below == 0) & raises
+        if convention.nothing is Nothing.ERROR_PREDICTION:
+            is_error |= stack[..., Sum.HAD_PREDICTION] == 0
+        if is_error.any():
+            return None
+        values[np.isnan(values)] = 0.0
+        if convention.nothing is Nothing.ONE:
+            values[below == 0] = 1.0
+        values[~counts] = np.nan
+        return values
+
+
+_NOTHING = Value(float("nan"), None)
+_COUNTS = [Sum.TP, Sum.FP, Sum.FN]
+
+
+def _quotients(sums: FloatArray, formula: Formula, constant: Constant) -> FloatArray:
+    """Compute a formula of sums (..., 8); NaN for 0 / 0."""
+    tp, fp, fn, iou, shared, union = np.moveaxis(sums[..., Sum.TP :], -1, 0)
+    weight = tp + fp / 2 + fn / 2
+    every = 1e-8 if constant is Constant.EVERY else 0.0
+    of_sq = 1e-6 if constant in (Constant.SQ, Constant.BOTH) else every
+    of_dq = 1e-6 if constant is Constant.BOTH else every
+    match formula:
+        case Formula.PQ if constant is Constant.NONE:
+            return quotients(iou, weight)
+        case Formula.PQ:
+            return quotients(tp, weight + of_dq) * quotients(iou, tp + of_sq)
+        case Formula.SQ:
+            return quotients(iou, tp + of_sq)
+        case Formula.DQ:
+            return quotients(tp, weight + of_dq)
+        case Formula.PRECISION:
+            return quotients(tp, tp + fp + every)
+        case Formula.RECALL:
+            return quotients(tp, tp + fn + every)
+        case Formula.ACCURACY:
+            return quotients(tp, tp + fp + fn + every)
+        case Formula.TRUE_SCORE:
+            return quotients(iou, tp + fn + every)
+        case Formula.SHARED:
+            return quotients(shared, union + every)
+        case Formula.DICE:
+            return quotients(2 * shared, union + every)
+    raise ValueError(f"{formula} is no quotient of these sums")
+
+
+def _mean_over(values: FloatArray, levels: Iterable[IntArray]) -> Value:
+    """Average values (R,) over groups of regions, the smallest groups first."""
+    at_hand = np.arange(len(values))
+    for groups in levels:
+        # Groups of regions lie within the groups of the next level.
+        numbers, firsts, place = np.unique(groups[at_hand], return_index=True, return_inverse=True)
+        known = ~np.isnan(values)
+        total = np.bincount(place[known], values[known], minlength=len(numbers))
+        values = quotients(total, np.bincount(place[known], minlength=len(numbers)))
+        at_hand = at_hand[firsts]
+    units = int((~np.isnan(values)).sum())
+    return Value(float(means_defined(values, axis=0)), units)
+
+
+def _of_classes(values: FloatArray) -> tuple[Value, list[Value]]:
+    """Return the mean of pooled figures (K,), and the figures."""
+    mean = float(means_defined(values, axis=0))
+    return Value(mean, None), [Value(float(value), None) for value in values]
+
+
+def _r2(stack: FloatArray) -> FloatArray:
+    """Compute R2 (K,) of numbers of objects over regions, as scikit-learn does."""
+    true = stack[..., Sum.TP] + stack[..., Sum.FN]
+    predicted = stack[..., Sum.TP] + stack[..., Sum.FP]
+    residual = ((true - predicted) ** 2).sum(axis=0)
+    total = ((true - true.mean(axis=0)) ** 2).sum(axis=0)
+    found = 1 - quotients(residual, total)
+    found[total == 0] = (residual == 0)[total == 0]
+    return found if len(stack) > 1 else np.full(len(found), np.nan)
+
+
+def _of_types(types: FloatArray) -> tuple[FloatArray, float]:
+    """Compute F1 (C,) of each type that was annotated, and the accuracy, as HoVer-Net does."""
+    paired, own = types[1:, 1:], np.diagonal(types)[1:]
+    wrong = paired.sum(axis=0) + paired.sum(axis=1) - 2 * own
+    f1 = quotients(2 * own, 2 * own + 2 * wrong + types[0, 1:] + types[1:, 0])
+    f1[types[1:].sum(axis=1) == 0] = np.nan
+    return f1, float(quotients(own.sum(), paired.sum()))

@@ -1,0 +1,451 @@
+"""Compute the figures of published evaluation codes, or find the convention behind a figure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from napari_panoptic.common.errors import SettingsError
+from napari_panoptic.common.findings import Finding, FindingKind
+from napari_panoptic.common.progress import UNWATCHED, Progress
+from napari_panoptic.common.text import counted, english_list
+from napari_panoptic.io.tables.metadata import metadata_beside, read_metadata
+from napari_panoptic.nuclei.conventions import Ambiguity, Place, RegionSums, TeamSums
+from napari_panoptic.nuclei.regions.cohort_evaluation import place_of
+from napari_panoptic.nuclei.regions.region import HeldRegion, WindowedRegion
+from napari_panoptic.nuclei.regions.run import walk
+from napari_panoptic.questions.answer import Answer, AnswerTable, UnansweredError
+from napari_panoptic.questions.engines import detective
+from napari_panoptic.questions.engines.cohort_failures import FailureSet
+from napari_panoptic.questions.engines.convention_objects import Difference, differences, sums_under
+from napari_panoptic.questions.question import Question, option, whole_number, why_nothing
+from napari_panoptic.statistics.ranks import competition_ranks
+from napari_panoptic.tables import columns
+from napari_panoptic.values.cohort import Cohort, Region
+from napari_panoptic.values.conventions import (
+    CHOICES,
+    CONVENTIONS,
+    DEFAULT_PROTOCOL,
+    Figure,
+    comparable_with,
+    figure_words,
+    figures_of,
+    score_of,
+)
+from napari_panoptic.values.settings import EvaluationSettings
+
+VALUES = columns.TableSpec(
+    "conventions.csv",
+    "team, convention, figure and class; an empty class stands for all",
+    [
+        columns.unshown("team", "convention", "figure", "class"),
+        columns.unshown("value", about="empty where the published code has none"),
+        columns.unshown("units", about="regions or groups of the last mean; empty if pooled"),
+        columns.unshown(*CHOICES),
+    ],
+)
+MATCHES = columns.TableSpec(
+    "matches.csv",
+    "combination of choices, the best first; only with published figures, and with a column for "
+    "each team",
+    [
+        columns.words("convention", about="empty without a name"),
+        *(columns.words(name, name.replace("_", " ")) for name in CHOICES),
+        columns.number("difference", about="the largest from a published figure"),
+        columns.words("matches", about="`yes` or `no`"),
+    ],
+    "Conventions that give the published figures, the named ones first.",
+)
+OBJECTS = columns.TableSpec(
+    "",
+    "reason, team, region and class",
+    [
+        columns.words("reason", "Counted in different ways"),
+        columns.name_column("team"),
+        columns.name_column("region"),
+        columns.words("class"),
+        columns.whole("objects"),
+    ],
+    "Nuclei that some conventions count otherwise than others.",
+)
+_SCORES = "convention"
+_FIGURES = tuple(detective.FORMULAS)
+
+
+def _names(word: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in word.split(",") if name.strip())
+    for name in names:
+        figures_of(name)
+    return names
+
+
+def _published(text: str) -> tuple[tuple[str, float], ...]:
+    found = []
+    for word in filter(None, map(str.strip, text.split(","))):
+        team, _, figure = word.rpartition("=")
+        try:
+            found.append((team.strip(), float(figure)))
+        except ValueError:
+            raise SettingsError(f"must be TEAM=FIGURE, such as A=0.561, found '{word}'") from None
+    return tuple(found)
+
+
+@dataclass(frozen=True, eq=False)
+class CohortSums:
+    """What is kept of a cohort."""
+
+    #: Team -> ambiguous policy -> its sums over the regions in which every team could be evaluated.
+    teams: Mapping[str, Mapping[Ambiguity, TeamSums]]
+    #: The names of these regions.
+    regions: Sequence[str]
+    #: What conventions count in different ways, and what was odd.
+    differences: Sequence[Difference]
+    findings: tuple[Finding, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conventions(Question):
+    """The figures of teams by the conventions of published evaluation codes."""
+
+    title, key = "Conventions", "Alt-c"
+    heading = "The same masks by other conventions"
+    about = (
+        "Compute the figures of published evaluation codes (bPQ, mPQ, mPQ+, AJI, Dice, R2 and "
+        "others) with the averages and exceptions of each code, and write them to conventions.csv. "
+        "With --published, find which conventions give the figures of a paper, and write "
+        "matches.csv. Exit status: 0 done, 1 nothing could be evaluated, 2 wrong arguments."
+    )
+    hint = "Press “Compute” to see what other evaluation codes give for these predictions."
+    tables = (VALUES, MATCHES)
+    own_settings = EvaluationSettings()
+
+    #: Names of the teams.
+    teams: tuple[str, ...] = option("names of teams, separated by commas (default: all)")
+    convention: tuple[str, ...] = option(
+        f"only these, separated by commas: {english_list(list(CONVENTIONS))}, or "
+        "monusac-2020-as-run with corrections after it, each behind a '+' (default: all)",
+        (),
+        read=_names,
+        metavar="NAME,…",
+        is_late=True,
+    )
+    metadata: Path | None = option("a table with a column patient and others", None)
+    published: tuple[tuple[str, float], ...] = option(
+        "the published figure of a team, once for each: finds the conventions that give them",
+        (),
+        read=_published,
+        metavar="TEAM=FIGURE",
+        is_repeated=True,
+        placeholder="Published figures, such as A=0.561, B=0.549",
+    )
+    figure: str = option(
+        "which figure was published (default: %(default)s)",
+        "pq",
+        choices=_FIGURES,
+        is_late=True,
+    )
+    decimals: int = option(
+        "decimals of the published figures (default: %(default)s)",
+        3,
+        read=whole_number(1),
+        metavar="N",
+        is_late=True,
+    )
+
+    def __post_init__(self) -> None:
+        """Refuse published figures of teams that are not evaluated."""
+        for team, _ in self.published:
+            if team not in self.teams:
+                raise SettingsError(
+                    f"--published: expected one of the teams {english_list(self.teams)}, found "
+                    f"'{team}'"
+                )
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """The names of the conventions."""
+        return self.convention or tuple(CONVENTIONS)
+
+    @property
+    def ambiguities(self) -> tuple[Ambiguity, ...]:
+        """The ambiguous policies that are tried; that of the settings first."""
+        own = Ambiguity(str(self.settings.ambiguous))
+        return (own, *(each for each in Ambiguity if each is not own)) if self.published else (own,)
+
+    def gather(
+        self, cohort: Cohort, progress: Progress = UNWATCHED, *, jobs: int | None = 1
+    ) -> CohortSums:
+        """Sum up the pairs of each team in each region."""
+        known: dict[str, dict[Ambiguity, list[RegionSums]]] = {team: {} for team in self.teams}
+        places: list[Place] = []
+        regions: list[str] = []
+        listed: list[Difference] = []
+        patients = cohort.patients
+        metadata = (
+            metadata_beside(cohort.root, patients)
+            if self.metadata is None
+            else read_metadata(self.metadata, patients)
+        )
+        findings = list(() if metadata is None else metadata.findings)
+        walked = walk(
+            cohort,
+            self.teams,
+            self.settings,
+            lambda region, held: [self._look(region, held, team) for team in self.teams],
+            in_windows=lambda slide: [self._look_in_windows(slide, team) for team in self.teams],
+            jobs=jobs,
+            held_up_to_px=self.held_up_to_px,
+            progress=progress,
+        )
+        for region, results in walked:
+            if isinstance(results, Finding):
+                findings.append(results)
+                continue
+            findings += [finding for one in results for finding in one.findings]
+            lacking = [
+                team for team, one in zip(self.teams, results, strict=True) if one.sums is None
+            ]
+            if lacking:
+                if len(lacking) < len(self.teams):
+                    findings.append(_not_compared(region, lacking))
+                continue
+            places.append(place_of(region.patient, metadata))
+            regions.append(region.name)
+            for team, one in zip(self.teams, results, strict=True):
+                listed += one.differences
+                for ambiguity, sums in (one.sums or {}).items():
+                    known[team].setdefault(ambiguity, []).append(sums)
+        if not regions:
+            raise UnansweredError(why_nothing(cohort, self.teams), (*cohort.findings, *findings))
+        teams = {
+            team: {each: TeamSums(places, sums) for each, sums in own.items()}
+            for team, own in known.items()
+        }
+        return CohortSums(teams, regions, listed, tuple(dict.fromkeys(findings)))
+
+    def _look(self, region: Region, held: HeldRegion, team: str) -> TeamRegion:
+        found = held.evaluate(team, self.settings, self.source)
+        classes = held.score(team, self.settings, self.source).evaluation
+        evaluation, ambiguities = found.evaluation, self.ambiguities
+        held.forget(team)
+        if evaluation is None or classes is None:
+            return TeamRegion(None, (), found.findings)
+        listed = differences(evaluation, classes, ambiguities[0], (team, region.name))
+        return TeamRegion(sums_under(evaluation, classes, ambiguities), listed, found.findings)
+
+    def _look_in_windows(self, slide: WindowedRegion, team: str) -> TeamRegion:
+        found = slide.evaluate(team, self.settings, self.source)
+        slide.forget(team)
+        if found.evaluation is None:
+            return TeamRegion(None, (), found.findings)
+        return TeamRegion(sums_under(found.evaluation, None, self.ambiguities), (), found.findings)
+
+    def answered(
+        self, cohort: Cohort, gathered: CohortSums, progress: Progress = UNWATCHED
+    ) -> Answer:
+        """Compute the figures, their ranks, and what fits published ones."""
+        ambiguity = self.ambiguities[0]
+        sums = {team: own[ambiguity] for team, own in gathered.teams.items()}
+        rows = [
+            row
+            for name in self.shown
+            for figure in figures_of(name)
+            for team, own in sums.items()
+            for row in _rows(own, team, name, figure, str(ambiguity), cohort.scheme.names)
+        ]
+        scores = [(name, score_of(name)) for name in self.shown]
+        values = np.array(
+            [
+                [own.figure(figure.formula, figure.convention).value for _, figure in scores]
+                for own in sums.values()
+            ]
+        )
+        matches = self._candidates(gathered)
+        notes = [detective.advice(gathered.teams, ambiguity, gathered.regions)]
+        if self.published:
+            published = dict(self.published)
+            notes += detective.summary(
+                self.figure, matches, gathered.teams, published, gathered.regions
+            )
+        listed = sorted(gathered.differences, key=lambda one: -len(one.names))
+        return Answer(
+            _headline(values, self.shown),
+            tuple(filter(None, notes)),
+            (
+                AnswerTable(VALUES, VALUES.frame(rows)),
+                *((_matches_table(matches, self.published),) if self.published else ()),
+                _scores_table(values, scores, tuple(sums)),
+                AnswerTable(
+                    OBJECTS,
+                    OBJECTS.frame(_of_difference(one) for one in listed),
+                    lambda row: FailureSet(
+                        f"{listed[row].reason} · {listed[row].region}", frozenset(listed[row].names)
+                    ),
+                    has_others=True,
+                    printed=0,
+                    heading="Nuclei counted in different ways",
+                ),
+            ),
+            (),
+            self.record(
+                cohort,
+                gathered.findings,
+                teams=self.teams,
+                settings=self.settings.as_record(),
+                regions=len(gathered.regions),
+                figures=[
+                    {
+                        "convention": name,
+                        "figure": figure.name,
+                        **_choices(figure, str(ambiguity)),
+                        "comparable_with": comparable_with(figure.formula, figure.convention),
+                    }
+                    for name in self.shown
+                    for figure in figures_of(name)
+                ],
+                published=dict(self.published),
+                matching=[one.choices | {"convention": one.name} for one in matches if one.matches],
+            ),
+        )
+
+    def _candidates(self, gathered: CohortSums) -> list[detective.Candidate]:
+        if not self.published:
+            return []
+        return detective.candidates(
+            self.figure, dict(self.published), gathered.teams, self.decimals
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class TeamRegion:
+    """What is kept of a team in a region."""
+
+    #: Ambiguous policy -> its sums; None if it could not be evaluated.
+    sums: Mapping[Ambiguity, RegionSums] | None
+    differences: Sequence[Difference]
+    findings: tuple[Finding, ...]
+
+
+def _not_compared(region: Region, lacking: Sequence[str]) -> Finding:
+    message = (
+        f"left out of all conventions: {english_list(lacking)} could not be evaluated here, and "
+        "teams are compared over the same regions"
+    )
+    return Finding(FindingKind.FALLBACK, message, region=region.name)
+
+
+def _choices(figure: Figure, ambiguity: str) -> dict[str, str]:
+    own = figure.convention.choices | {"ambiguous": ambiguity}
+    return {name: own[name] for name in CHOICES}
+
+
+def _rows(
+    own: TeamSums, team: str, name: str, figure: Figure, ambiguity: str, classes: Sequence[str]
+) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a figure of a team: of all objects, then of each class."""
+    place = {"team": team, "convention": name, "figure": figure.name}
+    found = [("", own.figure(figure.formula, figure.convention))] if figure.of_all else []
+    if figure.of_classes:
+        by_class = own.by_class(figure.formula, figure.convention)
+        found += zip(classes, by_class, strict=False)
+    for word, one in found:
+        values = {"class": word, "value": one.value, "units": one.units}
+        yield place | values | _choices(figure, ambiguity)
+
+
+def _of_difference(one: Difference) -> dict[str, Any]:
+    return {
+        "reason": one.reason,
+        "team": one.team,
+        "region": one.region,
+        "class": one.class_name,
+        "objects": len(one.names),
+    }
+
+
+def _headline(values: Any, names: Sequence[str]) -> str:
+    """Say whether the teams rank in the same way by all conventions."""
+    said = f"{counted(len(names), 'convention')}, {counted(len(values), 'team')}"
+    if len(values) < 2:
+        return f"{said}: nothing to rank."
+    orders = {tuple(column) for column in competition_ranks(values).T.tolist() if all(column)}
+    if len(orders) == 1:
+        return f"{said}: all rank the teams in the same way."
+    return f"{said}: they give {len(orders)} different rankings."
+
+
+def _scores_table(
+    values: Any, scores: Sequence[tuple[str, Figure]], teams: Sequence[str]
+) -> AnswerTable:
+    """Return the score of each convention, with the teams as columns and their ranks."""
+    import pandas as pd
+
+    ranks = competition_ranks(values)
+    usual = (
+        ranks[:, [name for name, _ in scores].index(DEFAULT_PROTOCOL)]
+        if any(name == DEFAULT_PROTOCOL for name, _ in scores)
+        else ranks[:, 0]
+    )
+    rows = []
+    for k, (name, figure) in enumerate(scores):
+        is_other = (ranks[:, k] != usual)[ranks[:, k] > 0].any()
+        row: dict[str, Any] = {"convention": name, "figure": figure_words(figure.name)}
+        for t, team in enumerate(teams):
+            row[f"value {team}"], row[f"rank {team}"] = values[t, k], ranks[t, k]
+        rows.append(row | {"order": "other order" if is_other else ""})
+    spec = columns.TableSpec(
+        "",
+        _SCORES,
+        [
+            columns.words("convention"),
+            columns.words("figure"),
+            *(_ranked(team) for team in teams),
+            columns.words("order", "ranking", "where it differs from that by the usual PQ"),
+        ],
+        "Figure (rank) by each convention.",
+    )
+    return AnswerTable(
+        spec, pd.DataFrame(rows, columns=spec.keys), tooltip=lambda row: _tooltip(scores[row][1])
+    )
+
+
+def scores_of(answer: Answer) -> AnswerTable:
+    """Return the table with the score of each convention and the teams as columns."""
+    return next(table for table in answer.tables if table.spec.row == _SCORES)
+
+
+def _ranked(team: str) -> columns.TableColumn:
+    keys = f"value {team}", f"rank {team}"
+    return columns.TableColumn(
+        team, lambda row: columns.ranked_cell(row[keys[0]], row[keys[1]]), keys
+    )
+
+
+def _tooltip(figure: Figure) -> str:
+    """Describe the choices of a figure, and what it can be compared with."""
+    words = [f"{k.replace('_', ' ')}: {v}" for k, v in figure.convention.choices.items() if v]
+    alike = comparable_with(figure.formula, figure.convention)
+    return f"{'; '.join(words)}. Comparable with {english_list(alike, limit=9)}."
+
+
+def _matches_table(
+    matches: Sequence[detective.Candidate], published: Sequence[tuple[str, float]]
+) -> AnswerTable:
+    teams = [team for team, _ in published]
+    of_teams = [columns.number(team) for team in teams]
+    spec = replace(MATCHES, columns=[*MATCHES.columns[:-2], *of_teams, *MATCHES.columns[-2:]])
+    rows = (
+        one.choices
+        | dict(zip(teams, one.values, strict=True))
+        | {
+            "convention": one.name,
+            "difference": one.difference,
+            "matches": "yes" if one.matches else "no",
+        }
+        for one in matches
+    )
+    return AnswerTable(spec, spec.frame(rows), printed=20, is_long=True, heading="What fits")

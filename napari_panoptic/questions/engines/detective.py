@@ -1,0 +1,350 @@
+"""Find the conventions that give published figures, among all combinations of their choices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise, product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_panoptic.common.text import counted, english_list
+from napari_panoptic.nuclei.conventions import Ambiguity, TeamSums
+from napari_panoptic.values.conventions import (
+    CHOICES,
+    CONVENTIONS,
+    AddedOver,
+    ClassMean,
+    Constant,
+    Convention,
+    Formula,
+    MeanOver,
+    Nothing,
+    Objects,
+    Pairs,
+)
+
+FORMULAS: Mapping[str, Formula] = {
+    "pq": Formula.PQ,
+    "sq": Formula.SQ,
+    "dq": Formula.DQ,
+    "f1": Formula.DQ,
+    "aji": Formula.SHARED,
+    "dice": Formula.DICE,
+    "precision": Formula.PRECISION,
+    "recall": Formula.RECALL,
+}
+"""Name of each figure that can be looked for -> its formula."""
+SAME = 1e-5
+"""Figures that differ by less are not told apart: no more than constants in denominators make."""
+_OVERLAPS = (Pairs.ABOVE_HALF, Pairs.HALF)
+_PAIRS: Mapping[str, tuple[Pairs, ...]] = {
+    "aji": (Pairs.BEST_IOU, Pairs.ONE_TO_ONE, Pairs.LARGEST_OVERLAP),
+    "dice": (Pairs.PIXELS, Pairs.ANY_OVERLAP),
+    "f1": (*_OVERLAPS, Pairs.CENTROIDS),
+    "precision": (*_OVERLAPS, Pairs.CENTROIDS),
+    "recall": (*_OVERLAPS, Pairs.CENTROIDS),
+}
+_CONSTANTS: Mapping[str, tuple[Constant, ...]] = {
+    "pq": tuple(Constant),
+    "sq": (Constant.NONE, Constant.SQ, Constant.EVERY),
+    "dq": (Constant.NONE, Constant.BOTH, Constant.EVERY),
+}
+_AVERAGES = (
+    *((AddedOver.REGION, mean) for mean in MeanOver if mean is not MeanOver.NOTHING),
+    (AddedOver.PATIENT, MeanOver.PATIENTS),
+    (AddedOver.SET, MeanOver.NOTHING),
+)
+_NOTHING = tuple(each for each in Nothing if not each.value.startswith("error"))
+FloatArray = NDArray[np.float64]
+Teams = Mapping[str, Mapping[Ambiguity, TeamSums]]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A combination of choices, and what it gives."""
+
+    convention: Convention
+    ambiguity: Ambiguity
+    #: The name of the convention and its figure; empty without a name.
+    name: str
+    #: The figure of each team with a published one.
+    values: tuple[float, ...]
+    #: The largest difference from the published figures, and whether all are the same as printed.
+    difference: float
+    matches: bool
+
+    @property
+    def choices(self) -> dict[str, str]:
+        """Column -> word of each of the eight choices."""
+        own = self.convention.choices | {"ambiguous": str(self.ambiguity)}
+        return {name: own[name] for name in CHOICES}
+
+
+def combinations(figure: str, levels: Mapping[MeanOver, Sequence[object]]) -> Iterator[Convention]:
+    """Yield all conventions of a figure whose choices differ in it, named ones first.
+
+    Parameters
+    ----------
+    figure
+        One of `FORMULAS`.
+    levels
+        What is averaged over -> its levels; an average without one is that over regions.
+    """
+    yield from dict.fromkeys(
+        own.convention
+        for figures in CONVENTIONS.values()
+        for own in figures
+        if own.of_all and _is_of(figure, own.formula, own.convention)
+    )
+    pairs = _PAIRS.get(figure, _OVERLAPS)
+    for objects, pair, (added, mean), nothing, constant in product(
+        Objects,
+        (*pairs, Pairs.ABOVE_HALF_BY_ID),
+        _AVERAGES,
+        _NOTHING,
+        _CONSTANTS.get(figure, (Constant.NONE, Constant.EVERY)),
+    ):
+        is_usual = added is not AddedOver.REGION or mean is MeanOver.REGIONS or levels[mean]
+        if is_usual and _can_be(objects, pair):
+            of_classes = objects in (Objects.BY_CLASS, Objects.CLASS_MASKS)
+            is_late = (
+                (ClassMean.LAST,) if added is AddedOver.SET else (ClassMean.FIRST, ClassMean.LAST)
+            )
+            for classes in is_late if of_classes else (ClassMean.NONE,):
+                yield Convention(objects, pair, added, mean, classes, nothing, constant)
+
+
+def _is_of(figure: str, formula: Formula, convention: Convention) -> bool:
+    return formula is FORMULAS[figure] and (
+        formula is not Formula.DQ or figure == "f1" or convention.pairs is not Pairs.CENTROIDS
+    )
+
+
+def _can_be(objects: Objects, pairs: Pairs) -> bool:
+    """Return whether there are such pairs of such objects."""
+    match objects:
+        case Objects.CLASS_MASKS:
+            return pairs in (Pairs.ABOVE_HALF, Pairs.ABOVE_HALF_BY_ID)
+        case Objects.TOGETHER:
+            return pairs is not Pairs.ABOVE_HALF_BY_ID
+    return pairs not in (Pairs.ABOVE_HALF_BY_ID, Pairs.CENTROIDS)
+
+
+def candidates(
+    figure: str, published: Mapping[str, float], teams: Teams, decimals: int
+) -> list[Candidate]:
+    """Compute a figure by all combinations of choices, the nearest to the published ones first.
+
+    Parameters
+    ----------
+    figure
+        One of `FORMULAS`.
+    published
+        Team -> its figure as it was printed.
+    teams
+        Team -> ambiguous policy -> its sums.
+    decimals
+        Those of the published figures.
+    """
+    wanted, formula = np.array(list(published.values())), FORMULAS[figure]
+    names = {
+        (own.formula, own.convention): f"{name} {own.name}"
+        for name, figures in reversed(list(CONVENTIONS.items()))
+        for own in figures
+    }
+    sums = [teams[team] for team in published]
+    levels = next(iter(sums[0].values())).levels
+    half = 0.5 * 10.0**-decimals * (1 + 1e-9)
+    found = []
+    for convention in dict.fromkeys(combinations(figure, levels)):
+        for ambiguity in sums[0]:
+            values = [own[ambiguity].figure(formula, convention).value for own in sums]
+            if np.isnan(values).any():
+                continue
+            difference = float(np.abs(np.array(values) - wanted).max())
+            name = names.get((formula, convention), "")
+            found.append(
+                Candidate(
+                    convention, ambiguity, name, tuple(values), difference, difference <= half
+                )
+            )
+    return sorted(
+        found,
+        key=lambda own: (
+            not own.matches,
+            own.difference > half and own.difference,
+            not own.name,
+            own.difference,
+        ),
+    )
+
+
+def told_apart(found: Sequence[Candidate]) -> list[list[Candidate]]:
+    """Group candidates whose figures are the same on this cohort but for rounding; see `SAME`."""
+    groups: list[list[Candidate]] = []
+    for one in found:
+        for group in groups:
+            if np.abs(np.subtract(group[0].values, one.values)).max() < SAME:
+                group.append(one)
+                break
+        else:
+            groups.append([one])
+    return groups
+
+
+def what_differs(groups: Sequence[Sequence[Candidate]]) -> str:
+    """Return which choices tell groups of candidates apart, as words; empty if none does alone."""
+    said = []
+    for name in CHOICES:
+        words = [{own.choices[name] for own in group} for group in groups]
+        if not set.intersection(*words):
+            options = sorted(set.union(*words))
+            said.append(
+                f"{name.replace('_', ' ')} ({' or '.join(w or 'nothing' for w in options)})"
+            )
+    return english_list(said)
+
+
+def region_that_tells(
+    one: Candidate, other: Candidate, formula: Formula, sums: Mapping[Ambiguity, TeamSums]
+) -> int:
+    """Return the number of the region without which two candidates differ least."""
+
+    def gap(left_out: int | None) -> float:
+        values = [
+            (sums[own.ambiguity] if left_out is None else sums[own.ambiguity].without(left_out))
+            .figure(formula, own.convention)
+            .value
+            for own in (one, other)
+        ]
+        return abs(values[0] - values[1])
+
+    n = len(sums[one.ambiguity])
+    return min(range(n), key=lambda number: np.nan_to_num(gap(number), nan=np.inf))
+
+
+def summary(
+    figure: str,
+    found: Sequence[Candidate],
+    teams: Teams,
+    published: Mapping[str, float],
+    regions: Sequence[str],
+) -> list[str]:
+    """Return what the candidates tell, in sentences."""
+    fitting = [own for own in found if own.matches]
+    said = [
+        f"{counted(len(fitting), 'combination')} of {len(found)} "
+        f"{'gives' if len(fitting) == 1 else 'give'} the published figures."
+    ]
+    if not found:
+        return said
+    if not fitting:
+        nearest = found[0]
+        said.append(
+            f"The nearest, {described(nearest)}, differs by up to {nearest.difference:.4f}: the "
+            "masks, the regions or the classes may be others than those of the publication."
+        )
+        return said
+    named = list(dict.fromkeys(own.name for own in fitting if own.name))
+    if named:
+        said.append(f"Among them: {english_list(named, limit=8)}.")
+    groups = told_apart(fitting)
+    if len(groups) == 1:
+        said.append("On this cohort they all give the same figures: nothing here tells them apart.")
+        return said
+    apart = what_differs(groups[:2])
+    team = next(iter(published))
+    number = region_that_tells(groups[0][0], groups[1][0], FORMULAS[figure], teams[team])
+    said.append(
+        f"They give {len(groups)} different sets of figures. "
+        + (f"The first two differ in {apart}, " if apart else "The first two differ ")
+        + f"most by {regions[number]}."
+    )
+    return said
+
+
+def described(one: Candidate) -> str:
+    """Return the choices of a candidate in a few words."""
+    words = {name: word for name, word in one.choices.items() if word and word != "none"}
+    own = "; ".join(f"{name.replace('_', ' ')} {word}" for name, word in words.items())
+    return f"{one.name} ({own})" if one.name else own
+
+
+def advice(teams: Teams, ambiguity: Ambiguity, regions: Sequence[str]) -> str:
+    """Say whether, and where, the order of two teams depends on the convention; else nothing.
+
+    Parameters
+    ----------
+    teams
+        Team -> ambiguous policy -> its sums.
+    ambiguity
+        The policy that is looked at.
+    regions
+        Names of the regions.
+    """
+    from napari_panoptic.values.conventions import DISENTANGLED, figure_words, score_of
+
+    own = {team: found[ambiguity] for team, found in teams.items()}
+    usual = {team: sums.figure(Formula.PQ, DISENTANGLED).value for team, sums in own.items()}
+    ordered = sorted((t for t in usual if not np.isnan(usual[t])), key=lambda t: -usual[t])
+    for ahead, behind in pairwise(ordered):
+        gap = usual[ahead] - usual[behind]
+        for name in CONVENTIONS:
+            _, formula, convention, *_ = score_of(name)
+            values = [own[team].figure(formula, convention).value for team in (ahead, behind)]
+            if values[1] > values[0] and gap > 0:
+                number = _responsible(own[ahead], own[behind], formula, convention)
+                return (
+                    f"{ahead} is ahead of {behind} by the usual PQ ({usual[ahead]:.3f} and "
+                    f"{usual[behind]:.3f}), but behind by {name} "
+                    f"{figure_words(score_of(name).name)} ({values[0]:.3f} and {values[1]:.3f}); "
+                    f"{regions[number]} does most for that."
+                )
+    for ahead, behind in pairwise(ordered):
+        gap = usual[ahead] - usual[behind]
+        for word, changed in _one_choice_changed(DISENTANGLED):
+            value = own[behind].figure(Formula.PQ, changed).value
+            if abs(value - usual[behind]) > gap > 0:
+                number = _responsible_for_move(own[behind], DISENTANGLED, changed)
+                return (
+                    f"One choice moves {behind} by more than its distance from {ahead}: with "
+                    f"{word}, its PQ is {value:.3f} instead of {usual[behind]:.3f}; "
+                    f"{regions[number]} does most for that."
+                )
+    return ""
+
+
+def _one_choice_changed(usual: Convention) -> Iterator[tuple[str, Convention]]:
+    for nothing in (Nothing.NO_REFERENCE, Nothing.ZERO):
+        yield f"“{nothing}” for empty classes", replace(usual, nothing=nothing)
+    yield "all nuclei together", replace(usual, objects=Objects.TOGETHER, classes=ClassMean.NONE)
+    yield "classes averaged last", replace(usual, classes=ClassMean.LAST)
+    yield (
+        "the mean over regions",
+        replace(usual, added_over=AddedOver.REGION, mean_over=MeanOver.REGIONS),
+    )
+    yield "the whole set pooled", usual.pooled()
+
+
+def _responsible(
+    ahead: TeamSums, behind: TeamSums, formula: Formula, convention: Convention
+) -> int:
+    """Return the region without which one team is behind by least."""
+
+    def lead(number: int) -> float:
+        values = [own.without(number).figure(formula, convention).value for own in (ahead, behind)]
+        return values[0] - values[1]
+
+    return max(range(len(ahead)), key=lambda number: np.nan_to_num(lead(number), nan=-np.inf))
+
+
+def _responsible_for_move(own: TeamSums, usual: Convention, changed: Convention) -> int:
+    """Return the region without which the change of a choice moves a team least."""
+
+    def move(number: int) -> float:
+        rest = own.without(number)
+        return abs(rest.figure(Formula.PQ, changed).value - rest.figure(Formula.PQ, usual).value)
+
+    return min(range(len(own)), key=lambda number: np.nan_to_num(move(number), nan=np.inf))
