@@ -91,7 +91,7 @@ def experiment(cohort: Cohort, jobs: int) -> None:
         "9 radii": radius_conditions(),
         "19 thresholds": threshold_conditions(),
         "9 shifts": shift_conditions(),
-        "2 protocols": protocol_conditions(),
+        "2 protocols": tuple(Condition(name, PROTOCOLS[name]) for name in protocols),
     }
     families["all of these and the four, 43"] = sum(families.values(), lessons.conditions)
     for name, conditions in families.items():

@@ -293,6 +293,16 @@ class OpenedCohort:
             findings=_findings_table(evaluation.findings),
         )
 
+    def conventions(self, **asked: Any) -> pd.DataFrame:
+        """Return the figures of published evaluation codes; the table ``conventions.csv``.
+
+        Parameters
+        ----------
+        asked
+            As in `ask`: ``teams``, ``convention``, ``metadata``, ``settings`` and others.
+        """
+        return self.ask("conventions", **asked).tables["conventions.csv"]
+
     def ask(self, question: str, *, jobs: int | None = None, **asked: Any) -> CohortAnswer:
         """Ask a question over the cohort.
 

@@ -6,10 +6,11 @@ over them, added up and averaged as its convention says. docs/conventions.md nam
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum, StrEnum
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,8 @@ from napari_panoptic.values.conventions import (
     Nothing,
     Objects,
     Pairs,
+    choices_of,
+    figures_of,
 )
 from napari_panoptic.values.labels import LabelImage, LabelPair
 from napari_panoptic.values.windowed_labels import TiledPair
@@ -466,19 +469,19 @@ class TeamSums:
     """
 
     def __init__(self, places: Sequence[Place], regions: Sequence[RegionSums]) -> None:
-        self._places, self._regions = tuple(places), tuple(regions)
+        self.places, self.regions = tuple(places), tuple(regions)
         self._stacks: dict[str, FloatArray | None] = {}
         self._without: dict[int, TeamSums] = {}
 
     def __len__(self) -> int:
         """Count the regions."""
-        return len(self._regions)
+        return len(self.regions)
 
     def without(self, number: int) -> TeamSums:
         """Return the sums without a region, by its number."""
         if number not in self._without:
             kept = [k for k in range(len(self)) if k != number]
-            rest = TeamSums([self._places[k] for k in kept], [self._regions[k] for k in kept])
+            rest = TeamSums([self.places[k] for k in kept], [self.regions[k] for k in kept])
             self._without[number] = rest
         return self._without[number]
 
@@ -489,10 +492,10 @@ class TeamSums:
         What no region has is no level.
         """
         names = ("patient", "tissue", "fold")
-        texts = [[getattr(place, name) for place in self._places] for name in names]
+        texts = [[getattr(place, name) for place in self.places] for name in names]
         patients, tissues, folds = (np.unique(own, return_inverse=True)[1] for own in texts)
         of_tissue = (tissues,) if any(texts[1]) else ()
-        by_fold = (tissues * len(self._places) + folds,) if any(texts[2]) else ()
+        by_fold = (tissues * len(self.places) + folds,) if any(texts[2]) else ()
         return {
             MeanOver.PATIENTS: (patients,),
             MeanOver.TISSUES: of_tissue,
@@ -502,10 +505,22 @@ class TeamSums:
     def stack(self, key: str) -> FloatArray | None:
         """Return the sums (R, K, 8) of a key; None if a region has none."""
         if key not in self._stacks:
-            found = [region.sums.get(key) for region in self._regions]
+            found = [region.sums.get(key) for region in self.regions]
             is_whole = bool(found) and all(own is not None for own in found)
             self._stacks[key] = np.stack(found) if is_whole else None  # type: ignore[arg-type]
         return self._stacks[key]
+
+    def in_effect(self, convention: Convention) -> Convention:
+        """Return a convention with the average that there is: without tissues, over regions."""
+        mean_over = convention.mean_over
+        if mean_over is MeanOver.FOLDS and len(self.levels[mean_over]) < 2:
+            is_by_tissue = bool(self.levels[MeanOver.TISSUES])
+            mean_over = (
+                MeanOver.TISSUES if is_by_tissue or not self.levels[mean_over] else mean_over
+            )
+        if mean_over is MeanOver.TISSUES and not self.levels[mean_over]:
+            mean_over = MeanOver.REGIONS
+        return replace(convention, mean_over=mean_over)
 
     def figure(self, formula: Formula, convention: Convention) -> Value:
         """Compute a figure of all objects."""
@@ -522,7 +537,7 @@ class TeamSums:
         if formula is Formula.R2:
             return _of_classes(_r2(stack))
         if formula in (Formula.TYPE_F1, Formula.TYPE_ACCURACY):
-            known = [own.types for own in self._regions if own.types is not None]
+            known = [own.types for own in self.regions if own.types is not None]
             f1, accuracy = _of_types(np.sum(known, axis=0))
             return Value(accuracy, None), _of_classes(f1)[1]
         values = self._values(stack, formula, convention)
@@ -578,6 +593,36 @@ class TeamSums:
             values[below == 0] = 1.0
         values[~counts] = np.nan
         return values
+
+
+def figure_rows(
+    sums: TeamSums, names: Iterable[str], ambiguity: Ambiguity, classes: Sequence[str]
+) -> Iterator[dict[str, Any]]:
+    """Yield the rows of ``conventions.csv`` but for the team: of all objects, then of each class.
+
+    Parameters
+    ----------
+    sums
+        Of a team.
+    names
+        The conventions; see `napari_panoptic.values.conventions.figures_of`.
+    ambiguity
+        The ambiguous policy of the sums.
+    classes
+        The names of the scored classes.
+    """
+    for name in names:
+        for figure in figures_of(name):
+            found = []
+            if figure.of_all:
+                found.append(("", sums.figure(figure.formula, figure.convention)))
+            if figure.of_classes:
+                by_class = sums.by_class(figure.formula, figure.convention)
+                found += zip(classes, by_class, strict=False)
+            choices = choices_of(sums.in_effect(figure.convention), str(ambiguity))
+            for word, one in found:
+                place = {"convention": name, "figure": figure.name, "class": word}
+                yield {**place, "value": one.value, "units": one.units, **choices}
 
 
 _NOTHING = Value(float("nan"), None)

@@ -30,8 +30,9 @@ from napari_panoptic.nuclei.metrics import (
 from napari_panoptic.nuclei.outcomes import Outcomes, outcomes
 from napari_panoptic.nuclei.overlap import OverlapTable, overlap_table
 from napari_panoptic.values.cohort import MONUSAC_CLASSES
+from napari_panoptic.values.conventions import CONVENTIONS
 from napari_panoptic.values.labels import LabelPair, Scores, checked_mask
-from napari_panoptic.values.settings import EvaluationSettings
+from napari_panoptic.values.settings import EvaluationSettings, Overlaps
 from napari_panoptic.values.windowed_labels import TiledPair
 
 if TYPE_CHECKING:
@@ -102,6 +103,37 @@ class Evaluation(Generic[PairT]):
     def confusion(self) -> pd.DataFrame:
         """The confusion matrix: rows reference, columns prediction, ``none`` first."""
         return confusion_frame(self.counts)
+
+    def conventions(self) -> pd.DataFrame:
+        """Return the figures of published evaluation codes for this pair alone.
+
+        One row per convention, figure and class (empty for all): value (NaN where the published
+        code has none), units, and the eight choices; see `napari_panoptic.values.conventions`.
+        """
+        import pandas as pd
+
+        from napari_panoptic.nuclei.class_masks import evaluate_classes
+        from napari_panoptic.nuclei.conventions import (
+            Ambiguity,
+            Place,
+            RegionSums,
+            TeamSums,
+            figure_rows,
+            sums_of_pair,
+        )
+
+        pair, table = self.pair, self.table
+        ambiguity = Ambiguity(str(self.settings.ambiguous))
+        by_class: dict[str, NDArray[np.float64]] = {}
+        if isinstance(pair, LabelPair):
+            flat = pair.with_overlaps(Overlaps.FLATTEN)
+            table = table if flat is pair else overlap_table(flat)
+            usual = EvaluationSettings(ambiguous=self.settings.ambiguous, distances=False)
+            pair, by_class = flat, evaluate_classes(flat, usual).sums
+        found = sums_of_pair(pair, table, ambiguity)
+        sums = TeamSums([Place("")], [RegionSums({**found.sums, **by_class}, found.types)])
+        rows = figure_rows(sums, CONVENTIONS, ambiguity, pair.class_names)
+        return pd.DataFrame(list(rows)).astype({"units": "Int64"})
 
 
 def evaluate(pair: LabelPair, settings: EvaluationSettings | None = None) -> Evaluation:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,11 +14,11 @@ from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.progress import UNWATCHED, Progress
 from napari_panoptic.common.text import counted, english_list
 from napari_panoptic.io.tables.metadata import metadata_beside, read_metadata
-from napari_panoptic.nuclei.conventions import Ambiguity, Place, RegionSums, TeamSums
+from napari_panoptic.nuclei.conventions import Ambiguity, Place, RegionSums, TeamSums, figure_rows
 from napari_panoptic.nuclei.regions.cohort_evaluation import place_of
 from napari_panoptic.nuclei.regions.region import HeldRegion, WindowedRegion
 from napari_panoptic.nuclei.regions.run import walk
-from napari_panoptic.questions.answer import Answer, AnswerTable, UnansweredError
+from napari_panoptic.questions.answer import Answer, AnswerPlot, AnswerTable, UnansweredError
 from napari_panoptic.questions.engines import detective
 from napari_panoptic.questions.engines.cohort_failures import FailureSet
 from napari_panoptic.questions.engines.convention_objects import Difference, differences, sums_under
@@ -31,6 +31,7 @@ from napari_panoptic.values.conventions import (
     CONVENTIONS,
     DEFAULT_PROTOCOL,
     Figure,
+    choices_of,
     comparable_with,
     figure_words,
     figures_of,
@@ -111,7 +112,8 @@ class CohortSums:
 class Conventions(Question):
     """The figures of teams by the conventions of published evaluation codes."""
 
-    title, key = "Conventions", "Alt-c"
+    title = "Conventions"
+    key = "Alt-z"  # C copies a screenshot in napari
     heading = "The same masks by other conventions"
     about = (
         "Compute the figures of published evaluation codes (bPQ, mPQ, mPQ+, AJI, Dice, R2 and "
@@ -251,11 +253,9 @@ class Conventions(Question):
         ambiguity = self.ambiguities[0]
         sums = {team: own[ambiguity] for team, own in gathered.teams.items()}
         rows = [
-            row
-            for name in self.shown
-            for figure in figures_of(name)
+            {"team": team, **row}
             for team, own in sums.items()
-            for row in _rows(own, team, name, figure, str(ambiguity), cohort.scheme.names)
+            for row in figure_rows(own, self.shown, ambiguity, cohort.scheme.names)
         ]
         scores = [(name, score_of(name)) for name in self.shown]
         values = np.array(
@@ -276,7 +276,7 @@ class Conventions(Question):
             _headline(values, self.shown),
             tuple(filter(None, notes)),
             (
-                AnswerTable(VALUES, VALUES.frame(rows)),
+                AnswerTable(VALUES, VALUES.frame(rows).astype({"units": "Int64"})),
                 *((_matches_table(matches, self.published),) if self.published else ()),
                 _scores_table(values, scores, tuple(sums)),
                 AnswerTable(
@@ -290,7 +290,7 @@ class Conventions(Question):
                     heading="Nuclei counted in different ways",
                 ),
             ),
-            (),
+            _plots(values, self.shown, tuple(sums)),
             self.record(
                 cohort,
                 gathered.findings,
@@ -301,7 +301,7 @@ class Conventions(Question):
                     {
                         "convention": name,
                         "figure": figure.name,
-                        **_choices(figure, str(ambiguity)),
+                        **choices_of(figure.convention, str(ambiguity)),
                         "comparable_with": comparable_with(figure.formula, figure.convention),
                     }
                     for name in self.shown
@@ -315,9 +315,9 @@ class Conventions(Question):
     def _candidates(self, gathered: CohortSums) -> list[detective.Candidate]:
         if not self.published:
             return []
-        return detective.candidates(
-            self.figure, dict(self.published), gathered.teams, self.decimals
-        )
+        tried = detective.try_all(self.figure, [gathered.teams[team] for team, _ in self.published])
+        figures = [figure for _, figure in self.published]
+        return detective.candidates(self.figure, figures, tried, self.decimals)
 
 
 @dataclass(frozen=True, eq=False)
@@ -336,25 +336,6 @@ def _not_compared(region: Region, lacking: Sequence[str]) -> Finding:
         "teams are compared over the same regions"
     )
     return Finding(FindingKind.FALLBACK, message, region=region.name)
-
-
-def _choices(figure: Figure, ambiguity: str) -> dict[str, str]:
-    own = figure.convention.choices | {"ambiguous": ambiguity}
-    return {name: own[name] for name in CHOICES}
-
-
-def _rows(
-    own: TeamSums, team: str, name: str, figure: Figure, ambiguity: str, classes: Sequence[str]
-) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a figure of a team: of all objects, then of each class."""
-    place = {"team": team, "convention": name, "figure": figure.name}
-    found = [("", own.figure(figure.formula, figure.convention))] if figure.of_all else []
-    if figure.of_classes:
-        by_class = own.by_class(figure.formula, figure.convention)
-        found += zip(classes, by_class, strict=False)
-    for word, one in found:
-        values = {"class": word, "value": one.value, "units": one.units}
-        yield place | values | _choices(figure, ambiguity)
 
 
 def _of_difference(one: Difference) -> dict[str, Any]:
@@ -413,6 +394,14 @@ def _scores_table(
     )
 
 
+def _plots(values: Any, names: Sequence[str], teams: Sequence[str]) -> tuple[AnswerPlot, ...]:
+    if len(teams) < 2 or len(names) < 2:
+        return ()
+    scores = dict(zip(teams, values.tolist(), strict=True))
+    caption = "Rank of each team by every convention; equal ranks are drawn side by side."
+    return (AnswerPlot("rank_lines", "Ranks by convention", caption, (names, scores, teams)),)
+
+
 def scores_of(answer: Answer) -> AnswerTable:
     """Return the table with the score of each convention and the teams as columns."""
     return next(table for table in answer.tables if table.spec.row == _SCORES)
@@ -427,7 +416,9 @@ def _ranked(team: str) -> columns.TableColumn:
 
 def _tooltip(figure: Figure) -> str:
     """Describe the choices of a figure, and what it can be compared with."""
-    words = [f"{k.replace('_', ' ')}: {v}" for k, v in figure.convention.choices.items() if v]
+    words = [
+        f"{k.replace('_', ' ')}: {v}" for k, v in choices_of(figure.convention, "").items() if v
+    ]
     alike = comparable_with(figure.formula, figure.convention)
     return f"{'; '.join(words)}. Comparable with {english_list(alike, limit=9)}."
 

@@ -136,17 +136,18 @@ class Convention:
         """Return the same with the regions of a patient added up, and patients averaged."""
         return replace(self, added_over=AddedOver.PATIENT, mean_over=MeanOver.PATIENTS)
 
-    @property
-    def choices(self) -> dict[str, str]:
-        """Column -> word of each choice."""
-        return {each.name: str(getattr(self, each.name)) for each in fields(self)}
-
 
 CHOICES = (
     *("objects", "pairs", "ambiguous", "added_over"),
     *("mean_over", "classes", "nothing", "constant"),
 )
 """The columns of the eight choices, in the order of their tables."""
+
+
+def choices_of(convention: Convention, ambiguous: str) -> dict[str, str]:
+    """Return column -> word of the eight choices, in the order of `CHOICES`."""
+    own = {each.name: str(getattr(convention, each.name)) for each in fields(convention)}
+    return {name: own.get(name, ambiguous) for name in CHOICES}
 
 
 class Figure(NamedTuple):

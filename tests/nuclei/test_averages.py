@@ -1,24 +1,44 @@
-"""Averages in every way, against sums written out one by one."""
+"""Averages over regions, patients and the whole set, against sums written out one by one."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from napari_panoptic.nuclei.averages import (
-    UNDEFINED_RULES,
-    AggregationTable,
-    ClassMean,
-    RegionCounts,
-    Unit,
-    aggregate,
-    aggregation_table,
+from napari_panoptic.nuclei.averages import summarise_team
+from napari_panoptic.nuclei.conventions import (
+    Place,
+    RegionSums,
+    Sum,
+    TeamSums,
+    Value,
+    key_of,
 )
-from napari_panoptic.nuclei.metrics import Counts
+from napari_panoptic.nuclei.metrics import Counts, unit_metrics
+from napari_panoptic.values.conventions import (
+    DISENTANGLED,
+    AddedOver,
+    ClassMean,
+    Convention,
+    Formula,
+    MeanOver,
+    Nothing,
+)
 
 CLASSES = ("E", "L", "N")
+KEY = key_of(DISENTANGLED.objects, DISENTANGLED.pairs)
+Region = tuple[str, Counts]
+UNITS = {
+    "region": replace(DISENTANGLED, added_over=AddedOver.REGION, mean_over=MeanOver.REGIONS),
+    "patient": DISENTANGLED,
+    "pooled": replace(DISENTANGLED.pooled(), classes=ClassMean.LAST),
+}
+"""What counts are added over -> the convention."""
+CLASS_MEANS = {"present": Nothing.BOTH_EMPTY, "all": Nothing.ZERO}
+"""Which classes are averaged: those of either side, or all, of which an absent one counts 0."""
 
 
 def counts(*rows: tuple[int, int, int, float]) -> Counts:
@@ -34,7 +54,8 @@ def counts(*rows: tuple[int, int, int, float]) -> Counts:
     )
 
 
-def random_regions(seed: int) -> list[RegionCounts]:
+def random_regions(seed: int) -> list[Region]:
+    """Give seven regions of three patients."""
     rng = np.random.default_rng(seed)
     found = []
     for k in range(7):
@@ -43,51 +64,78 @@ def random_regions(seed: int) -> list[RegionCounts]:
             (int(t), int(rng.integers(0, 3)) * int(t > 1), int(rng.integers(0, 4)), t * 0.7)
             for t in tp
         ]
-        patient = f"p{k % 3}"
-        found.append(RegionCounts(f"r{k}", patient, counts(*rows), "lung" if k % 3 else "kidney"))
+        found.append((f"p{k % 3}", counts(*rows)))
     return found
 
 
-def plain(regions: list[RegionCounts], unit: Unit, mean: ClassMean) -> list[float]:
+def team_sums(regions: Sequence[Region]) -> TeamSums:
+    sums = []
+    for _, own in regions:
+        of_class = np.zeros((len(CLASSES), len(Sum)))
+        of_class[:, Sum.HAD_REFERENCE] = own.tp + own.fn > 0
+        of_class[:, Sum.HAD_PREDICTION] = own.tp + own.fp > 0
+        for column, name in ((Sum.TP, "tp"), (Sum.FP, "fp"), (Sum.FN, "fn"), (Sum.IOU, "iou_sum")):
+            of_class[:, column] = getattr(own, name)
+        sums.append(RegionSums({KEY: of_class}, None))
+    return TeamSums([Place(patient) for patient, _ in regions], sums)
+
+
+def pq(regions: Sequence[Region], convention: Convention) -> Value:
+    return team_sums(regions).figure(Formula.PQ, convention)
+
+
+def convention(unit: str, mean: str) -> Convention:
+    return replace(UNITS[unit], nothing=CLASS_MEANS[mean])
+
+
+def plain(regions: Sequence[Region], unit: str, mean: str) -> list[float]:
     """Sum by unit in lists, divide, and average by the words of the definition."""
-    units: dict[str, list[RegionCounts]] = {}
-    for r in regions:
-        key = {"region": r.region, "patient": r.patient, "group": r.group, "pooled": "all"}[unit]
-        units.setdefault(key, []).append(r)
+    units: dict[str, list[Counts]] = {}
+    for number, (patient, own) in enumerate(regions):
+        key = {"region": f"r{number}", "patient": patient, "pooled": "all"}[unit]
+        units.setdefault(key, []).append(own)
     values = []
-    for _, own in sorted(units.items()):
-        pq, weights = [], []
+    for _, members in sorted(units.items()):
+        quality = []
         for k in range(3):
-            tp, fp, fn = (
-                sum(int(getattr(r.counts, n)[k]) for r in own) for n in ("tp", "fp", "fn")
-            )
-            iou = sum(float(r.counts.iou_sum[k]) for r in own)
+            tp, fp, fn = (sum(int(getattr(c, n)[k]) for c in members) for n in ("tp", "fp", "fn"))
+            iou = sum(float(c.iou_sum[k]) for c in members)
             divisor = tp + fp / 2 + fn / 2
-            if divisor == 0 and mean is ClassMean.PRESENT:
+            if divisor == 0 and mean == "present":
                 continue
-            pq.append(iou / divisor if divisor else 0.0)
-            weights.append(tp + fn if mean is ClassMean.WEIGHTED else 1)
-        total = sum(weights)
-        if total:
-            values.append(sum(p * w for p, w in zip(pq, weights, strict=True)) / total)
-        else:
-            values.append(float("nan"))
+            quality.append(iou / divisor if divisor else 0.0)
+        values.append(sum(quality) / len(quality) if quality else float("nan"))
     return values
 
 
-@pytest.mark.parametrize("mean", list(ClassMean))
-@pytest.mark.parametrize("unit", list(Unit))
+@pytest.mark.parametrize("mean", CLASS_MEANS)
+@pytest.mark.parametrize("unit", UNITS)
 @pytest.mark.parametrize("seed", range(6))
-def test_against_the_plain_way(seed: int, unit: Unit, mean: ClassMean) -> None:
+def test_against_the_plain_way(seed: int, unit: str, mean: str) -> None:
     regions = random_regions(seed)
-    found = aggregate("t", regions, CLASSES, unit=unit, class_mean=mean)
     expected = plain(regions, unit, mean)
-    np.testing.assert_allclose(list(found.values.values()), expected, rtol=1e-12)
     defined = [value for value in expected if not np.isnan(value)]
-    assert found.n_units == len(expected)
-    assert found.spread.n == len(defined)
-    assert found.spread.mean == pytest.approx(np.mean(defined), rel=1e-12)
-    assert found.undefined_rule == UNDEFINED_RULES[mean]
+    found = pq(regions, convention(unit, mean))
+    assert found.value == pytest.approx(np.mean(defined), rel=1e-12)
+    assert found.units == (None if unit == "pooled" else len(defined))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_summary_against_the_plain_way(seed: int) -> None:
+    regions = random_regions(seed)
+    found = summarise_team(regions, CLASSES)
+    expected = plain(regions, "patient", "present")
+    defined = [value for value in expected if not np.isnan(value)]
+    assert list(found.patients) == list(found.metrics) == ["p0", "p1", "p2"]
+    of_patients = [metrics.pq for metrics in found.metrics.values()]
+    np.testing.assert_allclose(of_patients, expected, rtol=1e-12)
+    assert found.averaged["pq"].n == len(defined)
+    assert found.averaged["pq"].mean == pytest.approx(np.mean(defined), rel=1e-12)
+    assert found.averaged["pq"].mean == pytest.approx(pq(regions, DISENTANGLED).value, rel=1e-12)
+    (pooled,) = plain(regions, "pooled", "present")
+    assert found.pooled.pq == pytest.approx(pooled, rel=1e-12)
+    by_region = [unit_metrics(own).pq for _, own in regions]
+    np.testing.assert_allclose(by_region, plain(regions, "region", "present"), rtol=1e-12)
 
 
 def test_a_choice_can_turn_the_ranking_round() -> None:
@@ -101,38 +149,25 @@ def test_a_choice_can_turn_the_ranking_round() -> None:
         counts((50, 0, 50, 45.0), nothing, nothing),
         counts((1, 0, 0, 0.9), nothing, nothing),
     )
-    regions = {
-        "a": [RegionCounts("r1", "p", large), RegionCounts("r2", "p", small)],
-        "b": [RegionCounts("r1", "p", poor), RegionCounts("r2", "p", perfect)],
-    }
-    table = aggregation_table(regions, CLASSES)
-    assert table.ranks["a", Unit.REGION, ClassMean.PRESENT] == 2
-    assert table.ranks["a", Unit.PATIENT, ClassMean.PRESENT] == 1
-    assert Unit.GROUP not in {unit for unit, _ in table.ways}
+    a, b = [("p", large), ("p", small)], [("p", poor), ("p", perfect)]
+    by_region, by_patient = convention("region", "present"), convention("patient", "present")
+    assert pq(a, by_region).value < pq(b, by_region).value
+    assert pq(a, by_patient).value > pq(b, by_patient).value
 
 
 def test_a_class_that_nobody_has() -> None:
-    regions = {"a": [RegionCounts("r", "p", counts((1, 0, 0, 0.8), (0, 0, 0, 0), (0, 0, 0, 0)))]}
-    table: AggregationTable = aggregation_table(regions, CLASSES)
-    means = {mean: table.aggregates["a", Unit.PATIENT, mean].spread.mean for mean in ClassMean}
-    assert means[ClassMean.PRESENT] == means[ClassMean.WEIGHTED] == pytest.approx(0.8)
-    assert means[ClassMean.ALL] == pytest.approx(0.8 / 3)
+    regions = [("p", counts((1, 0, 0, 0.8), (0, 0, 0, 0), (0, 0, 0, 0)))]
+    means = {mean: pq(regions, convention("patient", mean)).value for mean in CLASS_MEANS}
+    assert means["present"] == pytest.approx(0.8)
+    assert means["all"] == pytest.approx(0.8 / 3)
+    assert summarise_team(regions, CLASSES).averaged["pq"].mean == pytest.approx(0.8)
 
 
-def test_a_team_without_regions_has_no_rank() -> None:
-    regions = {"a": random_regions(1), "b": []}
-    table = aggregation_table(regions, CLASSES)
-    assert table.ranks["b", Unit.PATIENT, ClassMean.PRESENT] == 0
-    assert table.aggregates["b", Unit.PATIENT, ClassMean.PRESENT].spread.n == 0
-    assert {table.ranks["a", *way] for way in table.ways} == {1}
-
-
-def test_who_belongs_to_no_group_is_left_out_of_them() -> None:
-    regions = random_regions(2)
-    some = [replace(r, group="" if r.patient == "p1" else r.group) for r in regions]
-    found = aggregate("t", some, CLASSES, unit=Unit.GROUP, class_mean=ClassMean.ALL)
-    left = [r for r in some if r.group]
-    assert set(found.values) == {r.group for r in left}
-    np.testing.assert_allclose(
-        list(found.values.values()), plain(left, Unit.GROUP, ClassMean.ALL), rtol=1e-12
-    )
+def test_a_team_without_regions_has_no_figure() -> None:
+    found = summarise_team([], CLASSES)
+    assert found.averaged["pq"].n == 0
+    assert np.isnan(found.averaged["pq"].mean)
+    assert np.isnan(found.pooled.pq)
+    for unit in UNITS:
+        for mean in CLASS_MEANS:
+            assert np.isnan(pq([], convention(unit, mean)).value)

@@ -19,13 +19,13 @@ from napari_panoptic.io.formats.polygons.rasterize import rasterize_polygons
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluate, evaluate_again
 from napari_panoptic.nuclei.regions.shifts import shifted
 from napari_panoptic.values.cohort import MONUSAC_CLASSES
+from napari_panoptic.values.conventions import CONVENTIONS, DEFAULT_PROTOCOL
 from napari_panoptic.values.labels import LabelImage, LabelPair
 from napari_panoptic.values.settings import (
     AmbiguousPolicy,
     EvaluationSettings,
     Matching,
     Overlaps,
-    Scoring,
 )
 from tests.support.outlines import polygons_of
 
@@ -255,6 +255,7 @@ def test_too_many_over_one_another(monkeypatch: pytest.MonkeyPatch) -> None:
         evaluate(pair, KEEP)
 
 
-def test_the_challenge_knows_no_overlaps() -> None:
+@pytest.mark.parametrize("name", [name for name in CONVENTIONS if name != DEFAULT_PROTOCOL])
+def test_other_conventions_know_no_overlaps(name: str) -> None:
     with pytest.raises(SettingsError, match="overlaps at flatten"):
-        EvaluationSettings(overlaps=Overlaps.KEEP, scoring=Scoring.CHALLENGE)
+        EvaluationSettings(overlaps=Overlaps.KEEP, convention=name)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from napari_panoptic.common.errors import LabelError, PanopticError
 from napari_panoptic.common.findings import Finding, FindingKind
-from napari_panoptic.nuclei.challenge import ChallengeEvaluation, evaluate_challenge
+from napari_panoptic.nuclei.class_masks import ClassEvaluations, evaluate_classes
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluate
 from napari_panoptic.nuclei.metrics import Counts
 from napari_panoptic.nuclei.regions.conditions import Robustness, robustness
@@ -20,7 +20,7 @@ from napari_panoptic.nuclei.regions.reading import (
 from napari_panoptic.nuclei.regions.results import RegionResult, unreadable_region, with_figures
 from napari_panoptic.values.cohort import Cohort, Region, Source
 from napari_panoptic.values.labels import LabelPair
-from napari_panoptic.values.settings import EvaluationSettings, Scoring
+from napari_panoptic.values.settings import EvaluationSettings
 
 
 def evaluate_alone(
@@ -55,8 +55,8 @@ def _evaluate_team(
     if masks is None or reference.masks is None:
         return result
     pair = LabelPair(reference.masks.labels, masks.labels, reference.masks.ambiguous, reference.mpp)
-    if settings.scoring is Scoring.CHALLENGE:
-        return with_figures(result, evaluate_challenge(pair, settings), settings)
+    if settings.takes_class_masks:
+        return with_figures(result, evaluate_classes(pair, settings), settings)
     try:
         evaluation = evaluate(pair, settings)
     except LabelError as error:
@@ -68,7 +68,7 @@ def _evaluate_team(
 
 
 def shared_pixel_findings(
-    evaluation: Evaluation | ChallengeEvaluation, region: str, team: str
+    evaluation: Evaluation | ClassEvaluations, region: str, team: str
 ) -> tuple[Finding, ...]:
     """Describe which objects share pixels with others of their side, where overlaps are kept."""
     if not isinstance(evaluation, Evaluation) or not evaluation.pair.has_planes:

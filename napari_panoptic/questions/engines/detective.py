@@ -23,6 +23,7 @@ from napari_panoptic.values.conventions import (
     Nothing,
     Objects,
     Pairs,
+    choices_of,
 )
 
 FORMULAS: Mapping[str, Formula] = {
@@ -78,8 +79,7 @@ class Candidate:
     @property
     def choices(self) -> dict[str, str]:
         """Column -> word of each of the eight choices."""
-        own = self.convention.choices | {"ambiguous": str(self.ambiguity)}
-        return {name: own[name] for name in CHOICES}
+        return choices_of(self.convention, str(self.ambiguity))
 
 
 def combinations(figure: str, levels: Mapping[MeanOver, Sequence[object]]) -> Iterator[Convention]:
@@ -132,52 +132,60 @@ def _can_be(objects: Objects, pairs: Pairs) -> bool:
     return pairs not in (Pairs.ABOVE_HALF_BY_ID, Pairs.CENTROIDS)
 
 
+Tried = tuple[Convention, Ambiguity, tuple[float, ...]]
+"""A combination of choices, and what it gives for each team."""
+
+
+def try_all(figure: str, teams: Sequence[Mapping[Ambiguity, TeamSums]]) -> list[Tried]:
+    """Compute a figure of teams by all combinations of choices; undefined ones are left out.
+
+    Parameters
+    ----------
+    figure
+        One of `FORMULAS`.
+    teams
+        Of each team: ambiguous policy -> its sums.
+    """
+    levels, formula = next(iter(teams[0].values())).levels, FORMULAS[figure]
+    found = []
+    for convention in dict.fromkeys(combinations(figure, levels)):
+        for ambiguity in teams[0]:
+            values = tuple(own[ambiguity].figure(formula, convention).value for own in teams)
+            if not np.isnan(values).any():
+                found.append((convention, ambiguity, values))
+    return found
+
+
 def candidates(
-    figure: str, published: Mapping[str, float], teams: Teams, decimals: int
+    figure: str, published: Sequence[float], tried: Sequence[Tried], decimals: int
 ) -> list[Candidate]:
-    """Compute a figure by all combinations of choices, the nearest to the published ones first.
+    """Return all combinations, those that give the published figures first, then the nearest.
 
     Parameters
     ----------
     figure
         One of `FORMULAS`.
     published
-        Team -> its figure as it was printed.
-    teams
-        Team -> ambiguous policy -> its sums.
+        The figure of each team as it was printed.
+    tried
+        What `try_all` returned for these teams.
     decimals
         Those of the published figures.
     """
-    wanted, formula = np.array(list(published.values())), FORMULAS[figure]
     names = {
         (own.formula, own.convention): f"{name} {own.name}"
         for name, figures in reversed(list(CONVENTIONS.items()))
         for own in figures
     }
-    sums = [teams[team] for team in published]
-    levels = next(iter(sums[0].values())).levels
     half = 0.5 * 10.0**-decimals * (1 + 1e-9)
     found = []
-    for convention in dict.fromkeys(combinations(figure, levels)):
-        for ambiguity in sums[0]:
-            values = [own[ambiguity].figure(formula, convention).value for own in sums]
-            if np.isnan(values).any():
-                continue
-            difference = float(np.abs(np.array(values) - wanted).max())
-            name = names.get((formula, convention), "")
-            found.append(
-                Candidate(
-                    convention, ambiguity, name, tuple(values), difference, difference <= half
-                )
-            )
+    for convention, ambiguity, values in tried:
+        difference = float(np.abs(np.subtract(values, published)).max())
+        name = names.get((FORMULAS[figure], convention), "")
+        is_same = difference <= half
+        found.append(Candidate(convention, ambiguity, name, values, difference, is_same))
     return sorted(
-        found,
-        key=lambda own: (
-            not own.matches,
-            own.difference > half and own.difference,
-            not own.name,
-            own.difference,
-        ),
+        found, key=lambda own: (not own.matches, own.matches and not own.name, own.difference)
     )
 
 

@@ -19,15 +19,14 @@ import tifffile
 from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.formats.labels import colour_coded
-from napari_panoptic.nuclei import challenge, evaluate
+from napari_panoptic.nuclei import class_masks, evaluate
+from napari_panoptic.nuclei.conventions import Place, TeamSums
 from napari_panoptic.nuclei.metrics import Counts
-from napari_panoptic.nuclei.protocols import challenge_versions, protocol_table
 from napari_panoptic.nuclei.regions import reading as pipeline
 from napari_panoptic.nuclei.regions.conditions import (
     LESSONS_NEIGHBOURS,
     Condition,
     lessons_conditions,
-    protocol_conditions,
     radius_conditions,
     robustness,
     shift_conditions,
@@ -37,17 +36,22 @@ from napari_panoptic.nuclei.regions.conditions import (
 from napari_panoptic.nuclei.regions.experiment import (
     Experiment,
     cohort_robustness,
-    scored_regions,
 )
 from napari_panoptic.nuclei.regions.results import RegionResult
 from napari_panoptic.nuclei.regions.shifts import SHIFTS, Shift, shifted
 from napari_panoptic.values.cohort import MONUSAC_CLASSES, Cohort, Source
+from napari_panoptic.values.conventions import (
+    CHALLENGE_PROTOCOL,
+    DEFAULT_PROTOCOL,
+    Mistake,
+    with_corrections,
+)
 from napari_panoptic.values.labels import LabelImage
 from napari_panoptic.values.settings import (
+    PROTOCOLS,
     EvaluationSettings,
     Outlines,
     Restoration,
-    challenge_protocol_name,
 )
 from tests.support.one_by_one import evaluate_alone
 from tests.support.paths import SHARED_CASES, needs_shared_cases
@@ -55,20 +59,30 @@ from tests.support.small_cohort import REGIONS, TEAMS, mask_path, submission_fol
 
 FIRST = REGIONS[0]
 QUICK = EvaluationSettings(distances=False)
+AS_RUN = QUICK.replaced(convention=CHALLENGE_PROTOCOL)
 CLASSES = MONUSAC_CLASSES.names
 DILATED = EvaluationSettings(restoration=Restoration.BORDER_DILATED)
+
+
+def protocol_conditions(*, source: Source | None = None) -> tuple[Condition, ...]:
+    """Give the usual evaluation, and each class alone on its own masks."""
+    names = (DEFAULT_PROTOCOL, CHALLENGE_PROTOCOL)
+    return tuple(Condition(name, PROTOCOLS[name], source) for name in names)
+
+
 UNSHIFTED = (
     *lessons_conditions(),
     *radius_conditions(),
     *threshold_conditions(),
     *protocol_conditions(),
+    Condition("hover-net", QUICK.replaced(convention="hover-net")),
     *protocol_conditions(source=Source.SUBMISSION),
     *lessons_conditions(QUICK, source=Source.SUBMISSION),
     Condition("clip both", EvaluationSettings(outlines=Outlines.BOTH_CLIPPED)),
     Condition("keep", DILATED.replaced(ambiguous="keep")),
     Condition("no such form", EvaluationSettings(), Source.LABELS),
     Condition("named form", EvaluationSettings(), Source.COLOUR_CODED),
-    Condition("corrected", EvaluationSettings(scoring="challenge", corrections={"matching"})),
+    Condition("corrected", EvaluationSettings(convention=f"{CHALLENGE_PROTOCOL}+matching")),
 )
 
 OF_EVERY_KIND = (
@@ -110,15 +124,15 @@ def same_counts(one: Counts | None, other: Counts | None) -> bool:
     return all(np.array_equal(getattr(one, f.name), getattr(other, f.name)) for f in fields(Counts))
 
 
-def same_scores(one: RegionResult, other: RegionResult) -> bool:
-    if one.scores is None or other.scores is None:
-        return one.scores is other.scores
-    if list(one.scores) != list(other.scores):
-        return False
-    return all(
-        same_counts(a.counts, b.counts)
-        and all(getattr(a, f.name) == getattr(b, f.name) for f in fields(a) if f.name != "counts")
-        for a, b in zip(one.scores.values(), other.scores.values(), strict=True)
+def same_sums(one: RegionResult, other: RegionResult) -> bool:
+    if one.sums is None or other.sums is None:
+        return one.sums is other.sums
+    a, b = one.sums, other.sums
+    return (
+        list(a.sums) == list(b.sums)
+        and all(np.array_equal(a.sums[key], b.sums[key]) for key in a.sums)
+        and (a.types is None) == (b.types is None)
+        and (a.types is None or np.array_equal(a.types, b.types))
     )
 
 
@@ -130,7 +144,7 @@ def assert_same(found: RegionResult, wanted: RegionResult, what: str) -> None:
     if found.objects is not None:
         pd.testing.assert_frame_equal(found.objects, wanted.objects, check_exact=True, obj=what)
     assert same_counts(found.counts, wanted.counts), what
-    assert same_scores(found, wanted), what
+    assert same_sums(found, wanted), what
 
 
 def assert_all_same(
@@ -211,7 +225,7 @@ def test_sums_alone_are_the_same_sums(cohort: Cohort) -> None:
     for one, other in zip(chain(*whole), chain(*sums), strict=True):
         assert other.objects is None
         assert same_counts(one.counts, other.counts)
-        assert same_scores(one, other)
+        assert same_sums(one, other)
 
 
 def test_objects_of_some_conditions_and_sums_of_others(cohort: Cohort) -> None:
@@ -225,7 +239,7 @@ def test_objects_of_some_conditions_and_sums_of_others(cohort: Cohort) -> None:
         for one, other in zip(results, wanted, strict=True):
             assert (one.objects is None) == (number >= 2)
             assert same_counts(one.counts, other.counts)
-            assert same_scores(one, other)
+            assert same_sums(one, other)
 
 
 # --- the least work ---------------------------------------------------------------------------
@@ -276,15 +290,15 @@ def test_the_challenge_pairs_every_class_once(
     cohort: Cohort, calls: Counter[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scored = Counter[str]()
-    original = challenge.class_pairs
+    original = class_masks.class_pairs
 
     def class_pairs(pair: Any) -> Any:
         scored["class_pairs"] += 1
         return original(pair)
 
-    monkeypatch.setattr(challenge, "class_pairs", class_pairs)
+    monkeypatch.setattr(class_masks, "class_pairs", class_pairs)
     conditions = tuple(
-        Condition(f"{threshold}", QUICK.replaced(scoring="challenge", iou_threshold=threshold))
+        Condition(f"{threshold}", AS_RUN.replaced(iou_threshold=threshold))
         for threshold in (0.3, 0.5, 0.7)
     )
     Experiment(("alpha",), conditions).evaluate(cohort, cohort.regions[0])
@@ -333,7 +347,7 @@ def test_a_shift_gives_what_shifted_files_give(folder: Path, tmp_path: Path) -> 
         *shift_conditions(),
         *shift_conditions([(2, -2)], DILATED),
         *(
-            Condition(f"challenge {shift}", QUICK.replaced(scoring="challenge"), None, shift)
+            Condition(f"challenge {shift}", AS_RUN, None, shift)
             for shift in SHIFTS
         ),
     )
@@ -359,7 +373,7 @@ def test_a_shift_gives_what_shifted_files_give(folder: Path, tmp_path: Path) -> 
             assert alone.objects is not None
             pd.testing.assert_frame_equal(found.objects, alone.objects, check_exact=True)
             assert same_counts(found.counts, alone.counts), (condition.name, region.name)
-            assert same_scores(found, alone)
+            assert same_sums(found, alone)
 
 
 def test_what_leaves_the_image_is_said(cohort: Cohort) -> None:

@@ -32,7 +32,6 @@ from napari_panoptic.nuclei.regions import run as jobs
 from napari_panoptic.nuclei.regions.conditions import (
     Condition,
     lessons_conditions,
-    protocol_conditions,
 )
 from napari_panoptic.nuclei.regions.experiment import Experiment
 from napari_panoptic.nuclei.regions.region import HeldRegion
@@ -47,7 +46,7 @@ from napari_panoptic.nuclei.regions.run import (
 )
 from napari_panoptic.values.cohort import Cohort, Region, Source
 from napari_panoptic.values.settings import EvaluationSettings
-from tests.nuclei.regions.test_conditions import assert_same
+from tests.nuclei.regions.test_conditions import assert_same, protocol_conditions
 from tests.support.dask_cluster import Cluster, cluster_in_one_process
 from tests.support.interrupted import stopped_at, write_large_cohort
 from tests.support.paths import REPOSITORY

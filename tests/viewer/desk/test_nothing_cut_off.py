@@ -209,7 +209,7 @@ def test_nothing_is_cut_off(desk, viewer, theme, wait_until):
         if workspace.name == "Cohort" and isinstance(desk, Desk):
             desk.presenter(RankingPresenter).evaluate()
             wait_until(lambda: desk.is_settled)
-            assert desk.presenter(RankingPresenter).panel.protocols.texts()
+            assert desk.presenter(RankingPresenter).panel.conventions.texts()
         QTest.qWait(50)
         size = viewer.window._qt_window.width(), viewer.window._qt_window.height()
         if size != SIZE:

@@ -12,14 +12,18 @@ from qtpy.QtWidgets import QFileDialog
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.display.cohort_lines import CohortLines
 from napari_panoptic.display.styles import ratio_text
-from napari_panoptic.nuclei.protocols import Reason, differences, protocol_table
-from napari_panoptic.nuclei.regions.conditions import protocol_conditions
-from napari_panoptic.nuclei.regions.experiment import Experiment, scored_regions
-from napari_panoptic.values.settings import CHALLENGE_PROTOCOL, CORRECTED_PROTOCOL, protocol
-from napari_panoptic.values.vocabulary import Side
+from napari_panoptic.questions.conventions import Conventions
+from napari_panoptic.values.conventions import (
+    CONVENTIONS,
+    DEFAULT_PROTOCOL,
+    figure_words,
+    score_of,
+)
+from napari_panoptic.viewer.desk.nuclei import PARTS
 from napari_panoptic.viewer.jobs import cohort_work, jobs
 from napari_panoptic.viewer.kit.widgets import is_in_sight
 from napari_panoptic.viewer.panels import ranking
+from napari_panoptic.viewer.panels.failures.panel import FailuresPresenter
 from napari_panoptic.viewer.panels.ranking import (
     HINT,
     NOT_EVALUATED,
@@ -32,6 +36,7 @@ from napari_panoptic.viewer.panels.ranking import (
 from tests.viewer.finding import other_source
 
 LEFT = Qt.MouseButton.LeftButton
+ConventionsPresenter = next(part for part in PARTS if part.title == "Conventions")
 
 
 @pytest.fixture
@@ -71,6 +76,41 @@ def evaluated(in_sight, open_desk, wait_until):
     return part
 
 
+def asked(desk):
+    """Return the question whose answer the table of conventions shows."""
+    session = desk.session
+    teams = tuple(team.name for team in session.cohort.competing_teams)
+    return Conventions(teams=teams, settings=session.settings)
+
+
+def answered(desk):
+    """Ask the files; return the values and ranks of the teams by the score of each convention."""
+    frame = asked(desk).answer(desk.session.cohort).files["conventions.csv"]
+    scores = {name: score_of(name).name for name in CONVENTIONS}
+    values = {name: {} for name in CONVENTIONS}
+    for row in frame.to_dict("records"):
+        if not row["class"] and row["figure"] == scores[row["convention"]]:
+            values[row["convention"]][row["team"]] = row["value"]
+    ranks = {
+        name: {
+            team: 0 if pd.isna(value) else 1 + sum(v - value > 1e-9 for v in of_teams.values())
+            for team, value in of_teams.items()
+        }
+        for name, of_teams in values.items()
+    }
+    return values, ranks
+
+
+def cell_text(value, rank):
+    return f"{ratio_text(value)} ({rank})" if rank else ratio_text(value)
+
+
+def click_cell(table, row, column):
+    index = table.model().index(row, column)
+    table.scrollTo(index)
+    QTest.mouseClick(table.viewport(), LEFT, pos=table.visualRect(index).center())
+
+
 def choose(part, view, desk, wait_until):
     part.panel.plots[0].menu.choose(view)
     wait_until(lambda: desk.is_settled)
@@ -84,20 +124,33 @@ class TestFigures:
         assert not part.panel.tables.isEnabled()
         assert {pane.note.text() for pane in part.panel.plots_in_sight()} == {NOT_EVALUATED}
 
-    @pytest.mark.long
-    def test_protocols_are_scored_as_by_themselves(self, evaluated, open_desk):
-        cohort = open_desk.session.cohort
-        teams = tuple(team.name for team in cohort.competing_teams)
-        work = Experiment(teams, protocol_conditions(), with_objects=False)
-        results = [work.evaluate(cohort, region)[1] for region in cohort.regions]
-        expected = protocol_table(scored_regions(r for region in results for r in region))
-        texts = evaluated.panel.protocols.texts()
-        assert [row[0] for row in texts] == list(teams)
-        for row, team in enumerate(teams):
-            score = expected.scores[expected.teams.index(team), 0]
-            rank = expected.ranks[expected.teams.index(team), 0]
-            assert texts[row][1] == f"{ratio_text(score)} ({rank})"
-        assert len(texts[0]) == 7  # team, as run, three corrections alone, all, disentangled
+    def test_conventions_show_what_the_question_answers(self, evaluated, open_desk):
+        values, ranks = answered(open_desk)
+        table = evaluated.panel.conventions
+        teams = [team.name for team in open_desk.session.cohort.competing_teams]
+        assert table.titles() == ["convention", "figure", *teams, "ranking"]
+        shown = {row[0]: row[1:] for row in table.texts()}
+        assert list(shown) == list(CONVENTIONS)
+        for name, (figure, *cells, order) in shown.items():
+            assert figure == figure_words(score_of(name).name)
+            assert cells == [cell_text(values[name][team], ranks[name][team]) for team in teams]
+            own, usual = ranks[name], ranks[DEFAULT_PROTOCOL]
+            differs = any(own[team] != usual[team] for team in teams if own[team])
+            assert order == ("other order" if differs else "")
+
+    def test_the_best_of_each_convention_stands_out(self, evaluated, open_desk):
+        _, ranks = answered(open_desk)
+        table = evaluated.panel.conventions
+        for row, name in enumerate(CONVENTIONS):
+            for column, title in enumerate(table.titles()):
+                font = table.model().index(row, column).data(Qt.ItemDataRole.FontRole)
+                is_bold = font is not None and font.bold()
+                assert is_bold is (ranks[name].get(title) == 1), (name, title)
+
+    def test_advice_is_what_the_question_says(self, evaluated, open_desk):
+        answer = asked(open_desk).answer(open_desk.session.cohort)
+        assert is_in_sight(evaluated.panel.advice)
+        assert evaluated.panel.advice.text() == " ".join([answer.headline, *answer.notes])
 
     def test_patients_need_no_evaluated_cohort(self, part, open_desk):
         session, table = open_desk.session, part.panel.patients
@@ -188,44 +241,58 @@ class TestFigures:
     def test_every_table_is_filled(self, evaluated, open_desk):
         panel = evaluated.panel
         teams = [team.name for team in open_desk.session.cohort.competing_teams]
-        assert is_in_sight(panel.protocols)
-        for table in (panel.averages, panel.statistics):
+        assert is_in_sight(panel.conventions)
+        for table in (panel.conventions, panel.statistics):
             assert len(table.texts()) > 1
-            assert len(table.texts()[0]) in (2 + len(teams), 3 + len(teams))
+            assert len(table.texts()[0]) == 3 + len(teams)
 
 
 class TestWhatIsBehind:
+    def test_a_figure_brings_conventions_in_sight(self, evaluated, open_desk, wait_until):
+        other, table = open_desk.presenter(ConventionsPresenter), evaluated.panel.conventions
+        teams = {team.name for team in open_desk.session.cohort.competing_teams}
+        for column, title in enumerate(table.titles()):
+            assert not is_in_sight(other.panel)
+            click_cell(table, 0, column)
+            if title not in teams:
+                QTest.qWait(20)
+                continue
+            wait_until(lambda: is_in_sight(other.panel))
+            assert open_desk.workspace.name == "Cohort"
+            open_desk.reveal(RankingPresenter.title)
+            wait_until(lambda: is_in_sight(table) and not is_in_sight(other.panel))
+
     @pytest.mark.long
-    def test_a_score_lists_what_differs_and_a_row_goes_there(
+    def test_conventions_list_objects_and_a_row_shows_exactly_them(
         self, evaluated, open_desk, wait_until
     ):
-        panel, session = evaluated.panel, open_desk.session
-        found = differences(
-            evaluated.found.scored["merger"],
-            protocol(CHALLENGE_PROTOCOL).corrections,
-            protocol(CORRECTED_PROTOCOL).corrections,
-        )
-        row = [r[0] for r in panel.protocols.texts()].index("merger")
-        panel.protocols.clicked.emit(panel.protocols.model().index(row, 5))  # all three corrected
-        listed = panel.differences.texts()
-        assert [texts[0] for texts in listed] == [one.region for one in found]
-        wanted = next(
-            number
-            for number, one in enumerate(found)
-            if one.ids and one.region != session.snapshot.region.name
-        )
-        panel.differences.cell_activated.emit(wanted, 0)
+        cohort = open_desk.session.cohort
+        click_cell(evaluated.panel.conventions, 0, 2)
+        part = open_desk.presenter(ConventionsPresenter)
+        wait_until(lambda: is_in_sight(part.panel))
+        QTest.mouseClick(part.panel.work.start, LEFT)
         wait_until(lambda: open_desk.is_settled)
-        one = found[wanted]
-        assert one.reason is not Reason.WEIGHT
-        assert session.team == "merger"
-        assert session.snapshot.region.name == one.region
-        assert (session.selection.side, session.selection.id) == (Side.PREDICTION, one.ids[0])
-        assert open_desk.workspace.arrangement.has_image
-        # The list stays while one goes through it.
+        title = "Nuclei counted in different ways"
+        (wanted,) = [t for t in asked(open_desk).answer(cohort).tables if t.title == title]
+        (shown,) = [t for t in part.panel.which.values if t.title == title]
+        part.panel.which.choose(shown)
+        pd.testing.assert_frame_equal(shown.frame, wanted.frame)
+        listed = part.panel.table.texts()
+        assert [row[0] for row in listed] == wanted.frame["reason"].tolist()
+        row = next(n for n, team in enumerate(wanted.frame["team"]) if team == "merger")
+        part.panel.table.select(row)
+        QTest.keyClick(part.panel.table, Qt.Key.Key_Return)
+        gallery = open_desk.presenter(FailuresPresenter)
+        wait_until(lambda: is_in_sight(gallery.panel) and open_desk.is_settled)
+        names = {gallery.failures.name(int(own)) for own in gallery.panel.view.items.rows}
+        assert names == set(wanted.objects(row).names)
+        assert len(names) == wanted.frame["objects"][row] > 0
+        # The list stays while the user goes through it.
         open_desk.show_workspace("Cohort")
-        wait_until(lambda: panel.differences.isVisible())
-        assert panel.differences.texts() == listed
+        open_desk.reveal("Conventions")
+        wait_until(lambda: is_in_sight(part.panel.table))
+        assert part.panel.table.texts() == listed
+        open_desk.reveal(RankingPresenter.title)
 
     def test_a_point_opens_its_region(self, evaluated, open_desk, wait_until):
         view = choose(evaluated, PLOTS[0], open_desk, wait_until).plot
@@ -274,7 +341,7 @@ class TestOtherFiles:
             wait_until(lambda: open_desk.is_settled)
             assert not panel.report.isEnabled()
             assert not panel.tables.isEnabled()
-            assert not is_in_sight(panel.protocols)
+            assert not is_in_sight(panel.conventions)
             assert panel.note.text() == OF_OTHERS
             assert {pane.note.text() for pane in panel.plots_in_sight()} == {NOT_EVALUATED}
 
@@ -380,18 +447,19 @@ class TestReport:
         monkeypatch.setattr(ranking, "show_error", told.append)
         monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_a: str(tmp_path))
         QTest.mouseClick(evaluated.panel.tables, LEFT)
-        assert told == [f"4 tables are in {tmp_path}"]
-        table = evaluated.found.protocols
-        found = pd.read_csv(tmp_path / "ranking-protocols.csv").set_index(["team", "protocol"])
-        for row, team in enumerate(table.teams):
-            for column, name in enumerate(table.protocols):
-                np.testing.assert_equal(found.loc[(team, name), "score"], table.scores[row, column])
-                assert found.loc[(team, name), "rank"] == table.ranks[row, column]
+        assert told == [f"3 tables are in {tmp_path}"]
+        found = pd.read_csv(tmp_path / "conventions.csv", keep_default_na=False, na_values={})
+        wanted = asked(open_desk).answer(open_desk.session.cohort).files["conventions.csv"]
+        assert list(found) == list(wanted)
+        assert len(found) == len(wanted)
+        for column in wanted:
+            if column in ("value", "units"):
+                texts = found[column].replace("", "nan").astype(float).tolist()
+                np.testing.assert_array_equal(texts, wanted[column].astype(float))
+            else:
+                assert found[column].tolist() == wanted[column].tolist()
         patients = pd.read_csv(tmp_path / "ranking-patients.csv")
         assert set(patients["patient"]) == set(open_desk.session.cohort.patients)
-        assert len(pd.read_csv(tmp_path / "ranking-averages.csv")) == len(
-            evaluated.found.aggregation.aggregates
-        )
         metrics = pd.read_csv(tmp_path / "ranking-statistics.csv")["metric"]
         assert set(metrics) == set(evaluated.found.statistics)
         evaluated.save_tables(tmp_path / "nowhere")
@@ -427,7 +495,7 @@ class TestReport:
 
 
 @pytest.mark.long
-def test_averages_by_group_come_from_the_table(part, open_desk, wait_until):
+def test_averages_by_tissue_come_from_the_table(part, open_desk, wait_until):
     cohort = open_desk.session.cohort
     patients = sorted({region.patient for region in cohort.regions})
     path = cohort.root / "metadata.csv"
@@ -436,8 +504,15 @@ def test_averages_by_group_come_from_the_table(part, open_desk, wait_until):
     try:
         part.evaluate()
         wait_until(lambda: open_desk.is_settled)
+        values, ranks = answered(open_desk)
     finally:
         path.unlink()
-    units = [row[0] for row in part.panel.averages.texts()]
-    assert "groups" in units
-    assert np.unique(units).tolist() == ["groups", "patients", "pooled", "regions"]
+    without, _ = answered(open_desk)
+    shown = {row[0]: row[2:-1] for row in part.panel.conventions.texts()}
+    for name in CONVENTIONS:
+        assert shown[name] == [cell_text(values[name][t], ranks[name][t]) for t in values[name]]
+    frame = part.found.conventions.files["conventions.csv"]
+    of_tissues = frame[frame["mean_over"] == "tissues"]
+    assert set(of_tissues["units"]) == {2}
+    assert values["pannuke"] != without["pannuke"]
+    assert values["disentangled"] == without["disentangled"]

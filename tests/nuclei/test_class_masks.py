@@ -2,23 +2,43 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from napari_panoptic.nuclei.challenge import (
-    challenge_counts,
-    evaluate_challenge,
-    team_score,
-    uncounted,
+from napari_panoptic.nuclei.class_masks import (
+    BY_ID,
+    BY_PAIR,
+    ClassEvaluations,
+    counted_by_id,
+    evaluate_classes,
 )
+from napari_panoptic.nuclei.conventions import Place, RegionSums, Sum, TeamSums
+from napari_panoptic.nuclei.metrics import Counts, unit_metrics
+from napari_panoptic.nuclei.regions.cohort_evaluation import CohortEvaluation
+from napari_panoptic.nuclei.regions.results import RegionResult, with_figures
+from napari_panoptic.report.nuclei.tables import record_of
+from napari_panoptic.statistics.means import spread
+from napari_panoptic.values.cohort import ClassScheme, Cohort
+from napari_panoptic.values.conventions import Mistake, score_of, with_corrections
 from napari_panoptic.values.labels import LabelImage, LabelPair
-from napari_panoptic.values.settings import Correction, EvaluationSettings
+from napari_panoptic.values.settings import EvaluationSettings, protocol
+from napari_panoptic.values.vocabulary import STATUS_CODE, Status
 
 CLASSES = ("E", "L", "N")
 SETTINGS = EvaluationSettings(distances=False)
 EVERY_CHOICE = [
-    frozenset(c for bit, c in enumerate(Correction) if choice >> bit & 1) for choice in range(8)
+    frozenset(c for bit, c in enumerate(Mistake) if choice >> bit & 1) for choice in range(8)
 ]
+SUMS = {
+    "in_reference": Sum.HAD_REFERENCE,
+    "in_prediction": Sum.HAD_PREDICTION,
+    "tp": Sum.TP,
+    "fp": Sum.FP,
+    "fn": Sum.FN,
+    "iou_sum": Sum.IOU,
+}
 Masks = dict[str, np.ndarray]
 
 
@@ -63,21 +83,53 @@ def plain_class(reference: np.ndarray, prediction: np.ndarray, void: np.ndarray)
     }
 
 
-def plain_unit(regions: list[dict[str, dict]], corrections: frozenset[Correction]) -> float | None:
+def plain_unit(regions: list[dict[str, dict]], corrections: frozenset[Mistake]) -> float | None:
     values = []
     for name in CLASSES:
         counted = [
             region[name]
             for region in regions
             if region[name]["in_reference"]
-            or (Correction.ABSENT_CLASS_FP in corrections and region[name]["in_prediction"])
+            or (Mistake.ABSENT_CLASS_FP in corrections and region[name]["in_prediction"])
         ]
         if not counted:
             continue
-        fp_name = "fp" if Correction.MATCHING in corrections else "fp_as_run"
+        fp_name = "fp" if Mistake.MATCHING in corrections else "fp_as_run"
         weight = sum(c["tp"] + c[fp_name] / 2 + c["fn"] / 2 for c in counted)
         values.append(sum(c["iou_sum"] for c in counted) / weight if weight else 0.0)
     return sum(values) / len(values) if values else None
+
+
+def counted_score(
+    regions: list[tuple[str, ClassEvaluations]], corrections: frozenset[Mistake]
+) -> float:
+    """Average the PQ of the counts of regions or patients."""
+    convention = score_of(with_corrections(corrections)).convention
+    units: dict[str, Counts] = {}
+    for number, (patient, evaluation) in enumerate(regions):
+        unit = patient if Mistake.PER_PATIENT in corrections else str(number)
+        counts = evaluation.counts(convention)
+        units[unit] = units[unit] + counts if unit in units else counts
+    return spread([unit_metrics(counts).pq for counts in units.values()]).mean
+
+
+def cohort_evaluation(
+    regions: list[tuple[str, ClassEvaluations]], corrections: frozenset[Mistake]
+) -> CohortEvaluation:
+    """Evaluate a cohort without files, of which a team has these regions."""
+    name = with_corrections(corrections)
+    results = [
+        with_figures(
+            RegionResult("t", patient, f"r{number}", None, None),
+            evaluation,
+            protocol(name),
+            with_objects=False,
+        )
+        for number, (patient, evaluation) in enumerate(regions)
+    ]
+    colours = tuple((n, n, n) for n in range(1, len(CLASSES) + 1))
+    cohort = Cohort("", Path(), ClassScheme(CLASSES, colours), (), (), {})
+    return CohortEvaluation(cohort, protocol(name), name, results)
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -97,7 +149,7 @@ def test_scores_and_corrections(seed: int) -> None:
             void,
         )
         patient = "ab"[number // 2]
-        regions.append((patient, evaluate_challenge(pair, SETTINGS)))
+        regions.append((patient, evaluate_classes(pair, SETTINGS)))
         nothing = np.zeros(shape, np.int32)
         plain.append(
             (
@@ -112,27 +164,43 @@ def test_scores_and_corrections(seed: int) -> None:
         )
 
     for (_, evaluation), (_, expected) in zip(regions, plain, strict=True):
-        for name, score in evaluation.scores.items():
-            assert {key: getattr(score, key) for key in expected[name]} == pytest.approx(
-                expected[name]
-            )
-            assert score.fp_as_run == score.fp + len(score.only_as_run) - len(score.only_corrected)
+        assert list(evaluation.evaluations) == list(CLASSES)
+        for number, (name, own) in enumerate(evaluation.evaluations.items()):
+            as_run = expected[name] | {"fp": expected[name]["fp_as_run"]}
+            for key, wanted in ((BY_PAIR, expected[name]), (BY_ID, as_run)):
+                found = evaluation.sums[key][number]
+                assert {word: found[column] for word, column in SUMS.items()} == pytest.approx(
+                    {word: float(wanted[word]) for word in SUMS}
+                )
+            unlike = counted_by_id(own)
+            unmatched = own.outcomes.prediction.status == STATUS_CODE[Status.FP]
+            assert unlike.sum() == expected[name]["fp_as_run"]
+            assert unmatched.sum() == expected[name]["fp"]
 
+    sums = TeamSums([Place(p) for p, _ in regions], [RegionSums(e.sums, None) for _, e in regions])
     for corrections in EVERY_CHOICE:
-        if Correction.PER_PATIENT in corrections:
+        if Mistake.PER_PATIENT in corrections:
             units = [[r for p, r in plain if p == patient] for patient in "ab"]
         else:
             units = [[r] for _, r in plain]
         values = [v for v in (plain_unit(unit, corrections) for unit in units) if v is not None]
-        counts = [(p, challenge_counts(e.scores, corrections)) for p, e in regions]
-        score = team_score(counts, corrections)
+        _, formula, convention, *_ = score_of(with_corrections(corrections))
+        found = sums.figure(formula, convention)
+        # The same by way of the counts, which the tables of regions and patients show.
+        from_counts = counted_score(regions, corrections)
+        assert found.units == len(values)
         if values:
-            assert score == pytest.approx(sum(values) / len(values), rel=1e-12)
+            assert found.value == pytest.approx(sum(values) / len(values), rel=1e-12)
+            assert from_counts == pytest.approx(sum(values) / len(values), rel=1e-12)
         else:
-            assert np.isnan(score)
+            assert np.isnan([found.value, from_counts]).all()
+        assert cohort_evaluation(regions, corrections).score("t") == pytest.approx(
+            found.value, rel=1e-12, nan_ok=True
+        )
 
     absent = [c["fp"] for _, r in plain for c in r.values() if not c["in_reference"] and c["fp"]]
-    assert uncounted(e.scores for _, e in regions) == (sum(absent), len(absent))
+    record = record_of(cohort_evaluation(regions, frozenset()))
+    assert record["absent_classes"]["t"] == {"false_positives": sum(absent), "masks": len(absent)}
 
 
 def test_label_alignment_changes_the_score_as_in_the_published_table() -> None:
@@ -149,8 +217,10 @@ def test_label_alignment_changes_the_score_as_in_the_published_table() -> None:
             LabelImage.from_class_masks({"E": reference}, CLASSES, shape),
             LabelImage.from_class_masks({"E": moved}, CLASSES, shape),
         )
-        score = evaluate_challenge(pair, SETTINGS).scores["E"]
-        assert (score.tp, score.fp, score.fn) == (4, 1, 1)
-        return score.fp_as_run
+        sums = evaluate_classes(pair, SETTINGS).sums
+        for key in (BY_PAIR, BY_ID):
+            assert sums[key][0, [Sum.TP, Sum.FN]].tolist() == [4, 1]
+        assert sums[BY_PAIR][0, Sum.FP] == 1
+        return int(sums[BY_ID][0, Sum.FP])
 
     assert [fp_as_run(first) for first in (1, 44, 45, 46, 48, 49)] == [5, 4, 3, 2, 1, 2]
