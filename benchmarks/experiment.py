@@ -24,7 +24,6 @@ from napari_panoptic.nuclei.regions.conditions import (
     LESSONS_NEIGHBOURS,
     Condition,
     lessons_conditions,
-    protocol_conditions,
     radius_conditions,
     shift_conditions,
     threshold_conditions,
@@ -32,6 +31,8 @@ from napari_panoptic.nuclei.regions.conditions import (
 from napari_panoptic.nuclei.regions.experiment import Experiment, cohort_robustness
 from napari_panoptic.nuclei.regions.run import PROCESSES, THREADS, run_regions
 from napari_panoptic.values.cohort import Cohort
+from napari_panoptic.values.conventions import CHALLENGE_PROTOCOL, DEFAULT_PROTOCOL
+from napari_panoptic.values.settings import PROTOCOLS
 
 CASES = Path(__file__).resolve().parents[2] / "shared" / "cases" / "monusac"
 LIMIT_S = 15.0
@@ -87,6 +88,7 @@ def experiment(cohort: Cohort, jobs: int) -> None:
                 pass
 
     measured("the same conditions one by one", one_by_one)
+    protocols = (DEFAULT_PROTOCOL, CHALLENGE_PROTOCOL)
     families: dict[str, tuple[Condition, ...]] = {
         "9 radii": radius_conditions(),
         "19 thresholds": threshold_conditions(),

@@ -10,14 +10,17 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 from napari_panoptic.common.findings import FindingKind
+from napari_panoptic.common.text import english_list
 from napari_panoptic.explain.failure_groups import GroupKind
 from napari_panoptic.nuclei.metrics import METRIC_TEXTS
 from napari_panoptic.values.settings import (
     AmbiguousPolicy,
+    EvaluationSettings,
     Matching,
     Outlines,
     Overlaps,
     Restoration,
+    choices_of_figures,
 )
 from napari_panoptic.values.vocabulary import STATUS_MEANINGS as STATUS_MEANINGS
 from napari_panoptic.values.vocabulary import Status, Verdict
@@ -28,6 +31,19 @@ NO_ANNOTATION_MEANING = "the region has no annotation: it can be viewed but not 
 NO_IMAGE_MEANING = "the region has no image: its objects are evaluated, and shown on black"
 
 FIGURE_MEANINGS: Mapping[str, str] = {name: text.meaning for name, text in METRIC_TEXTS.items()}
+
+
+def choices_text(name: str, settings: EvaluationSettings) -> str:
+    """Return the choices behind a metric, and what it compares with; empty for other figures."""
+    choices = choices_of_figures(settings).get(name)
+    if choices is None:
+        return ""
+    alike = english_list(choices.pop("comparable_with"), limit=9) or "no published convention"
+    own = "; ".join(
+        f"{k.replace('_', ' ')}: {v}" for k, v in choices.items() if v not in ("", "none")
+    )
+    return f"As a mean over patients: {own}. Comparable with: {alike}."
+
 
 OBJECT_MEANINGS: Mapping[str, str] = {
     "status": "Outcome of the object.",

@@ -237,27 +237,53 @@ _SMALL = 1e6
 
 def _assigned(found: Met, candidates: IntArray, weight: FloatArray) -> IntArray:
     """Return the one-to-one subset of candidate pairs of largest summed weight."""
-    rows, columns = found.rows[candidates], found.columns[candidates]
-    n_rows, n_columns = np.bincount(rows), np.bincount(columns)
-    is_alone = (n_rows[rows] == 1) & (n_columns[columns] == 1)
-    contested = np.flatnonzero(~is_alone)
-    chosen = [np.flatnonzero(is_alone)]
-    for group in pairs_by_component(rows[contested], columns[contested]):
-        own = contested[group]
-        (_, i), (_, j) = (np.unique(of[own], return_inverse=True) for of in (rows, columns))
-        gain = np.zeros((i.max() + 1, j.max() + 1))
-        position = np.full(gain.shape, -1, np.int64)
-        gain[i, j], position[i, j] = weight[own], own
-        picked = position[_assignment(gain, maximize=True)]
-        chosen.append(picked[picked >= 0])
-    return np.sort(candidates[np.concatenate(chosen)])
+    rows, columns, left = found.rows[candidates], found.columns[candidates], np.arange(len(weight))
+    chosen: list[IntArray] = []
+    while len(left):
+        # A pair that outweighs the best others of both its objects together is in the best subset.
+        others = sum(_best_other(of[left], weight[left]) for of in (rows, columns))
+        sure = left[weight[left] >= others]
+        for of in (rows, columns):  # of equal ones, the first
+            sure = sure[np.unique(of[sure], return_index=True)[1]]
+        if not len(sure):
+            break
+        chosen.append(sure)
+        taken = np.isin(rows[left], rows[sure]) | np.isin(columns[left], columns[sure])
+        left = left[~taken]
+    for group in pairs_by_component(rows[left], columns[left]):
+        own = left[group]
+        chosen.append(own[_heaviest(rows[own], columns[own], weight[own])])
+    found_pairs: IntArray = np.sort(candidates[np.concatenate([left[:0], *chosen])])
+    return found_pairs
 
 
-def _assignment(cost: FloatArray, *, maximize: bool = False) -> tuple[IntArray, IntArray]:
-    from scipy.optimize import linear_sum_assignment
+def _best_other(of: IntArray, weight: FloatArray) -> FloatArray:
+    """Return, for each pair (k,) of an object, the largest weight of its other pairs, or 0."""
+    order = np.lexsort((-weight, of))
+    starts = np.diff(of[order], prepend=-1) != 0
+    is_first = np.zeros(len(of), bool)
+    is_first[order] = starts
+    first, second = (np.zeros(of.max(initial=-1) + 1) for _ in range(2))
+    first[of[order[starts]]] = weight[order[starts]]
+    after = np.flatnonzero(starts[:-1] & ~starts[1:]) + 1
+    second[of[order[after]]] = weight[order[after]]
+    return np.where(is_first, second[of], first[of])
 
-    found: tuple[IntArray, IntArray] = linear_sum_assignment(cost, maximize=maximize)
-    return found
+
+def _heaviest(rows: IntArray, columns: IntArray, weight: FloatArray) -> IntArray:
+    """Return the positions of the one-to-one pairs of largest summed weight (k,), all positive."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import min_weight_full_bipartite_matching
+
+    (_, i), (_, j) = (np.unique(of, return_inverse=True) for of in (rows, columns))
+    n, m = int(i.max()) + 1, int(j.max()) + 1
+    # Each row has a column of its own, for rows that stay alone; all weigh 1 more than they do.
+    ends = np.concatenate([i, np.arange(n)]), np.concatenate([j, m + np.arange(n)])
+    graph = coo_array((np.concatenate([weight + 1.0, np.ones(n)]), ends), shape=(n, m + n))
+    own, other = min_weight_full_bipartite_matching(graph.tocsr(), maximize=True)
+    keys = i.astype(np.int64) * (m + n) + j
+    chosen: IntArray = np.flatnonzero(np.isin(keys, own.astype(np.int64) * (m + n) + other))
+    return chosen
 
 
 _OVERLAP_RULES = (
@@ -325,11 +351,12 @@ def types_of(found: Met) -> FloatArray | None:
 
 def centroid_pairs(found: Met, rows: IntArray, columns: IntArray) -> tuple[IntArray, IntArray]:
     """Return the rows and columns of the objects that are paired by their centroids."""
+    from scipy.optimize import linear_sum_assignment
     from scipy.spatial.distance import cdist
 
     ends = found.reference.centroid_yx_px[rows], found.prediction.centroid_yx_px[columns]
     distance = cdist(*ends)
-    i, j = _assignment(distance)
+    i, j = linear_sum_assignment(distance)
     near = distance[i, j] <= CENTROID_PX
     return rows[i[near]], columns[j[near]]
 

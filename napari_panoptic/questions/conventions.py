@@ -54,8 +54,8 @@ MATCHES = columns.TableSpec(
     "combination of choices, the best first; only with published figures, and with a column for "
     "each team",
     [
-        columns.words("convention", about="empty without a name"),
         *(columns.words(name, name.replace("_", " ")) for name in CHOICES),
+        columns.words("convention", about="those with a name"),
         columns.number("difference", about="the largest from a published figure"),
         columns.words("matches", about="`yes` or `no`"),
     ],
@@ -148,6 +148,10 @@ class Conventions(Question):
         "which figure was published (default: %(default)s)",
         "pq",
         choices=_FIGURES,
+        menu=lambda _: [
+            (name, f"published: {figure_words(name)}", "Which figure the published ones are.")
+            for name in _FIGURES
+        ],
         is_late=True,
     )
     decimals: int = option(
@@ -155,17 +159,17 @@ class Conventions(Question):
         3,
         read=whole_number(1),
         metavar="N",
+        menu=lambda _: [(n, f"{n} decimals", "Of the published figures.") for n in (3, 2, 4)],
         is_late=True,
     )
 
-    def __post_init__(self) -> None:
-        """Refuse published figures of teams that are not evaluated."""
-        for team, _ in self.published:
-            if team not in self.teams:
-                raise SettingsError(
-                    f"--published: expected one of the teams {english_list(self.teams)}, found "
-                    f"'{team}'"
-                )
+    def why_not(self, cohort: Cohort) -> str:
+        """Return which team has a published figure but is not evaluated; empty if none is."""
+        unknown = [team for team, _ in self.published if team not in self.teams]
+        if not unknown:
+            return ""
+        known = english_list(self.teams, limit=20)
+        return f"published figures: expected a team of {known}, found '{unknown[0]}'"
 
     @property
     def shown(self) -> tuple[str, ...]:
@@ -315,9 +319,10 @@ class Conventions(Question):
     def _candidates(self, gathered: CohortSums) -> list[detective.Candidate]:
         if not self.published:
             return []
-        tried = detective.try_all(self.figure, [gathered.teams[team] for team, _ in self.published])
-        figures = [figure for _, figure in self.published]
-        return detective.candidates(self.figure, figures, tried, self.decimals)
+        sums = [gathered.teams[team] for team, _ in self.published]
+        tried, figures = detective.try_all(self.figure, sums), [own for _, own in self.published]
+        in_effect = sums[0][self.ambiguities[0]].in_effect
+        return detective.candidates(self.figure, figures, tried, self.decimals, in_effect)
 
 
 @dataclass(frozen=True, eq=False)

@@ -270,6 +270,15 @@ CHALLENGE_PROTOCOL = "monusac-2020-as-run"
 CORRECTED_PROTOCOL = "monusac-2020-corrected"
 DISENTANGLED = replace(_BY_CLASS, classes=ClassMean.FIRST, nothing=Nothing.BOTH_EMPTY).by_patient()
 """The choices behind the PQ of the evaluation itself."""
+_FOUND = replace(_TOGETHER, nothing=Nothing.BOTH_EMPTY).by_patient()
+SHOWN: Mapping[str, tuple[Formula, Convention]] = {
+    **{str(formula): (formula, DISENTANGLED) for formula in (_PQ, _SQ, _DQ)},
+    "detection_precision": (Formula.PRECISION, _FOUND),
+    "detection_recall": (Formula.RECALL, _FOUND),
+    "detection_f1": (_DQ, _FOUND),
+    "detection_accuracy": (Formula.ACCURACY, _FOUND),
+}
+"""Metric of the evaluation itself, as a mean over patients -> how it is computed."""
 CONVENTIONS: Mapping[str, tuple[Figure, ...]] = {
     "hover-net": _hover_net(),
     "conic": _conic(),

@@ -11,9 +11,12 @@ from napari_panoptic.common.text import english_list
 from napari_panoptic.values.conventions import (
     CONVENTIONS,
     DEFAULT_PROTOCOL,
+    SHOWN,
     Figure,
     Objects,
     checked_name,
+    choices_of,
+    comparable_with,
     score_of,
 )
 
@@ -188,6 +191,35 @@ class EvaluationSettings:
 
     def _set(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
+
+
+def choices_of_figures(settings: EvaluationSettings) -> dict[str, dict[str, Any]]:
+    """Return the choices behind the metrics and the score.
+
+    Returns
+    -------
+    dict
+        Name of a metric, or ``score`` -> the eight choices, and ``comparable_with``: the figures of
+        named conventions that are the same by definition.
+    """
+    is_usual = settings.matching is Matching.STRICT_IOU and settings.iou_threshold == 0.5
+    _, formula, convention, *_ = settings.score
+    known = {**SHOWN, "score": (formula, convention)}
+    if settings.takes_class_masks:
+        own = convention.by_patient()
+        known |= {name: (SHOWN[name][0], own) for name in ("pq", "sq", "dq")}
+    found = {}
+    for name, (formula, convention) in known.items():
+        choices = choices_of(convention, str(settings.ambiguous))
+        has_own_pairs = is_usual or (name == "score" and settings.convention != DEFAULT_PROTOCOL)
+        if not has_own_pairs:
+            is_centroid = settings.matching is Matching.CENTROID
+            choices["pairs"] = (
+                str(settings.matching) if is_centroid else f"iou>{settings.iou_threshold:g}"
+            )
+        alike = comparable_with(formula, convention) if has_own_pairs else []
+        found[name] = {**choices, "comparable_with": alike}
+    return found
 
 
 PROTOCOLS: dict[str, EvaluationSettings] = {

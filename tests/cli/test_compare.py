@@ -330,6 +330,34 @@ def test_evaluations_that_do_not_compare(
     assert "--matching has no effect" in unused.error
 
 
+def test_evaluations_of_earlier_versions_compare_as_before(
+    tables: Path, tmp_path: Path, run: Run
+) -> None:
+    """Their settings have a scoring and its corrections in place of a convention."""
+
+    def earlier(name: str, scoring: str, corrections: list[str]) -> Path:
+        folder = tmp_path / name
+        shutil.copytree(tables / "old", folder)
+        content = json.loads((folder / "evaluation.json").read_text("utf-8"))
+        del content["settings"]["convention"]
+        content["settings"] |= {"scoring": scoring, "corrections": corrections}
+        (folder / "evaluation.json").write_text(json.dumps(content), "utf-8")
+        return folder
+
+    usual = earlier("usual", "disentangled", [])
+    for number, old in enumerate((usual, tables / "old")):
+        ran = run("compare", old, tables / "better", "-o", tmp_path / f"out {number}")
+        assert ran.code == NOT_WORSE
+    assert diff(tmp_path / "out 0").equals(diff(tmp_path / "out 1"))
+    for number, corrections in enumerate(([], ["matching"], ["matching", "per-patient"])):
+        ran = run("compare", earlier(f"{number}", "challenge", corrections), tables / "better")
+        assert ran.code == 2
+        assert "choose another protocol" in ran.error
+    ran = run("compare", earlier("unknown", "challenge", ["all"]), tables / "better")
+    assert ran.code == 1
+    assert "expected settings, classes, versions" in ran.error
+
+
 def test_damaged_tables_are_refused(tables: Path, tmp_path: Path, run: Run) -> None:
     for number, (name, content) in enumerate(
         (

@@ -201,7 +201,8 @@ def test_options_override_the_protocol(run: Run, intact: Path, tmp_path: Path) -
     assert run("evaluate", intact, "--output", tmp_path, *protocol).code == 0
     found = record(tmp_path)
     assert found["protocol"] == "monusac-2020-as-run"
-    assert found["settings"]["scoring"] == "challenge"
+    assert found["settings"]["convention"] == "monusac-2020-as-run"
+    assert found["absent_classes"].keys() == found["score"].keys()
     assert found["settings"]["ambiguous"] == "keep"
 
 
@@ -215,9 +216,12 @@ def test_corrections_come_beside_those_of_the_protocol(
         options = ["--protocol", name, "--correct", correct, "--no-distances"]
         done = run("evaluate", intact, "--output", tmp_path / name, *options)
         assert done.code == 0
-        found = record(tmp_path / name)["settings"]["corrections"]
-        assert found == ["absent-class-fp", "matching", "per-patient"]
+        assert record(tmp_path / name)["settings"]["convention"] == "monusac-2020-corrected"
         assert "mean over patients" in done.out
+    options = ["--protocol", "monusac-2020-as-run+per-patient", "--correct", "matching"]
+    assert run("evaluate", intact, "--output", tmp_path / "two", *options).code == 0
+    found = record(tmp_path / "two")["settings"]["convention"]
+    assert found == "monusac-2020-as-run+matching+per-patient"
 
 
 def test_chosen_teams_only(run: Run, intact: Path, tmp_path: Path) -> None:

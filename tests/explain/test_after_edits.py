@@ -118,6 +118,11 @@ def test_policy_audit(both: tuple[Evaluation, Evaluation], second: str) -> None:
         np.testing.assert_array_equal(*(reasons(each, side) for each in both))
 
 
+def test_conventions(both: tuple[Evaluation, Evaluation]) -> None:
+    found, expected = (each.conventions() for each in both)
+    pd.testing.assert_frame_equal(found, expected, check_exact=True)
+
+
 def test_consensus(both: tuple[Evaluation, Evaluation]) -> None:
     live, fresh = both
     found, expected = consensus({"A": live, "B": fresh}), consensus({"A": fresh, "B": fresh})

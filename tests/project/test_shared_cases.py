@@ -37,7 +37,8 @@ from napari_panoptic.report.nuclei.tables import (
 )
 from napari_panoptic.statistics.means import spread
 from napari_panoptic.values.cohort import MONUSAC_CLASSES
-from napari_panoptic.values.settings import Correction, Scoring, protocol
+from napari_panoptic.values.conventions import Mistake, with_corrections
+from napari_panoptic.values.settings import protocol
 from tests.support.paths import REPOSITORY, SHARED_CASES, needs_shared_cases
 
 pytestmark = needs_shared_cases
@@ -118,7 +119,7 @@ def evaluated_together() -> dict[str, Tables]:
     conditions = [
         *lessons_conditions(),
         *(
-            Condition(correct, quick.replaced(corrections=frozenset({Correction(correct)})))
+            Condition(correct, quick.replaced(convention=with_corrections([Mistake(correct)])))
             for correct in SCORES.values()
             if correct and "," not in correct
         ),
@@ -128,7 +129,7 @@ def evaluated_together() -> dict[str, Tables]:
     regions = [work.evaluate(cohort, region) for region in cohort.regions]
     found = {}
     for number, condition in enumerate(conditions):
-        is_challenge = condition.settings.scoring is Scoring.CHALLENGE
+        is_challenge = condition.settings.takes_class_masks
         teams = TEAMS if is_challenge else EVERY_TEAM
         results = [result for region in regions for result in region[number]]
         results = [result for result in results if result.team in teams]

@@ -46,12 +46,12 @@ def test_named_conventions_come_back_by_name(gathered, tried, name):
     printed = [
         round(gathered.teams[team][Ambiguity.CLIP].figure(*figure[1:3]).value, 3) for team in TEAMS
     ]
-    fitting = [own for own in detective.candidates("pq", printed, tried, 3) if own.matches]
-    convention = gathered.teams[TEAMS[0]][Ambiguity.CLIP].in_effect(figure.convention)
-    assert convention in [own.convention for own in fitting]
-    assert any(own.name for own in fitting)
+    in_effect = gathered.teams[TEAMS[0]][Ambiguity.CLIP].in_effect
+    found = detective.candidates("pq", printed, tried, 3, in_effect)
+    fitting = [own for own in found if own.matches]
+    (own,) = [own for own in fitting if own.convention == in_effect(figure.convention)][:1]
+    assert f"{name} {figure.name}" in own.name.split(", ")
     # Named ones come first, and matching ones before all others.
-    found = detective.candidates("pq", printed, tried, 3)
     flags = [own.matches for own in found]
     assert flags == sorted(flags, reverse=True)
 

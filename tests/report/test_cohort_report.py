@@ -27,7 +27,8 @@ from napari_panoptic.report.nuclei.cohort_report import (
 )
 from napari_panoptic.report.nuclei.page import report_page
 from napari_panoptic.values.cohort import Cohort, Source
-from napari_panoptic.values.settings import Correction, EvaluationSettings
+from napari_panoptic.values.conventions import Mistake, corrections_of
+from napari_panoptic.values.settings import EvaluationSettings
 from tests.support.interrupted import stopped_at, write_large_cohort
 from tests.support.one_by_one import robustness_of_results
 from tests.support.reports import report_on, without_plots, without_team_in
@@ -238,17 +239,17 @@ def test_no_resume_begins_anew(
 @pytest.mark.parametrize(
     ("options", "source", "corrections", "scheduler"),
     [
-        ([], None, set(), AUTO),
+        ([], None, None, AUTO),
         (
             ["--source", "submission", "--scheduler", "processes"],
             Source.SUBMISSION,
-            set(),
+            None,
             PROCESSES,
         ),
         (
             ["--protocol", "monusac-2020-as-run", "--correct", "matching,absent-class-fp"],
             None,
-            {Correction.MATCHING, Correction.ABSENT_CLASS_FP},
+            {Mistake.MATCHING, Mistake.ABSENT_CLASS_FP},
             AUTO,
         ),
     ],
@@ -259,7 +260,7 @@ def test_options_reach_the_work(
     monkeypatch: pytest.MonkeyPatch,
     options: list[str],
     source: Source | None,
-    corrections: set[Correction],
+    corrections: set[Mistake] | None,
     scheduler: str,
 ) -> None:
     asked: list[tuple[ReportRequest, str]] = []
@@ -272,7 +273,8 @@ def test_options_reach_the_work(
     arguments = ["report", str(folder), "-o", str(tmp_path / "report.html"), "--jobs", "1"]
     assert main([*arguments, *options]) == 1
     ((request, where),) = asked
-    assert (request.source, request.settings.corrections, where) == (source, corrections, scheduler)
+    assert (request.source, where) == (source, scheduler)
+    assert corrections_of(request.settings.convention) == corrections
 
 
 def test_ctrl_c_keeps_what_is_done(

@@ -10,7 +10,9 @@ import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from functools import reduce
 from html.parser import HTMLParser
+from operator import add
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +25,7 @@ from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.text import shortened, visible
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.tables.metadata import Metadata
+from napari_panoptic.nuclei.metrics import unit_metrics
 from napari_panoptic.report import plots
 from napari_panoptic.report.nuclei.cohort_report import (
     CohortReport,
@@ -47,17 +50,15 @@ from napari_panoptic.report.sections import REFERENCES, methods
 from napari_panoptic.tables.figures import p_value, ratio, signed
 from napari_panoptic.tables.markup import element, escaped
 from napari_panoptic.values.cohort import ClassScheme, Cohort
+from napari_panoptic.values.conventions import CORRECTED_PROTOCOL
 from napari_panoptic.values.settings import (
     AmbiguousPolicy,
-    Correction,
     EvaluationSettings,
     Matching,
     Outlines,
     Restoration,
-    Scoring,
     protocol,
 )
-from tests.support import outlined_cohort
 from tests.support.reports import (
     HOSTILE_PATIENTS,
     HOSTILE_TEAMS,
@@ -71,9 +72,9 @@ from tests.support.reports import (
 from tests.support.small_cohort import write_cohort
 
 SECTIONS = (
-    "summary", "settings", "data", "teams", "patients", "classes", "confusion", "protocols",
-    "aggregation", "statistics", "robustness", "overlaps", "size", "cause", "slices", "causes",
-    "groups", "suspects", "gallery", "methods",
+    "summary", "settings", "data", "teams", "patients", "classes", "confusion", "statistics",
+    "robustness", "overlaps", "size", "cause", "slices", "causes", "conventions", "groups",
+    "suspects", "gallery", "methods",
 )  # fmt: skip
 VOID = {"meta", "img", "br"}
 
@@ -206,17 +207,19 @@ def test_every_table_can_be_downloaded(shown: Page) -> None:
 
 def test_figures_are_those_of_the_evaluation(report: CohortReport, shown: Page) -> None:
     summary = csv(shown.download("summary.csv")).set_index("team")
-    protocols = csv(shown.download("protocols.csv")).set_index(["protocol", "team"])
+    conventions = csv(shown.download("conventions_summary.csv")).set_index("convention")
     conditions = csv(shown.download("two-by-two.csv")).set_index(["condition", "team"])
-    aggregates = csv(shown.download("aggregation.csv"))
-    aggregates = aggregates.set_index(["unit", "class_mean", "team"])
+    assert report.conventions is not None
+    written = report.conventions.files["conventions.csv"].set_index(["convention", "team"])
     for team in ("alpha", "beta"):
         score = report.evaluation.score(team)
         assert summary.loc[team, "score"] == pytest.approx(score)
         # The same number on every road that leads to it.
-        assert protocols.loc[("disentangled", team), "score"] == pytest.approx(score)
+        assert conventions.loc["disentangled", f"value {team}"] == pytest.approx(score)
         assert conditions.loc[("border-removed strict-iou", team), "pq"] == pytest.approx(score)
-        assert aggregates.loc[("patient", "present", team), "pq"] == pytest.approx(score)
+        assert written.loc[("disentangled", team), "value"] == pytest.approx(score)
+        n_patients = report.evaluation.summaries[team].averaged["pq"].n
+        assert written.loc[("disentangled", team), "units"] == n_patients
         assert ratio(score) in shown.section("summary")
 
 
@@ -304,9 +307,9 @@ def test_numbers_are_written_alike() -> None:
 
 @pytest.mark.usefixtures("no_plots")
 def test_one_team(short_report: CohortReport) -> None:
-    page = page_of(short_report, "summary", "aggregation", "statistics")
+    page = page_of(short_report, "summary", "conventions", "statistics")
     assert "needs at least two competing teams, found 1" in page.section("statistics")
-    assert "There is one team: nothing to rank" in page.section("aggregation")
+    assert "1 team: nothing to rank" in page.section("conventions")
     assert "Teams are not compared" in page.section("summary")
 
 
@@ -345,12 +348,12 @@ def test_one_class(cohort: Cohort) -> None:
 @pytest.mark.usefixtures("no_plots")
 def test_equal_teams(cohort: Cohort) -> None:
     found = report_on(with_teams(cohort, dict.fromkeys("abc", "alpha")))
-    page = page_of(found, "summary", "aggregation", "statistics")
+    page = page_of(found, "summary", "conventions", "statistics")
     text = page.section("statistics")
     assert re.search(r"No diagram|all teams have equal figures for each of the \d patients", text)
     assert "both teams have equal figures for each of the" in text
-    assert "All ways give the same ranking" in page.section("aggregation")
-    assert "Every team has the same rank under all protocols" in page.section("summary")
+    for slug in ("conventions", "summary"):
+        assert "3 teams: all rank the teams in the same way" in page.section(slug)
 
 
 @pytest.mark.usefixtures("no_plots")
@@ -383,13 +386,14 @@ def test_patients_by_any_column(cohort: Cohort) -> None:
 def test_a_report_under_the_scoring_of_the_challenge(cohort: Cohort) -> None:
     name = "monusac-2020-as-run"
     found = report_on(cohort, settings=protocol(name), protocol=name)
-    page = page_of(found, "summary", "settings", "protocols", "methods")
+    page = page_of(found, "summary", "settings", "conventions", "methods")
     summary = csv(page.download("summary.csv")).set_index("team")
-    protocols = csv(page.download("protocols.csv")).set_index(["protocol", "team"])
+    conventions = csv(page.download("conventions_summary.csv")).set_index("convention")
     for team in ("alpha", "beta"):
-        assert summary.loc[team, "score"] == pytest.approx(protocols.loc[(name, team), "score"])
+        assert summary.loc[team, "score"] == pytest.approx(conventions.loc[name, f"value {team}"])
     assert "follow the challenge's scoring" in page.section("settings")
-    assert found.detailed.settings.scoring is Scoring.DISENTANGLED
+    assert not found.detailed.settings.takes_class_masks
+    assert found.detailed.settings == EvaluationSettings()
     assert "errors of the published code left as they were" in page.section("methods")
 
 
@@ -462,7 +466,7 @@ def test_pictures_are_readable_and_say_what_they_show(report: CohortReport, show
             "each object shrunk by 2 px",
         ),
         (
-            EvaluationSettings(scoring=Scoring.CHALLENGE, corrections=frozenset(Correction)),
+            EvaluationSettings(convention=CORRECTED_PROTOCOL),
             "counts were summed over the regions of a patient",
         ),
     ],
@@ -526,8 +530,55 @@ def test_the_command_writes_a_report_with_patients_by_group(
     assert out == f"report written to {target}\n"
     page = Page(target.read_text(encoding="utf-8"))
     assert csv(page.download("groups.csv"))["group"].unique().tolist() == ["Lung"]
-    said = page.section("aggregation")
+    said = page.section("patient-groups")
     assert f"Patients without a group are left out: {ungrouped}" in said
+    # The section on groups of failures is there besides, and no download replaces another.
+    ids = [attributes["id"] for tag, attributes in page.elements if tag == "section"]
+    assert len(set(ids)) == len(ids)
+    assert {"patient-groups", "groups"} < set(ids)
+    downloads = [a["download"] for _, a in page.elements if "download" in a]
+    assert len(set(downloads)) == len(downloads)
+
+
+@pytest.mark.usefixtures("no_plots")
+def test_figures_of_groups_are_those_of_their_counts(cohort: Cohort) -> None:
+    """Counts are summed over all regions of a group; who belongs to none is left out."""
+    *grouped, alone = (*cohort.patients, "Q")
+    organs = dict(zip(grouped, ("Lung", "Kidney", "Lung"), strict=True))
+    last = cohort.regions[-1]
+    cohort = replace(
+        cohort,
+        regions=(*cohort.regions, replace(last, patient=alone, name="Q_1")),
+        predictions={
+            **cohort.predictions,
+            **{
+                (team, "Q_1"): forms
+                for (team, region), forms in cohort.predictions.items()
+                if region == last.name
+            },
+        },
+    )
+    names = tuple(team.name for team in cohort.competing_teams)
+    request = ReportRequest(
+        cohort, EvaluationSettings(), "own", names, None, Metadata({"organ": organs})
+    )
+    found = cohort_report(request, jobs=1)
+    assert found is not None
+    page = page_of(found, "patient-groups")
+    groups = csv(page.download("groups.csv")).set_index(["group", "team"])["pq"]
+    wanted = {}
+    for team in names:
+        for organ in ("Lung", "Kidney"):
+            own = [
+                result.counts
+                for result in found.evaluation.results
+                if result.team == team
+                and organs.get(result.patient) == organ
+                and result.counts is not None
+            ]
+            wanted[organ, team] = unit_metrics(reduce(add, own)).pq
+    assert groups.to_dict() == pytest.approx(wanted, rel=1e-12, nan_ok=True)
+    assert alone in page.section("patient-groups")
 
 
 def test_the_command_says_what_is_wrong_before_the_work(
@@ -545,26 +596,3 @@ def test_the_command_says_what_is_wrong_before_the_work(
         assert stopped.value.code == 2
     assert main(["report", root, "-o", target, "--metadata", str(tmp_path / "no.csv")]) == 1
     assert list(tmp_path.iterdir()) == []
-
-
-def test_counts_of_regions_are_sorted_as_numbers(tmp_path: Path) -> None:
-    """One team has ten regions, the other nine."""
-    labels = np.zeros((12, 12), np.int32)
-    labels[3:9, 3:9] = 1
-    square = [(3, 3), (9, 3), (9, 9), (3, 9)]
-    cohort = outlined_cohort.write_cohort(tmp_path / "cohort", labels)
-    for number in range(2, 11):
-        for name in ("P_1.png", "labels/P_1.tif"):
-            copy = cohort / name.replace("P_1", f"P{number}_1")
-            copy.write_bytes((cohort / name).read_bytes())
-    regions = ["P_1", *(f"P{number}_1" for number in range(2, 11))]
-    for team, own in (("all", regions), ("most", regions[1:])):
-        for region in own:
-            outlined_cohort.write_features(
-                cohort / team / f"{region}.geojson", [outlined_cohort.feature([square])]
-            )
-    page = tmp_path / "report.html"
-    assert main(["report", str(cohort), "--output", str(page)]) == 0
-    text = page.read_text("utf-8")
-    assert "9 and 10" in text
-    assert "10 and 9" not in text

@@ -24,7 +24,6 @@ from matplotlib.text import Text
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.display.palette import TEAM_COLOURS, team_styles
-from napari_panoptic.nuclei.protocols import ProtocolTable
 from napari_panoptic.nuclei.regions.conditions import Robustness
 from napari_panoptic.questions.engines.slice_conditions import Curve, failure_curve
 from napari_panoptic.report import plots
@@ -54,11 +53,9 @@ def patients() -> pd.DataFrame:
     return frame.assign(detection_precision=frame["sq"], detection_recall=frame["dq"])
 
 
-def protocol_table(scores: Any) -> ProtocolTable:
-    values = np.array(scores, float)
-    return ProtocolTable(
-        TEAMS, ("one", "two"), values, competition_ranks(values), np.full(values.shape, 3, np.int64)
-    )
+def rank_lines(scores: list[list[float]], names: tuple[str, ...] = TEAMS) -> Plot:
+    """Draw ranks by two conventions."""
+    return plots.rank_lines(("one", "two"), dict(zip(names, scores, strict=True)), names)
 
 
 def robustness(pq: Any, names: tuple[str, ...], changes: Any = ()) -> Robustness:
@@ -77,8 +74,6 @@ def every_plot(patients: pd.DataFrame, names: tuple[str, ...] = TEAMS) -> list[P
         for team, r, p in itertools.product(names, ("none", "E"), ("none", "E"))
     ]
     figures = {name: [0.1 * n, 0.2, 0.3 * n, 0.4 + n] for n, name in enumerate(names)}
-    table = protocol_table([[0.5, 0.6], [0.5, 0.2], [NAN, 0.9]])
-    protocols = ProtocolTable(names, table.protocols, table.scores, table.ranks, table.n_units)
     found = robustness([[0.1, 0.2], [0.3, 0.1], [0.2, NAN]], ("a", "b"))
     varied = Robustness(names, *list(vars(found).values())[1:])
     causes = [
@@ -99,7 +94,7 @@ def every_plot(patients: pd.DataFrame, names: tuple[str, ...] = TEAMS) -> list[P
         plots.critical_difference_diagram(
             critical_difference(compare_teams(TeamFigures(figures))), names
         ),
-        plots.rank_lines(protocols, names),
+        rank_lines([[0.5, 0.6], [0.5, 0.2], [NAN, 0.9]], names),
         plots.robustness_curves(varied, [0, 1], names, x_label="x"),
         plots.shift_maps(varied, [(0, 0), (0, 1)], names),
         plots.cause_dots(pd.DataFrame(causes), names),
@@ -257,7 +252,7 @@ def test_an_undefined_diagram_says_why() -> None:
 
 
 def test_rank_lines_show_ranks_and_draw_ties_beside_each_other() -> None:
-    plot = plots.rank_lines(protocol_table([[0.5, 0.6], [0.5, 0.2], [NAN, 0.9]]), TEAMS)
+    plot = rank_lines([[0.5, 0.6], [0.5, 0.2], [NAN, 0.9]])
 
     alpha, beta, gamma = (of_team(plot, team) for team in TEAMS)
     assert [round(p.x) for p in alpha] == [1, 2]
@@ -332,7 +327,8 @@ def test_nothing_to_show_is_said(patients: pd.DataFrame) -> None:
     for plot in (
         plots.patient_boxes({"": nothing}, TEAMS),
         plots.quality_scatter({"": nothing}, TEAMS),
-        plots.rank_lines(protocol_table(np.full((3, 2), NAN)), TEAMS),
+        rank_lines([[NAN, NAN]] * 3),
+        plots.rank_lines((), {team: [] for team in TEAMS}, TEAMS),
         plots.robustness_curves(robustness([[NAN]], ("a",)), [0], TEAMS, x_label="x"),
     ):
         assert any(text.startswith("no team has a") for text in texts(plot))

@@ -6,9 +6,10 @@ import pytest
 
 from napari_panoptic import EvaluationSettings
 from napari_panoptic.common.errors import SettingsError
+from napari_panoptic.values.conventions import CONVENTIONS, Mistake, corrections_of
 from napari_panoptic.values.settings import (
     PROTOCOLS,
-    Correction,
+    AmbiguousPolicy,
     Matching,
     Restoration,
     protocol,
@@ -16,12 +17,31 @@ from napari_panoptic.values.settings import (
 
 
 def test_words_become_enums() -> None:
-    settings = EvaluationSettings(matching="centroid", corrections={"matching"})
+    settings = EvaluationSettings(matching="centroid", ambiguous="keep")
     assert settings.matching is Matching.CENTROID
-    assert settings.corrections == {Correction.MATCHING}
+    assert settings.ambiguous is AmbiguousPolicy.KEEP
     assert settings == EvaluationSettings(
-        matching=Matching.CENTROID, corrections=frozenset({Correction.MATCHING})
+        matching=Matching.CENTROID, ambiguous=AmbiguousPolicy.KEEP
     )
+
+
+def test_the_name_of_a_convention_says_what_is_scored() -> None:
+    usual = EvaluationSettings()
+    assert usual.convention == "disentangled"
+    assert not usual.takes_class_masks
+    assert usual.disentangled == usual
+    for corrected in (
+        EvaluationSettings(convention="monusac-2020-as-run+per-patient+matching"),
+        EvaluationSettings(convention="monusac-2020-as-run+matching+per-patient"),
+    ):
+        assert corrected.convention == "monusac-2020-as-run+matching+per-patient"
+        assert corrections_of(corrected.convention) == {Mistake.MATCHING, Mistake.PER_PATIENT}
+        assert corrected.takes_class_masks
+        assert corrected.disentangled == usual
+    pannuke = EvaluationSettings(convention="pannuke", iou_threshold=0.6)
+    assert not pannuke.takes_class_masks
+    assert pannuke.score.name == "mpq"
+    assert pannuke.disentangled == EvaluationSettings(iou_threshold=0.6)
 
 
 @pytest.mark.parametrize(
@@ -35,7 +55,8 @@ def test_words_become_enums() -> None:
         ({"radius": 1.5}, "whole number"),
         ({"radius": 99}, "from -20 to 20"),
         ({"ambiguous": "drop"}, "clip, clip-predictions, majority and keep"),
-        ({"corrections": {"all"}}, "corrections must be one of"),
+        ({"convention": "monusac-2020-as-run+all"}, "corrections must be one of"),
+        ({"convention": "pannuke+matching"}, "unknown protocol 'pannuke"),
     ],
 )
 def test_what_is_not_allowed_is_refused_in_words(wrong: dict, message: str) -> None:
@@ -66,8 +87,13 @@ def test_differences_name_what_differs() -> None:
 def test_records_are_json() -> None:
     for settings in PROTOCOLS.values():
         assert json.loads(json.dumps(settings.as_record()))["matching"] == "strict-iou"
+    corrected = protocol("monusac-2020-as-run+matching").as_record()
+    assert corrected["convention"] == "monusac-2020-as-run+matching"
+    assert "scoring" not in corrected
 
 
 def test_unknown_protocol() -> None:
-    with pytest.raises(SettingsError, match="known are disentangled, monusac-2020-as-run and"):
+    with pytest.raises(SettingsError, match="unknown protocol 'mine'; known are ") as found:
         protocol("mine")
+    for name in CONVENTIONS:
+        assert f"{name}," in str(found.value) or f"{name} and" in str(found.value)

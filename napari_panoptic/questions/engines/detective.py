@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise, product
 
@@ -68,7 +68,7 @@ class Candidate:
 
     convention: Convention
     ambiguity: Ambiguity
-    #: The name of the convention and its figure; empty without a name.
+    #: The names of conventions and their figure; empty without any.
     name: str
     #: The figure of each team with a published one.
     values: tuple[float, ...]
@@ -146,9 +146,9 @@ def try_all(figure: str, teams: Sequence[Mapping[Ambiguity, TeamSums]]) -> list[
     teams
         Of each team: ambiguous policy -> its sums.
     """
-    levels, formula = next(iter(teams[0].values())).levels, FORMULAS[figure]
+    first, formula = next(iter(teams[0].values())), FORMULAS[figure]
     found = []
-    for convention in dict.fromkeys(combinations(figure, levels)):
+    for convention in dict.fromkeys(map(first.in_effect, combinations(figure, first.levels))):
         for ambiguity in teams[0]:
             values = tuple(own[ambiguity].figure(formula, convention).value for own in teams)
             if not np.isnan(values).any():
@@ -157,7 +157,11 @@ def try_all(figure: str, teams: Sequence[Mapping[Ambiguity, TeamSums]]) -> list[
 
 
 def candidates(
-    figure: str, published: Sequence[float], tried: Sequence[Tried], decimals: int
+    figure: str,
+    published: Sequence[float],
+    tried: Sequence[Tried],
+    decimals: int,
+    in_effect: Callable[[Convention], Convention] = lambda convention: convention,
 ) -> list[Candidate]:
     """Return all combinations, those that give the published figures first, then the nearest.
 
@@ -171,18 +175,19 @@ def candidates(
         What `try_all` returned for these teams.
     decimals
         Those of the published figures.
+    in_effect
+        Returns a named convention as it was tried.
     """
-    names = {
-        (own.formula, own.convention): f"{name} {own.name}"
-        for name, figures in reversed(list(CONVENTIONS.items()))
-        for own in figures
-    }
+    names: dict[Convention, list[str]] = {}
+    for name, figures in CONVENTIONS.items():
+        for own in figures:
+            if own.of_all and own.formula is FORMULAS[figure]:
+                names.setdefault(in_effect(own.convention), []).append(f"{name} {own.name}")
     half = 0.5 * 10.0**-decimals * (1 + 1e-9)
     found = []
     for convention, ambiguity, values in tried:
         difference = float(np.abs(np.subtract(values, published)).max())
-        name = names.get((FORMULAS[figure], convention), "")
-        is_same = difference <= half
+        name, is_same = ", ".join(names.get(convention, ())), difference <= half
         found.append(Candidate(convention, ambiguity, name, values, difference, is_same))
     return sorted(
         found, key=lambda own: (not own.matches, own.matches and not own.name, own.difference)
@@ -325,8 +330,11 @@ def advice(teams: Teams, ambiguity: Ambiguity, regions: Sequence[str]) -> str:
 
 
 def _one_choice_changed(usual: Convention) -> Iterator[tuple[str, Convention]]:
-    for nothing in (Nothing.NO_REFERENCE, Nothing.ZERO):
-        yield f"“{nothing}” for empty classes", replace(usual, nothing=nothing)
+    yield (
+        "classes left out where none of their nuclei is annotated",
+        replace(usual, nothing=Nothing.NO_REFERENCE),
+    )
+    yield "absent classes counted as 0", replace(usual, nothing=Nothing.ZERO)
     yield "all nuclei together", replace(usual, objects=Objects.TOGETHER, classes=ClassMean.NONE)
     yield "classes averaged last", replace(usual, classes=ClassMean.LAST)
     yield (

@@ -193,7 +193,7 @@ def report_page(
         ("patients", "Patients", patients_section),
         ("classes", "Classes", classes_section),
         ("confusion", "Confusion of classes", confusion_section),
-        ("groups", "Groups of patients", lambda _: groups),
+        ("patient-groups", "Groups of patients", lambda _: groups),
         ("statistics", "Statistics", statistics_section),
         ("versions", "Old and new version", lambda _: compared),
         ("robustness", "Robustness", robustness_section),
@@ -205,7 +205,7 @@ def report_page(
         ("review", "Planned review", lambda _: reviewed),
         ("methods", "Methods, for a paper", _methods),
     ]
-    optional = {"versions": compared, "review": reviewed, "groups": groups}
+    optional = {"versions": compared, "review": reviewed, "patient-groups": groups}
     sections = [
         Section(slug, title, content(report))
         for slug, title, content in contents

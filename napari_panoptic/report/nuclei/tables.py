@@ -46,7 +46,7 @@ from napari_panoptic.tables.columns import (
 from napari_panoptic.tables.figures import FIGURE_NAMES, UNDEFINED, places_of, ratio, writer
 from napari_panoptic.tables.markup import element, fragment
 from napari_panoptic.values.cohort import Cohort
-from napari_panoptic.values.settings import Overlaps
+from napari_panoptic.values.settings import Overlaps, choices_of_figures
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -244,6 +244,7 @@ def record_of(evaluation: CohortEvaluation) -> dict[str, Any]:
         "settings": evaluation.settings.as_record(),
         "classes": evaluation.cohort.scheme.names,
         "score": {team: evaluation.score(team) for team in evaluation.team_names},
+        "figures": choices_of_figures(evaluation.settings),
         "evaluated_regions": {
             team: sum(result.team == team for result in evaluation.evaluated)
             for team in evaluation.team_names

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from psygnal import Signal
@@ -30,6 +30,7 @@ from qtpy.QtWidgets import (
 from superqt import QLabeledDoubleSlider
 
 from napari_panoptic.common.choices import MenuChoice
+from napari_panoptic.common.errors import SettingsError
 from napari_panoptic.display import styles
 from napari_panoptic.display.glossary import VERDICT_MEANINGS, VERDICT_WORDS
 from napari_panoptic.display.names import cut_off, distinct_names
@@ -349,6 +350,54 @@ _NO_CAUSE, _NO_VERDICT = "no cause", "no verdict"
 FILTER = "Filter"
 LONGEST_FILTER = 40
 """Most characters of filters on their button."""
+
+
+class TextInput(QLineEdit):
+    """A field whose text is read when it is left, or with Enter.
+
+    Parameters
+    ----------
+    hint
+        What it says while it is empty.
+    meaning
+        Its tooltip.
+    read
+        Returns the value of a text, or raises a SettingsError.
+    """
+
+    chosen = Signal(object)
+
+    def __init__(self, hint: str, meaning: str, read: Callable[[str], Any]) -> None:
+        super().__init__()
+        self.setPlaceholderText(hint)
+        self.setAccessibleName(hint)
+        self.setToolTip(meaning)
+        self.setClearButtonEnabled(True)
+        self.setMinimumWidth(self.fontMetrics().horizontalAdvance(hint) // 2)
+        self._read, self._last = read, ""
+        self.editingFinished.connect(self._on_edited)
+
+    @property
+    def choice(self) -> Any:
+        """The value of the text; that of an empty one if it cannot be read."""
+        try:
+            return self._read(self.text())
+        except SettingsError:
+            return self._read("")
+
+    @property
+    def problem(self) -> str:
+        """Why the text cannot be read; empty if it can."""
+        try:
+            self._read(self.text())
+        except SettingsError as error:
+            return str(error)
+        return ""
+
+    def _on_edited(self) -> None:
+        if self.text() != self._last:
+            self._last = self.text()
+            self.chosen.emit(self.choice)
 
 
 class TickMenu(QMenu):

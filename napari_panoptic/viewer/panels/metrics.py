@@ -24,6 +24,7 @@ from napari_panoptic.display.glossary import (
     COUNT_MEANINGS,
     FIGURE_MEANINGS,
     UNDEFINED_BECAUSE,
+    choices_text,
 )
 from napari_panoptic.display.object_rows import NONE_WORD, ObjectFilter
 from napari_panoptic.display.palette import class_colours
@@ -139,7 +140,10 @@ class MetricsPanel(ScrollPanel):
                 continue
             value = evaluation.metrics[name]
             reason = UNDEFINED_BECAUSE[name] if math.isnan(value) else ""
-            figure.set_text(_figure_text(name, value, evaluation.pair.mpp), reason=reason)
+            figure.set_text(
+                _figure_text(name, value, evaluation.pair.mpp),
+                reason=f"{reason}\n{choices_text(name, evaluation.settings)}".strip(),
+            )
         self._fill_by_class(evaluation, scheme)
         said = [say(evaluation.counts) for say in (mean_sentence, by_class_sentence)]
         self.definitions.setText("\n".join(filter(None, said)))

@@ -38,7 +38,7 @@ from napari_panoptic.values.settings import protocol_name
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.jobs.jobs import Job, Latest, Stream, show_failure
 from napari_panoptic.viewer.kit.array_table import ArrayTable, Column
-from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
+from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox, TextInput
 from napari_panoptic.viewer.kit.layouts import FlowBar, Grow, Row, ScrollPanel, lay_out
 from napari_panoptic.viewer.kit.name_table import SentenceList
 from napari_panoptic.viewer.kit.plot_view import DRAWING, PlotView
@@ -138,10 +138,15 @@ class QuestionView(ScrollPanel):
     def __init__(self, kind: type[Question], *above: Row) -> None:
         super().__init__()
         self.kind = kind
+        own = options_of(kind).items()
         self.inputs = {
-            name: _Input(meaning=option.help)
-            for name, option in options_of(kind).items()
-            if option.menu is not None
+            name: _Input(meaning=option.help) for name, option in own if option.menu is not None
+        }
+        #: What is typed instead of chosen.
+        self.typed = {
+            name: TextInput(option.placeholder, option.help, option.read)
+            for name, option in own
+            if option.placeholder
         }
         self.work = WorkControls(kind.verb, kind.in_short())
         self.making = WorkControls(
@@ -161,6 +166,7 @@ class QuestionView(ScrollPanel):
         lay_out(
             body,
             *above,
+            *self.typed.values(),
             FlowBar(*self.inputs.values(), self.work.start, self.work.stop, self.making.stop),
             self.work.bar,
             self.making.bar,
@@ -173,8 +179,10 @@ class QuestionView(ScrollPanel):
             FlowBar(self.making.start, self.save),
             Grow(self.plots),
         )
-        for box in self.inputs.values():
-            box.chosen.connect(self._on_input)
+        for signal in [box.chosen for box in self.inputs.values()] + [
+            field.chosen for field in self.typed.values()
+        ]:
+            signal.connect(self._on_input)
         self.which.chosen.connect(lambda _table: self._show_table())
         self.making.start.pushed.connect(lambda: self._want(self.chosen_rows()))
         self.sentences.opened.connect(self._open)
@@ -187,7 +195,12 @@ class QuestionView(ScrollPanel):
     @property
     def values(self) -> dict[str, Any]:
         """The values of the inputs, by the names of the fields."""
-        return {name: box.choice for name, box in self.inputs.items()}
+        return {name: box.choice for name, box in (self.inputs | self.typed).items()}
+
+    @property
+    def problem(self) -> str:
+        """Why what was typed cannot be read; empty if it can."""
+        return next(filter(None, (field.problem for field in self.typed.values())), "")
 
     @property
     def shown_table(self) -> AnswerTable | None:
@@ -530,7 +543,9 @@ class QuestionPresenter(Presenter[QuestionView]):
     def why_not(self) -> str:
         """Return why nothing can be asked; empty if something can."""
         asked = self.question()
-        return NO_TEAM if asked is None else asked.question.why_not(asked.cohort)
+        if asked is None:
+            return NO_TEAM
+        return self.panel.problem or asked.question.why_not(asked.cohort)
 
     def _on_change(self, _changed: object = None) -> None:
         if self.asked is not None and self.asked != self.question():

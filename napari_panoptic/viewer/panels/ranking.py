@@ -214,9 +214,14 @@ class RankingPanel(QWidget):
             [_cell(column, row, table, number) for column in columns]
             for number, row in enumerate(table.frame.to_dict("records"))
         ]
-        self.conventions.fill(
-            [Cell(str(column.title or column.keys[0])) for column in columns], rows
-        )
+        titles = [str(column.title or column.keys[0]) for column in columns]
+        teams = [title for title, own in zip(titles, columns, strict=True) if len(own.keys) > 1]
+        short = dict(zip(teams, distinct_names(teams), strict=True))
+        header = [
+            Cell(short.get(title, title), column.about or title)
+            for title, column in zip(titles, columns, strict=True)
+        ]
+        self.conventions.fill(header, rows)
 
     def show_statistics(
         self, names: Mapping[str, str], found: Mapping[str, TeamStatistics]

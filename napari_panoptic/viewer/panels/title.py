@@ -12,7 +12,7 @@ from napari_panoptic.display import styles
 from napari_panoptic.display.behind import absent_text
 from napari_panoptic.display.describe import ObjectFacts, facts_of
 from napari_panoptic.display.failure_cells import SCALE_MEANING
-from napari_panoptic.display.glossary import FIGURE_MEANINGS
+from napari_panoptic.display.glossary import FIGURE_MEANINGS, choices_text
 from napari_panoptic.display.title import region_notes, title_parts, why_no_figures
 from napari_panoptic.live.session import EditedEvaluation
 from napari_panoptic.live.snapshots import RegionSnapshot
@@ -141,7 +141,6 @@ class TitleStrip(QWidget):
         self.rules = LinkLabel("No cohort is open")
         self._what: tuple[str, ...] = ()
         self.figure, self.selected = RichLabel(), ElidedLabel(NOTHING_SELECTED)
-        self.figure.setToolTip(f"{FIGURE_MEANINGS['pq']} Of this region and team.")
         self.notes = NotesButton(
             "Problems in the files: vanished, overlapping, missing. Click for the list.",
             self.notes_clicked.emit,
@@ -315,6 +314,8 @@ class TitlePresenter(Presenter[TitleStrip]):
             self.panel.show_title([BLIND], None)
             return
         shown = session.shown
+        own = choices_text("pq", session.settings)
+        self.panel.figure.setToolTip(f"{FIGURE_MEANINGS['pq']} Of this region and team.\n{own}")
         self.panel.show_title(
             title_parts(session, session.drawn, self.link.scene.listed),
             None if shown is None else shown.metrics.pq,

@@ -21,8 +21,9 @@ from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.formats.labels import colour_coded
 from napari_panoptic.nuclei import class_masks, evaluate
 from napari_panoptic.nuclei.conventions import Place, TeamSums
-from napari_panoptic.nuclei.metrics import Counts
+from napari_panoptic.nuclei.metrics import Counts, unit_metrics
 from napari_panoptic.nuclei.regions import reading as pipeline
+from napari_panoptic.nuclei.regions.cohort_evaluation import CohortEvaluation
 from napari_panoptic.nuclei.regions.conditions import (
     LESSONS_NEIGHBOURS,
     Condition,
@@ -39,6 +40,7 @@ from napari_panoptic.nuclei.regions.experiment import (
 )
 from napari_panoptic.nuclei.regions.results import RegionResult
 from napari_panoptic.nuclei.regions.shifts import SHIFTS, Shift, shifted
+from napari_panoptic.statistics.means import spread
 from napari_panoptic.values.cohort import MONUSAC_CLASSES, Cohort, Source
 from napari_panoptic.values.conventions import (
     CHALLENGE_PROTOCOL,
@@ -346,10 +348,7 @@ def test_a_shift_gives_what_shifted_files_give(folder: Path, tmp_path: Path) -> 
     conditions = (
         *shift_conditions(),
         *shift_conditions([(2, -2)], DILATED),
-        *(
-            Condition(f"challenge {shift}", AS_RUN, None, shift)
-            for shift in SHIFTS
-        ),
+        *(Condition(f"challenge {shift}", AS_RUN, None, shift) for shift in SHIFTS),
     )
     cohort = open_cohort(folder)
     together = {
@@ -434,9 +433,8 @@ def test_families_are_named_apart() -> None:
         radius_conditions(),
         threshold_conditions(),
         shift_conditions(),
-        protocol_conditions(),
     )
-    assert [len(family) for family in families] == [4, 9, 19, 9, 2]
+    assert [len(family) for family in families] == [4, 9, 19, 9]
     names = [condition.name for family in families for condition in family]
     assert len(set(names)) == len(names)
     assert [c.settings.radius for c in families[1]] == list(range(-3, 6))
@@ -445,26 +443,48 @@ def test_families_are_named_apart() -> None:
     assert {c.shift for c in families[3]} == {(y, x) for y in (-1, 0, 1) for x in (-1, 0, 1)}
 
 
-def test_all_corrections_follow_from_the_class_scores(cohort: Cohort) -> None:
+def test_all_corrections_follow_from_the_class_sums(cohort: Cohort) -> None:
     conditions = protocol_conditions()
     results = [
         result
         for region in cohort.regions
         for result in Experiment(TEAMS, conditions).evaluate(cohort, region)[1]
     ]
-    table = protocol_table(scored_regions(results))
-    for column, corrections in enumerate(challenge_versions()):
-        assert table.protocols[column] == challenge_protocol_name(corrections)
-        settings = QUICK.replaced(scoring="challenge", corrections=corrections)
+    for choice in range(2 ** len(Mistake)):
+        corrections = frozenset(c for bit, c in enumerate(Mistake) if choice >> bit & 1)
+        settings = AS_RUN.replaced(convention=with_corrections(corrections))
         found = [
             result
             for region in cohort.regions
             for result in evaluate_alone(cohort, region, TEAMS, settings, None)
         ]
-        for row, team in enumerate(table.teams):
-            own = [(r.patient, r.counts) for r in found if r.team == team and r.counts is not None]
-            score = challenge.team_score(own, corrections)
-            np.testing.assert_equal(table.scores[row, column], score)
+        by_counts = CohortEvaluation(cohort, settings, "own", found)
+        for team in TEAMS:
+            score = score_of_sums([r for r in results if r.team == team], settings)
+            np.testing.assert_equal(
+                score, score_of_sums([r for r in found if r.team == team], settings)
+            )
+            np.testing.assert_equal(score, by_counts.score(team))
+            assert score == pytest.approx(
+                score_of_counts([r for r in found if r.team == team], corrections), rel=1e-12
+            )
+
+
+def score_of_sums(results: list[RegionResult], settings: EvaluationSettings) -> float:
+    """Compute the one number of a team from what conventions need."""
+    known = [(Place(r.patient), r.sums) for r in results if r.sums is not None]
+    _, formula, convention, *_ = settings.score
+    return TeamSums([p for p, _ in known], [s for _, s in known]).figure(formula, convention).value
+
+
+def score_of_counts(results: list[RegionResult], corrections: frozenset[Mistake]) -> float:
+    """Average the PQ of the counts of regions or patients."""
+    units: dict[str, Counts] = {}
+    for result in results:
+        unit = result.patient if Mistake.PER_PATIENT in corrections else result.region
+        if result.counts is not None:
+            units[unit] = units[unit] + result.counts if unit in units else result.counts
+    return spread([unit_metrics(counts).pq for counts in units.values()]).mean
 
 
 # --- the lessons paper's experiment on real regions -------------------------------------------

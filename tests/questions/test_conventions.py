@@ -1,0 +1,215 @@
+"""The question about conventions through its command, on slides, under edit and as a score."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from napari_panoptic.cli.main import main
+from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.nuclei.conventions import Ambiguity
+from napari_panoptic.questions.conventions import Conventions, scores_of
+from napari_panoptic.statistics.ranks import competition_ranks
+from napari_panoptic.values.conventions import (
+    CHOICES,
+    CONVENTIONS,
+    comparable_with,
+    figures_of,
+    score_of,
+)
+from napari_panoptic.values.settings import EvaluationSettings
+from napari_panoptic.values.vocabulary import Side
+
+
+@pytest.fixture(scope="module")
+def cohort(nuclei_sample):
+    whole = open_cohort(nuclei_sample)
+    return replace(whole, regions=whole.regions[:3])
+
+
+@pytest.fixture(scope="module")
+def asked():
+    return Conventions(teams=("careful", "merger"))
+
+
+@pytest.fixture(scope="module")
+def gathered(asked, cohort):
+    return asked.gather(cohort)
+
+
+@pytest.fixture(scope="module")
+def answer(asked, cohort, gathered):
+    return asked.answered(cohort, gathered)
+
+
+@pytest.fixture
+def folder(nuclei_sample):
+    return nuclei_sample
+
+
+def test_the_command_writes_figures_with_their_choices(folder, tmp_path, capsys):
+    out = tmp_path / "out"
+    arguments = ["--teams", "careful,merger", "--convention", "conic,monuseg", "-o", str(out)]
+    assert main(["conventions", str(folder), *arguments]) == 0
+    frame = pd.read_csv(out / "conventions.csv", keep_default_na=False)
+    assert list(frame.columns) == [
+        *("team", "convention", "figure", "class", "value", "units"),
+        *CHOICES,
+    ]
+    assert set(frame["convention"]) == {"conic", "monuseg"}
+    row = frame[(frame["convention"] == "monuseg") & (frame["team"] == "merger")].iloc[0]
+    assert row["pairs"] == "best-iou"
+    assert row["ambiguous"] == "clip"
+    assert int(row["units"]) == len(open_cohort(folder).regions)
+    record = json.loads((out / "conventions.json").read_text(encoding="utf-8"))
+    assert {one["convention"] for one in record["figures"]} == {"conic", "monuseg"}
+    assert not (out / "matches.csv").exists()
+    assert "monuseg" in capsys.readouterr().out
+
+
+def test_published_figures_name_the_convention(folder, tmp_path, capsys):
+    out = tmp_path / "first"
+    common = [str(folder), "--teams", "careful,merger"]
+    assert main(["conventions", *common, "-o", str(out)]) == 0
+    frame = pd.read_csv(out / "conventions.csv")
+    own = frame[(frame["convention"] == "stardist") & (frame["figure"] == "pq")]
+    published = [f"{row.team}={row.value:.3f}" for row in own.itertuples()]
+    options = [word for one in published for word in ("--published", one)]
+    assert main(["conventions", *common, *options, "-o", str(tmp_path / "second")]) == 0
+    found = pd.read_csv(tmp_path / "second" / "matches.csv", keep_default_na=False)
+    assert list(found.columns) == [
+        *CHOICES,
+        *("convention", "careful", "merger", "difference", "matches"),
+    ]
+    assert set(found["matches"]) == {"yes", "no"}
+    best = found[found["matches"] == "yes"]
+    assert any("stardist pq" in names for names in best["convention"])
+    said = capsys.readouterr().out
+    assert f"{len(best)} combinations of {len(found)} give the published figures." in said
+
+
+def exit_status(arguments):
+    try:
+        return main(arguments)
+    except SystemExit as error:
+        return error.code
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--convention", "hovernet"], "unknown protocol 'hovernet'"),
+        (["--published", "careful"], "must be TEAM=FIGURE"),
+        (["--published", "nobody=0.5"], "found 'nobody'"),
+        (["--figure", "miou"], "invalid choice"),
+        (["--decimals", "0"], "must be at least 1"),
+    ],
+)
+def test_wrong_arguments(folder, tmp_path, capsys, options, said):
+    arguments = ["conventions", str(folder), *options, "-o", str(tmp_path / "out")]
+    assert exit_status(arguments) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_nothing_to_evaluate(tmp_path, capsys):
+    patient = tmp_path / "cohort" / "MoNuSAC Testing Data and Annotations" / "P"
+    patient.mkdir(parents=True)
+    (patient / "P_1.xml").write_text("<Annotations/>", encoding="utf-8")
+    code = main(["conventions", str(tmp_path / "cohort"), "-o", str(tmp_path / "out")])
+    assert code == 1
+    assert "nothing could be" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["hover-net", "panopticapi", "monuseg", "monusac-2020-as-run"])
+def test_a_convention_is_a_protocol(folder, tmp_path, name):
+    """The score of ``evaluate`` is the figure of ``conventions``."""
+    out = tmp_path / "out"
+    arguments = ["--protocol", name, "--no-distances", "--output", str(out)]
+    assert main(["evaluate", str(folder), "--teams", "careful", *arguments]) == 0
+    record = json.loads((out / "evaluation.json").read_text(encoding="utf-8"))
+    assert main(["conventions", str(folder), "--teams", "careful", "-o", str(tmp_path / "c")]) == 0
+    frame = pd.read_csv(tmp_path / "c" / "conventions.csv", keep_default_na=False)
+    own = frame[(frame["convention"] == name) & (frame["figure"] == score_of(name).name)]
+    expected = float(own[own["class"] == ""]["value"].iloc[0])
+    assert record["score"]["careful"] == pytest.approx(expected, rel=1e-12)
+    choices = record["figures"]["score"]
+    assert f"{name} {score_of(name).name}" in choices.pop("comparable_with")
+    assert choices == {word: own.iloc[0][word] for word in CHOICES}
+
+
+def test_other_matching_compares_with_no_published_figure(folder, tmp_path):
+    arguments = ["--matching", "centroid", "--no-distances", "--output", str(tmp_path)]
+    assert main(["evaluate", str(folder), "--teams", "careful", *arguments]) == 0
+    record = json.loads((tmp_path / "evaluation.json").read_text(encoding="utf-8"))
+    assert record["figures"]["pq"]["pairs"] == "centroid"
+    assert record["figures"]["pq"]["comparable_with"] == []
+
+
+def test_teams_rank_as_their_scores_do(answer, gathered):
+    table = scores_of(answer)
+    frame = table.frame
+    for number, name in enumerate(frame["convention"]):
+        figure = score_of(name)
+        values = [
+            own[Ambiguity.CLIP].figure(figure.formula, figure.convention).value
+            for own in gathered.teams.values()
+        ]
+        row = frame.iloc[number]
+        assert [row[f"value {team}"] for team in gathered.teams] == values
+        ranks = competition_ranks(np.array(values)).tolist()
+        assert [row[f"rank {team}"] for team in gathered.teams] == ranks
+        assert "Comparable with" in table.tooltip(number)
+
+
+def test_nuclei_that_conventions_count_otherwise(answer, gathered):
+    table = answer.tables[-1]
+    assert len(table.frame) == len(gathered.differences) > 0
+    ids = {}
+    for row in range(len(table.frame)):
+        found = table.objects(row)
+        assert len(found.names) == table.frame["objects"][row]
+        for name in found.names:
+            assert name.team in ("careful", "merger")
+            ids.setdefault(name.side, set()).add(name.id)
+    assert set(ids) <= set(Side)
+
+
+def test_figures_compare_with_the_same_choices_only():
+    seen = {}
+    for name, figures in CONVENTIONS.items():
+        for figure in figures:
+            if figure.of_all:
+                seen.setdefault((figure.formula, figure.convention), []).append(
+                    f"{name} {figure.name}"
+                )
+    for (formula, convention), names in seen.items():
+        assert comparable_with(formula, convention) == names
+
+
+def test_teams_are_compared_over_the_same_regions(cohort, asked):
+    """A region that one team lacks counts for no team, and it is said."""
+    lacking = {
+        key: forms
+        for key, forms in cohort.predictions.items()
+        if key != ("merger", cohort.regions[0].name)
+    }
+    found = asked.gather(replace(cohort, predictions=lacking))
+    assert found.regions == [region.name for region in cohort.regions[1:]]
+    assert any("merger could not be evaluated here" in f.message for f in found.findings)
+
+
+def test_the_policy_of_the_settings(cohort, asked):
+    kept = replace(asked, settings=EvaluationSettings(ambiguous="keep")).answer(cohort)
+    assert set(kept.tables[0].frame["ambiguous"]) == {"keep"}
+
+
+def test_corrections_have_names():
+    names = [f"monusac-2020-as-run+{word}" for word in ("matching", "per-patient")]
+    conventions = [figures_of(name)[0].convention for name in names]
+    assert conventions[0].pairs == "iou>0.5"
+    assert conventions[0].mean_over == "regions"
+    assert conventions[1].mean_over == "patients"
