@@ -15,7 +15,7 @@ from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.cohorts.pair import pair_cohort
 from napari_panoptic.io.tables.metadata import Metadata, metadata_beside, read_metadata
 from napari_panoptic.values.cohort import Cohort, Source
-from napari_panoptic.values.conventions import CHALLENGE_PROTOCOL, corrections_of
+from napari_panoptic.values.conventions import CHALLENGE_PROTOCOL, DEFAULT_PROTOCOL, corrections_of
 from napari_panoptic.values.settings import (
     EvaluationSettings,
     Restoration,
@@ -105,6 +105,12 @@ def settings_from(options: argparse.Namespace) -> EvaluationSettings:
     }
     if options.no_distances:
         given["distances"] = False
+    has_own_pairs = settings.convention != DEFAULT_PROTOCOL and not settings.takes_class_masks
+    if has_own_pairs and {"matching", "iou_threshold"} & {*given}:
+        raise SettingsError(
+            f"--protocol {settings.convention} says itself what a pair is: leave --matching and "
+            f"--iou-threshold out, or choose --protocol {DEFAULT_PROTOCOL}"
+        )
     return settings.replaced(**given)
 
 

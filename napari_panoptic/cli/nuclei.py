@@ -41,7 +41,7 @@ from napari_panoptic.nuclei.regions.run import run_regions
 from napari_panoptic.report.nuclei.tables import TABLE_NAMES, remove_unfinished, write_tables
 from napari_panoptic.report.writing import RECORD
 from napari_panoptic.values.cohort import Cohort, Source
-from napari_panoptic.values.conventions import figure_words
+from napari_panoptic.values.conventions import MeanOver, figure_words
 from napari_panoptic.values.settings import EvaluationSettings, Overlaps
 
 if TYPE_CHECKING:
@@ -84,7 +84,8 @@ def _evaluate_alone(
     if options.resume is False:
         store.remove()
     watch = InputWatch(cohort, names)
-    metadata = metadata_beside(cohort.root, cohort.patients)
+    needs_tissues = settings.score.convention.mean_over in (MeanOver.TISSUES, MeanOver.FOLDS)
+    metadata = metadata_beside(cohort.root, cohort.patients) if needs_tissues else None
     remove_unfinished(options.output, TABLE_NAMES)
     try:
         with ObjectsFile(options.output) as objects:

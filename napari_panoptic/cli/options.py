@@ -177,7 +177,7 @@ def add_protocol(parser: argparse.ArgumentParser) -> None:
         "--protocol",
         metavar="NAME",
         default=DEFAULT_PROTOCOL,
-        help=f"convention that gives the score: {english_list(list(PROTOCOLS), limit=len(PROTOCOLS))}, or "
+        help=f"convention that gives the score: {english_list(list(PROTOCOLS), limit=99)}, or "
         "monusac-2020-as-run with corrections after it, each behind a '+' (default: "
         "%(default)s)",
     )

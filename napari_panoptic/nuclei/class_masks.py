@@ -18,13 +18,13 @@ from napari_panoptic.nuclei.conventions import FloatArray, Sum, key_of
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluate, evaluate_again
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.metrics import Counts
-from napari_panoptic.values.conventions import Convention, Nothing, Objects, Pairs
+from napari_panoptic.values.conventions import Convention, Nothing, ObjectScope, Pairs
 from napari_panoptic.values.labels import LabelImage, LabelPair, class_compacts, region_ids
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import STATUS_CODE, Status
 
-BY_ID = key_of(Objects.CLASS_MASKS, Pairs.ABOVE_HALF_BY_ID)
-BY_PAIR = key_of(Objects.CLASS_MASKS, Pairs.ABOVE_HALF)
+BY_ID = key_of(ObjectScope.CLASS_MASKS, Pairs.ABOVE_HALF_BY_ID)
+BY_PAIR = key_of(ObjectScope.CLASS_MASKS, Pairs.ABOVE_HALF)
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,7 +26,7 @@ from napari_panoptic.values.conventions import (
     Formula,
     MeanOver,
     Nothing,
-    Objects,
+    ObjectScope,
     Pairs,
     choices_of,
     figures_of,
@@ -82,7 +82,7 @@ class RegionSums:
     types: FloatArray | None
 
 
-def key_of(objects: Objects, pairs: Pairs) -> str:
+def key_of(objects: ObjectScope, pairs: Pairs) -> str:
     """Return the key of `RegionSums.sums` under which a convention finds its sums."""
     if pairs is Pairs.COUNTS:
         pairs = Pairs.ABOVE_HALF
@@ -370,8 +370,8 @@ def region_sums(
     """Sum up a region for all conventions but those of pieces and class masks; see `met`."""
     found = met(table, classes, n_classes, ambiguity)
     sums = {
-        key_of(objects, rule): sums_by(rule, found, by_class=objects is Objects.BY_CLASS)
-        for objects in (Objects.TOGETHER, Objects.BY_CLASS)
+        key_of(objects, rule): sums_by(rule, found, by_class=objects is ObjectScope.BY_CLASS)
+        for objects in (ObjectScope.TOGETHER, ObjectScope.BY_CLASS)
         for rule in _OVERLAP_RULES
     }
     types = types_of(found)
@@ -381,7 +381,7 @@ def region_sums(
             *(found.reference.exists.any(), found.prediction.exists.any()),
             *(types[1:, 1:].sum(), types[0].sum(), types[:, 0].sum()),
         )
-        sums[key_of(Objects.TOGETHER, Pairs.CENTROIDS)] = alone
+        sums[key_of(ObjectScope.TOGETHER, Pairs.CENTROIDS)] = alone
     return RegionSums(sums, types)
 
 
@@ -422,7 +422,7 @@ def sums_of_pieces(pair: LabelPair, ambiguity: Ambiguity) -> dict[str, FloatArra
     ones = np.ones(len(sides[0]), np.intp), np.ones(len(sides[1]), np.intp)
     found = met(table, ones, 1, ambiguity)
     return {
-        key_of(Objects.PIECES, rule): sums_by(rule, found, by_class=False)
+        key_of(ObjectScope.PIECES, rule): sums_by(rule, found, by_class=False)
         for rule in _OVERLAP_RULES
     }
 
@@ -516,13 +516,17 @@ class TeamSums:
     def levels(self) -> dict[MeanOver, tuple[IntArray, ...]]:
         """What is averaged over -> numbers (R,) of the groups of regions, the smallest first.
 
-        What no region has is no level.
+        What no region has is no level; -1 for a region of no group.
         """
         names = ("patient", "tissue", "fold")
         texts = [[getattr(place, name) for place in self.places] for name in names]
         patients, tissues, folds = (np.unique(own, return_inverse=True)[1] for own in texts)
+        tissues = np.where([bool(text) for text in texts[1]], tissues, -1)
         of_tissue = (tissues,) if any(texts[1]) else ()
-        by_fold = (tissues * len(self.places) + folds,) if any(texts[2]) else ()
+        within = tissues * len(self.places) + folds if of_tissue else folds
+        if of_tissue:
+            within = np.where(tissues < 0, -1, within)
+        by_fold = (within,) if any(texts[2]) else ()
         return {
             MeanOver.PATIENTS: (patients,),
             MeanOver.TISSUES: of_tissue,
@@ -691,6 +695,8 @@ def _mean_over(values: FloatArray, levels: Iterable[IntArray]) -> Value:
     """Average values (R,) over groups of regions, the smallest groups first."""
     at_hand = np.arange(len(values))
     for groups in levels:
+        belongs = groups[at_hand] >= 0
+        at_hand, values = at_hand[belongs], values[belongs]
         # Groups of regions lie within the groups of the next level.
         numbers, firsts, place = np.unique(groups[at_hand], return_index=True, return_inverse=True)
         known = ~np.isnan(values)

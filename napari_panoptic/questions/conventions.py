@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from napari_panoptic.common.errors import SettingsError
+from napari_panoptic.common.errors import PanopticError, SettingsError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.progress import UNWATCHED, Progress
 from napari_panoptic.common.text import counted, english_list
-from napari_panoptic.io.tables.metadata import metadata_beside, read_metadata
+from napari_panoptic.io.tables.metadata import Metadata, metadata_beside, read_metadata
 from napari_panoptic.nuclei.conventions import Ambiguity, Place, RegionSums, TeamSums, figure_rows
 from napari_panoptic.nuclei.regions.cohort_evaluation import place_of
 from napari_panoptic.nuclei.regions.region import HeldRegion, WindowedRegion
@@ -30,7 +30,7 @@ from napari_panoptic.values.conventions import (
     CHOICES,
     CONVENTIONS,
     DEFAULT_PROTOCOL,
-    Figure,
+    NamedFigure,
     choices_of,
     comparable_with,
     figure_words,
@@ -128,14 +128,14 @@ class Conventions(Question):
     #: Names of the teams.
     teams: tuple[str, ...] = option("names of teams, separated by commas (default: all)")
     convention: tuple[str, ...] = option(
-        f"only these, separated by commas: {english_list(list(CONVENTIONS))}, or "
+        f"only these, separated by commas: {english_list(list(CONVENTIONS), limit=99)}, or "
         "monusac-2020-as-run with corrections after it, each behind a '+' (default: all)",
         (),
         read=_names,
         metavar="NAME,…",
         is_late=True,
     )
-    metadata: Path | None = option("a table with a column patient and others", None)
+    metadata: Path | Metadata | None = option("a table with a column patient and others", None)
     published: tuple[tuple[str, float], ...] = option(
         "the published figure of a team, once for each: finds the conventions that give them",
         (),
@@ -171,6 +171,16 @@ class Conventions(Question):
         known = english_list(self.teams, limit=20)
         return f"published figures: expected a team of {known}, found '{unknown[0]}'"
 
+    @classmethod
+    def suited(cls, settings: EvaluationSettings) -> EvaluationSettings:
+        """Return how objects are read, and the ambiguous policy: conventions say the rest."""
+        return EvaluationSettings(
+            ambiguous=settings.ambiguous,
+            restoration=settings.restoration,
+            radius=settings.radius,
+            distances=False,
+        )
+
     @property
     def shown(self) -> tuple[str, ...]:
         """The names of the conventions."""
@@ -190,17 +200,11 @@ class Conventions(Question):
         places: list[Place] = []
         regions: list[str] = []
         listed: list[Difference] = []
-        patients = cohort.patients
-        metadata = (
-            metadata_beside(cohort.root, patients)
-            if self.metadata is None
-            else read_metadata(self.metadata, patients)
-        )
-        findings = list(() if metadata is None else metadata.findings)
+        metadata, findings = self._metadata(cohort)
         walked = walk(
             cohort,
             self.teams,
-            self.settings,
+            self.suited(self.settings),
             lambda region, held: [self._look(region, held, team) for team in self.teams],
             in_windows=lambda slide: [self._look_in_windows(slide, team) for team in self.teams],
             jobs=jobs,
@@ -233,9 +237,22 @@ class Conventions(Question):
         }
         return CohortSums(teams, regions, listed, tuple(dict.fromkeys(findings)))
 
+    def _metadata(self, cohort: Cohort) -> tuple[Metadata | None, list[Finding]]:
+        """Return what is known of patients; a wrong table that was not asked for is a finding."""
+        metadata = self.metadata
+        if isinstance(metadata, Path):
+            metadata = read_metadata(metadata, cohort.patients)
+        elif metadata is None:
+            try:
+                metadata = metadata_beside(cohort.root, cohort.patients)
+            except PanopticError as error:
+                return None, [Finding.unreadable(error)]
+        return metadata, [] if metadata is None else list(metadata.findings)
+
     def _look(self, region: Region, held: HeldRegion, team: str) -> TeamRegion:
-        found = held.evaluate(team, self.settings, self.source)
-        classes = held.score(team, self.settings, self.source).evaluation
+        settings = self.suited(self.settings)
+        found = held.evaluate(team, settings, self.source)
+        classes = held.score(team, settings, self.source).evaluation
         evaluation, ambiguities = found.evaluation, self.ambiguities
         held.forget(team)
         if evaluation is None or classes is None:
@@ -244,7 +261,7 @@ class Conventions(Question):
         return TeamRegion(sums_under(evaluation, classes, ambiguities), listed, found.findings)
 
     def _look_in_windows(self, slide: WindowedRegion, team: str) -> TeamRegion:
-        found = slide.evaluate(team, self.settings, self.source)
+        found = slide.evaluate(team, self.suited(self.settings), self.source)
         slide.forget(team)
         if found.evaluation is None:
             return TeamRegion(None, (), found.findings)
@@ -275,6 +292,7 @@ class Conventions(Question):
             notes += detective.summary(
                 self.figure, matches, gathered.teams, published, gathered.regions
             )
+        in_effect = next(iter(sums.values())).in_effect
         listed = sorted(gathered.differences, key=lambda one: -len(one.names))
         return Answer(
             _headline(values, self.shown),
@@ -305,7 +323,7 @@ class Conventions(Question):
                     {
                         "convention": name,
                         "figure": figure.name,
-                        **choices_of(figure.convention, str(ambiguity)),
+                        **choices_of(in_effect(figure.convention), str(ambiguity)),
                         "comparable_with": comparable_with(figure.formula, figure.convention),
                     }
                     for name in self.shown
@@ -354,7 +372,7 @@ def _of_difference(one: Difference) -> dict[str, Any]:
 
 
 def _headline(values: Any, names: Sequence[str]) -> str:
-    """Say whether the teams rank in the same way by all conventions."""
+    """Return whether the teams rank in the same way by all conventions, as a sentence."""
     said = f"{counted(len(names), 'convention')}, {counted(len(values), 'team')}"
     if len(values) < 2:
         return f"{said}: nothing to rank."
@@ -365,17 +383,14 @@ def _headline(values: Any, names: Sequence[str]) -> str:
 
 
 def _scores_table(
-    values: Any, scores: Sequence[tuple[str, Figure]], teams: Sequence[str]
+    values: Any, scores: Sequence[tuple[str, NamedFigure]], teams: Sequence[str]
 ) -> AnswerTable:
     """Return the score of each convention, with the teams as columns and their ranks."""
     import pandas as pd
 
     ranks = competition_ranks(values)
-    usual = (
-        ranks[:, [name for name, _ in scores].index(DEFAULT_PROTOCOL)]
-        if any(name == DEFAULT_PROTOCOL for name, _ in scores)
-        else ranks[:, 0]
-    )
+    names = [name for name, _ in scores]
+    usual = ranks[:, names.index(DEFAULT_PROTOCOL) if DEFAULT_PROTOCOL in names else 0]
     rows = []
     for k, (name, figure) in enumerate(scores):
         is_other = (ranks[:, k] != usual)[ranks[:, k] > 0].any()
@@ -383,6 +398,7 @@ def _scores_table(
         for t, team in enumerate(teams):
             row[f"value {team}"], row[f"rank {team}"] = values[t, k], ranks[t, k]
         rows.append(row | {"order": "other order" if is_other else ""})
+    order = columns.words("order", "ranking", "where it differs from that by the usual PQ")
     spec = columns.TableSpec(
         "",
         _SCORES,
@@ -390,7 +406,7 @@ def _scores_table(
             columns.words("convention"),
             columns.words("figure"),
             *(_ranked(team) for team in teams),
-            columns.words("order", "ranking", "where it differs from that by the usual PQ"),
+            *([order] if any(row["order"] for row in rows) else []),
         ],
         "Figure (rank) by each convention.",
     )
@@ -419,7 +435,7 @@ def _ranked(team: str) -> columns.TableColumn:
     )
 
 
-def _tooltip(figure: Figure) -> str:
+def _tooltip(figure: NamedFigure) -> str:
     """Describe the choices of a figure, and what it can be compared with."""
     words = [
         f"{k.replace('_', ' ')}: {v}" for k, v in choices_of(figure.convention, "").items() if v

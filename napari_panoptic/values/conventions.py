@@ -15,7 +15,7 @@ from napari_panoptic.common.errors import SettingsError
 from napari_panoptic.common.text import english_list
 
 
-class Objects(StrEnum):
+class ObjectScope(StrEnum):
     """Which objects meet."""
 
     TOGETHER = "together"  # all nuclei, whatever their class
@@ -116,7 +116,7 @@ class Convention:
     """The choices behind a figure, but for the ambiguous policy."""
 
     #: Which objects meet, and which of them are pairs.
-    objects: Objects
+    objects: ObjectScope
     pairs: Pairs
     #: Over what counts are added up, and quotients averaged.
     added_over: AddedOver = AddedOver.REGION
@@ -150,7 +150,7 @@ def choices_of(convention: Convention, ambiguous: str) -> dict[str, str]:
     return {name: own.get(name, ambiguous) for name in CHOICES}
 
 
-class Figure(NamedTuple):
+class NamedFigure(NamedTuple):
     """A figure as a named convention computes it."""
 
     #: Its name among those of the convention, and how it is computed.
@@ -162,107 +162,107 @@ class Figure(NamedTuple):
     of_classes: bool = False
 
 
-_TOGETHER = Convention(Objects.TOGETHER, Pairs.ABOVE_HALF)
-_BY_CLASS = Convention(Objects.BY_CLASS, Pairs.ABOVE_HALF)
-_HALF = Convention(Objects.TOGETHER, Pairs.HALF)
-_PIECES = Convention(Objects.PIECES, Pairs.BEST_IOU, nothing=Nothing.EITHER_EMPTY)
+_TOGETHER = Convention(ObjectScope.TOGETHER, Pairs.ABOVE_HALF)
+_BY_CLASS = Convention(ObjectScope.BY_CLASS, Pairs.ABOVE_HALF)
+_HALF = Convention(ObjectScope.TOGETHER, Pairs.HALF)
+_PIECES = Convention(ObjectScope.PIECES, Pairs.BEST_IOU, nothing=Nothing.EITHER_EMPTY)
 _PQ, _SQ, _DQ, _AJI, _DICE = Formula.PQ, Formula.SQ, Formula.DQ, Formula.SHARED, Formula.DICE
 
 
-def _hover_net() -> tuple[Figure, ...]:
+def _hover_net() -> tuple[NamedFigure, ...]:
     quality = replace(_TOGETHER, nothing=Nothing.ERROR, constant=Constant.SQ)
     plain = replace(quality, constant=Constant.NONE)
     types = replace(plain, pairs=Pairs.CENTROIDS).pooled()
     return (
-        Figure("dice", _DICE, replace(plain, pairs=Pairs.PIXELS)),
-        Figure("dice-2", _DICE, replace(plain, pairs=Pairs.ANY_OVERLAP)),
-        Figure(
+        NamedFigure("dice", _DICE, replace(plain, pairs=Pairs.PIXELS)),
+        NamedFigure("dice-2", _DICE, replace(plain, pairs=Pairs.ANY_OVERLAP)),
+        NamedFigure(
             "aji",
             _AJI,
             replace(plain, pairs=Pairs.BEST_IOU, nothing=Nothing.ERROR_PREDICTION),
         ),
-        Figure("aji-plus", _AJI, replace(plain, pairs=Pairs.ONE_TO_ONE)),
-        Figure("dq", _DQ, quality),
-        Figure("sq", _SQ, quality),
-        Figure("pq", _PQ, quality),
-        Figure("f1-detection", Formula.DQ, types),
-        Figure("type-accuracy", Formula.TYPE_ACCURACY, types),
-        Figure("f1", Formula.TYPE_F1, types, of_all=False, of_classes=True),
+        NamedFigure("aji-plus", _AJI, replace(plain, pairs=Pairs.ONE_TO_ONE)),
+        NamedFigure("dq", _DQ, quality),
+        NamedFigure("sq", _SQ, quality),
+        NamedFigure("pq", _PQ, quality),
+        NamedFigure("f1-detection", Formula.DQ, types),
+        NamedFigure("type-accuracy", Formula.TYPE_ACCURACY, types),
+        NamedFigure("f1", Formula.TYPE_F1, types, of_all=False, of_classes=True),
     )
 
 
-def _conic() -> tuple[Figure, ...]:
+def _conic() -> tuple[NamedFigure, ...]:
     summed = replace(_BY_CLASS, classes=ClassMean.LAST, constant=Constant.BOTH).pooled()
     counts = Convention(
-        Objects.BY_CLASS,
+        ObjectScope.BY_CLASS,
         Pairs.COUNTS,
         mean_over=MeanOver.NOTHING,
         classes=ClassMean.LAST,
         nothing=Nothing.ONE,
     )
     return (
-        Figure("pq", _PQ, replace(_TOGETHER, constant=Constant.BOTH)),
-        Figure("mpq-plus", _PQ, summed),
-        Figure("pq-plus", _PQ, summed, of_all=False, of_classes=True),
-        Figure("r2", Formula.R2, counts, of_classes=True),
+        NamedFigure("pq", _PQ, replace(_TOGETHER, constant=Constant.BOTH)),
+        NamedFigure("mpq-plus", _PQ, summed),
+        NamedFigure("pq-plus", _PQ, summed, of_all=False, of_classes=True),
+        NamedFigure("r2", Formula.R2, counts, of_classes=True),
     )
 
 
 def _pannuke(
     constant: Constant, mean_over: MeanOver, *, more: bool = False, of_classes: bool = False
-) -> tuple[Figure, ...]:
+) -> tuple[NamedFigure, ...]:
     """Return bPQ and mPQ; DQ and SQ of all nuclei, and PQ of each class, if asked for."""
     together, by_class = (
         replace(own, nothing=Nothing.NO_REFERENCE, constant=constant, mean_over=mean_over)
         for own in (_TOGETHER, _BY_CLASS)
     )
     of_class = replace(by_class, classes=ClassMean.LAST, mean_over=MeanOver.REGIONS)
-    quality = (Figure("bdq", _DQ, together), Figure("bsq", _SQ, together))
+    quality = (NamedFigure("bdq", _DQ, together), NamedFigure("bsq", _SQ, together))
     return (
         *(quality if more else ()),
-        Figure("bpq", _PQ, together),
-        Figure("mpq", _PQ, replace(by_class, classes=ClassMean.FIRST)),
-        *((Figure("pq", _PQ, of_class, of_all=False, of_classes=True),) if of_classes else ()),
+        NamedFigure("bpq", _PQ, together),
+        NamedFigure("mpq", _PQ, replace(by_class, classes=ClassMean.FIRST)),
+        *((NamedFigure("pq", _PQ, of_class, of_all=False, of_classes=True),) if of_classes else ()),
     )
 
 
-def _stardist(convention: Convention) -> tuple[Figure, ...]:
+def _stardist(convention: Convention) -> tuple[NamedFigure, ...]:
     formulas = {"f1": _DQ, "mean-true-score": Formula.TRUE_SCORE, "mean-matched-score": _SQ}
     names = ("precision", "recall", "accuracy", *formulas, "pq")
-    return tuple(Figure(n, formulas.get(n) or Formula(n), convention) for n in names)
+    return tuple(NamedFigure(n, formulas.get(n) or Formula(n), convention) for n in names)
 
 
-def _panopticapi() -> tuple[Figure, ...]:
+def _panopticapi() -> tuple[NamedFigure, ...]:
     things = replace(_BY_CLASS, classes=ClassMean.LAST, nothing=Nothing.BOTH_EMPTY)
-    return tuple(Figure(str(f), f, things.pooled(), of_classes=True) for f in (_PQ, _SQ, _DQ))
+    return tuple(NamedFigure(str(f), f, things.pooled(), of_classes=True) for f in (_PQ, _SQ, _DQ))
 
 
-def _fcis(pieces: Convention) -> tuple[Figure, ...]:
+def _fcis(pieces: Convention) -> tuple[NamedFigure, ...]:
     above = replace(
         pieces, pairs=Pairs.ABOVE_HALF, nothing=Nothing.BOTH_EMPTY, constant=Constant.SQ
     )
-    return Figure("aji", _AJI, pieces), Figure("pq", _PQ, above)
+    return NamedFigure("aji", _AJI, pieces), NamedFigure("pq", _PQ, above)
 
 
-def _cellseg_metrics() -> tuple[Figure, ...]:
+def _cellseg_metrics() -> tuple[NamedFigure, ...]:
     above = replace(_TOGETHER, constant=Constant.EVERY)
     return (
-        *(Figure(str(formula), formula, above) for formula in (_PQ, _SQ, _DQ)),
-        Figure("aji", _AJI, replace(above, pairs=Pairs.LARGEST_OVERLAP)),
-        Figure("dice-2", _DICE, replace(above, pairs=Pairs.ANY_OVERLAP)),
+        *(NamedFigure(str(formula), formula, above) for formula in (_PQ, _SQ, _DQ)),
+        NamedFigure("aji", _AJI, replace(above, pairs=Pairs.LARGEST_OVERLAP)),
+        NamedFigure("dice-2", _DICE, replace(above, pairs=Pairs.ANY_OVERLAP)),
     )
 
 
-def _monusac(corrected: Iterable[Mistake]) -> tuple[Figure, ...]:
+def _monusac(corrected: Iterable[Mistake]) -> tuple[NamedFigure, ...]:
     right = frozenset(corrected)
     convention = Convention(
-        Objects.CLASS_MASKS,
+        ObjectScope.CLASS_MASKS,
         Pairs.ABOVE_HALF if Mistake.MATCHING in right else Pairs.ABOVE_HALF_BY_ID,
         classes=ClassMean.FIRST,
         nothing=(Nothing.BOTH_EMPTY if Mistake.ABSENT_CLASS_FP in right else Nothing.NO_REFERENCE),
     )
     is_by_patient = Mistake.PER_PATIENT in right
-    return (Figure("pq", _PQ, convention.by_patient() if is_by_patient else convention),)
+    return (NamedFigure("pq", _PQ, convention.by_patient() if is_by_patient else convention),)
 
 
 DEFAULT_PROTOCOL = "disentangled"
@@ -279,7 +279,7 @@ SHOWN: Mapping[str, tuple[Formula, Convention]] = {
     "detection_accuracy": (Formula.ACCURACY, _FOUND),
 }
 """Metric of the evaluation itself, as a mean over patients -> how it is computed."""
-CONVENTIONS: Mapping[str, tuple[Figure, ...]] = {
+CONVENTIONS: Mapping[str, tuple[NamedFigure, ...]] = {
     "hover-net": _hover_net(),
     "conic": _conic(),
     "pannuke": _pannuke(Constant.SQ, MeanOver.TISSUES, of_classes=True),
@@ -289,14 +289,14 @@ CONVENTIONS: Mapping[str, tuple[Figure, ...]] = {
     "stardist-by-image": _stardist(_HALF),
     "panopticapi": _panopticapi(),
     "monuseg": (
-        Figure("aji", _AJI, replace(_TOGETHER, pairs=Pairs.BEST_IOU, nothing=Nothing.ERROR)),
+        NamedFigure("aji", _AJI, replace(_TOGETHER, pairs=Pairs.BEST_IOU, nothing=Nothing.ERROR)),
     ),
     "fcis-by-image": _fcis(_PIECES),
     "fcis-pooled": _fcis(_PIECES.pooled()),
     "cellseg-metrics": _cellseg_metrics(),
     CHALLENGE_PROTOCOL: _monusac(()),
     CORRECTED_PROTOCOL: _monusac(Mistake),
-    DEFAULT_PROTOCOL: (Figure("pq", _PQ, DISENTANGLED),),
+    DEFAULT_PROTOCOL: (NamedFigure("pq", _PQ, DISENTANGLED),),
 }
 """Name of each published convention -> its figures.
 
@@ -347,7 +347,7 @@ def checked_name(name: str) -> str:
     return name if corrections is None else with_corrections(corrections)
 
 
-def figures_of(name: str) -> tuple[Figure, ...]:
+def figures_of(name: str) -> tuple[NamedFigure, ...]:
     """Return the figures of a named convention.
 
     Parameters
@@ -365,7 +365,7 @@ def figures_of(name: str) -> tuple[Figure, ...]:
     return CONVENTIONS[name] if corrections is None else _monusac(corrections)
 
 
-def score_of(name: str) -> Figure:
+def score_of(name: str) -> NamedFigure:
     """Return the figure that is the one number of a named convention."""
     wanted = _SCORES.get(name, "pq")
     return next(each for each in figures_of(name) if each.name == wanted and each.of_all)

@@ -12,8 +12,8 @@ from napari_panoptic.values.conventions import (
     CONVENTIONS,
     DEFAULT_PROTOCOL,
     SHOWN,
-    Figure,
-    Objects,
+    NamedFigure,
+    ObjectScope,
     checked_name,
     choices_of,
     comparable_with,
@@ -152,14 +152,14 @@ class EvaluationSettings:
             )
 
     @property
-    def score(self) -> Figure:
+    def score(self) -> NamedFigure:
         """The figure that is a team's score."""
         return score_of(self.convention)
 
     @property
     def takes_class_masks(self) -> bool:
         """Whether each class is matched alone, on its own masks."""
-        return self.score.convention.objects is Objects.CLASS_MASKS
+        return self.score.convention.objects is ObjectScope.CLASS_MASKS
 
     @property
     def disentangled(self) -> EvaluationSettings:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -213,3 +214,61 @@ def test_corrections_have_names():
     assert conventions[0].pairs == "iou>0.5"
     assert conventions[0].mean_over == "regions"
     assert conventions[1].mean_over == "patients"
+
+
+def test_how_objects_are_matched_does_not_matter(cohort, asked, answer):
+    other = EvaluationSettings(matching="centroid", iou_threshold=0.3, overlaps="keep")
+    found = replace(asked, settings=other).answer(cohort).tables[0].frame
+    pd.testing.assert_frame_equal(found, answer.tables[0].frame)
+
+
+def test_tissues_and_folds_come_from_the_metadata(cohort, asked, gathered, tmp_path):
+    """By hand: regions of a fold of a tissue, then folds, then tissues; no tissue, no part."""
+    patients = cohort.patients
+    assert len(patients) >= 2
+    path = tmp_path / "metadata.csv"
+    rows = [(p, f"T{k % 2}" if k < 2 else "", f"F{k}") for k, p in enumerate(patients)]
+    pd.DataFrame(rows, columns=["patient", "tissue", "fold"]).to_csv(path, index=False)
+    found = replace(asked, metadata=path).answer(cohort).tables[0].frame
+    known = {p: (tissue, fold) for p, tissue, fold in rows}
+    patient_of = {region.name: region.patient for region in cohort.regions}
+    figure = score_of("cellvit-paper")
+    for team, own in gathered.teams.items():
+        sums = own[Ambiguity.CLIP]
+        cells: dict[str, dict[str, list[float]]] = {}
+        for number, region in enumerate(gathered.regions):
+            tissue, fold = known[patient_of[region]]
+            rest = [k for k in range(len(sums)) if k != number]
+            alone = sums
+            for k in reversed(rest):
+                alone = alone.without(k)
+            value = alone.figure(figure.formula, figure.convention).value
+            if tissue and not math.isnan(value):
+                cells.setdefault(tissue, {}).setdefault(fold, []).append(value)
+        means = [np.mean([np.mean(v) for v in folds.values()]) for folds in cells.values()]
+        row = found[
+            (found["team"] == team)
+            & (found["convention"] == "cellvit-paper")
+            & (found["figure"] == "mpq")
+        ].iloc[0]
+        assert row["value"] == pytest.approx(np.mean(means), rel=1e-12)
+        assert row["mean_over"] == "folds, tissues"
+        assert row["units"] == len(means)
+
+
+def test_without_tissues_the_table_says_regions(answer):
+    frame = answer.tables[0].frame
+    own = frame[frame["convention"].isin(["pannuke", "cellvit-paper"])]
+    assert set(own["mean_over"]) == {"regions"}
+
+
+def test_a_wrong_table_of_patients_is_told_and_the_rest_done(cohort, asked, tmp_path):
+    (tmp_path / "metadata.csv").write_text("organ\nKidney\n", encoding="utf-8")
+    found = asked.gather(replace(cohort, root=tmp_path))
+    assert any("metadata.csv" in str(finding.path) for finding in found.findings)
+
+
+def test_a_convention_with_pairs_of_its_own_takes_no_other_rule(folder, tmp_path, capsys):
+    arguments = ["--protocol", "hover-net", "--iou-threshold", "0.7", "--output", str(tmp_path)]
+    assert exit_status(["evaluate", str(folder), *arguments]) == 2
+    assert "says itself what a pair is" in capsys.readouterr().err

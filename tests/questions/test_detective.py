@@ -9,7 +9,7 @@ from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.nuclei.conventions import Ambiguity
 from napari_panoptic.questions.conventions import Conventions
 from napari_panoptic.questions.engines import detective
-from napari_panoptic.values.conventions import CONVENTIONS, Objects, score_of
+from napari_panoptic.values.conventions import CONVENTIONS, ObjectScope, score_of
 from tests.support.paths import SHARED_CASES, needs_shared_cases
 
 TEAMS = ("jitter", "log-seeds", "otsu-watershed", "tight")
@@ -60,7 +60,7 @@ def test_named_conventions_come_back_by_name(gathered, tried, name):
 def test_every_combination_is_tried_once(tried):
     assert len({(convention, ambiguity) for convention, ambiguity, _ in tried}) == len(tried)
     objects = {convention.objects for convention, _, _ in tried}
-    assert objects == set(Objects)
+    assert objects == set(ObjectScope)
     assert {ambiguity for _, ambiguity, _ in tried} == set(Ambiguity)
 
 

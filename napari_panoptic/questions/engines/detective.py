@@ -21,7 +21,7 @@ from napari_panoptic.values.conventions import (
     Formula,
     MeanOver,
     Nothing,
-    Objects,
+    ObjectScope,
     Pairs,
     choices_of,
 )
@@ -100,7 +100,7 @@ def combinations(figure: str, levels: Mapping[MeanOver, Sequence[object]]) -> It
     )
     pairs = _PAIRS.get(figure, _OVERLAPS)
     for objects, pair, (added, mean), nothing, constant in product(
-        Objects,
+        ObjectScope,
         (*pairs, Pairs.ABOVE_HALF_BY_ID),
         _AVERAGES,
         _NOTHING,
@@ -108,7 +108,7 @@ def combinations(figure: str, levels: Mapping[MeanOver, Sequence[object]]) -> It
     ):
         is_usual = added is not AddedOver.REGION or mean is MeanOver.REGIONS or levels[mean]
         if is_usual and _can_be(objects, pair):
-            of_classes = objects in (Objects.BY_CLASS, Objects.CLASS_MASKS)
+            of_classes = objects in (ObjectScope.BY_CLASS, ObjectScope.CLASS_MASKS)
             is_late = (
                 (ClassMean.LAST,) if added is AddedOver.SET else (ClassMean.FIRST, ClassMean.LAST)
             )
@@ -122,12 +122,12 @@ def _is_of(figure: str, formula: Formula, convention: Convention) -> bool:
     )
 
 
-def _can_be(objects: Objects, pairs: Pairs) -> bool:
+def _can_be(objects: ObjectScope, pairs: Pairs) -> bool:
     """Return whether there are such pairs of such objects."""
     match objects:
-        case Objects.CLASS_MASKS:
+        case ObjectScope.CLASS_MASKS:
             return pairs in (Pairs.ABOVE_HALF, Pairs.ABOVE_HALF_BY_ID)
-        case Objects.TOGETHER:
+        case ObjectScope.TOGETHER:
             return pairs is not Pairs.ABOVE_HALF_BY_ID
     return pairs not in (Pairs.ABOVE_HALF_BY_ID, Pairs.CENTROIDS)
 
@@ -286,7 +286,7 @@ def described(one: Candidate) -> str:
 
 
 def advice(teams: Teams, ambiguity: Ambiguity, regions: Sequence[str]) -> str:
-    """Say whether, and where, the order of two teams depends on the convention; else nothing.
+    """Return whether the order of two teams depends on the convention; empty if it does not.
 
     Parameters
     ----------
@@ -335,7 +335,10 @@ def _one_choice_changed(usual: Convention) -> Iterator[tuple[str, Convention]]:
         replace(usual, nothing=Nothing.NO_REFERENCE),
     )
     yield "absent classes counted as 0", replace(usual, nothing=Nothing.ZERO)
-    yield "all nuclei together", replace(usual, objects=Objects.TOGETHER, classes=ClassMean.NONE)
+    yield (
+        "all nuclei together",
+        replace(usual, objects=ObjectScope.TOGETHER, classes=ClassMean.NONE),
+    )
     yield "classes averaged last", replace(usual, classes=ClassMean.LAST)
     yield (
         "the mean over regions",

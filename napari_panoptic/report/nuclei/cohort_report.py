@@ -339,6 +339,7 @@ def _questions(request: ReportRequest) -> list[Question]:
             request.cohort,
             request.team_names,
             **_common(request) | {"settings": kind.suited(request.detailed)},
+            **({"metadata": request.metadata} if kind is Conventions else {}),
         )
     ]
 

@@ -174,6 +174,8 @@ class Cell:
     bold: bool = False
     #: What a click on it requests; None if it cannot be clicked.
     target: object = None
+    #: What a click does, in a sentence.
+    hint: str = LINK_HINT
 
 
 class _LinkDelegate(QStyledItemDelegate):
@@ -338,4 +340,4 @@ def _column(head: Cell, cells: Sequence[Cell], *, is_first: bool) -> Column:
 
 
 def _hint(cell: Cell) -> str:
-    return cell.tooltip if cell.target is None else f"{cell.tooltip}\n{LINK_HINT}".strip()
+    return cell.tooltip if cell.target is None else f"{cell.tooltip}\n{cell.hint}".strip()

@@ -375,12 +375,15 @@ def _p_text(p: float) -> str:
     return "< 0.001" if p < 0.001 else ratio_text(p)
 
 
+_CLICK = "Click to see in “Conventions” which nuclei are counted otherwise."
+
+
 def _cell(column: TableColumn, row: Mapping[Any, Any], table: AnswerTable, number: int) -> Cell:
     """Return a cell of an answer; figures of teams lead to what is counted otherwise."""
     (text,) = texts([column], [row])[1][0]
     is_figure, about = len(column.keys) > 1, "" if table.tooltip is None else table.tooltip(number)
     bold = is_figure and row[column.keys[1]] == 1
-    return Cell(text, about, bold=bold, target=column.keys[0] if is_figure else None)
+    return Cell(text, about, bold=bold, target=column.keys[0] if is_figure else None, hint=_CLICK)
 
 
 class RankingPresenter(SeenPresenter[RankingPanel]):

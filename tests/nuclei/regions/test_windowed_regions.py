@@ -32,7 +32,7 @@ from napari_panoptic.nuclei.regions.results import RegionResult, object_frames
 from napari_panoptic.nuclei.regions.run import PROCESSES, THREADS, RegionDone, run_regions
 from napari_panoptic.questions.conventions import Conventions
 from napari_panoptic.values.cohort import Cohort
-from napari_panoptic.values.conventions import CONVENTIONS, Objects
+from napari_panoptic.values.conventions import CONVENTIONS, ObjectScope
 from napari_panoptic.values.settings import EvaluationSettings
 from tests.support.builders import write_svs
 from tests.support.dask_cluster import Cluster
@@ -307,7 +307,7 @@ def test_conventions_are_the_same(folder: Path, policy: str) -> None:
         own, expected = (one.teams[team][Ambiguity(policy)] for one in (read, held))
         for figure in (figure for figures in CONVENTIONS.values() for figure in figures):
             value = own.figure(figure.formula, figure.convention)
-            if figure.convention.objects in (Objects.PIECES, Objects.CLASS_MASKS):
+            if figure.convention.objects in (ObjectScope.PIECES, ObjectScope.CLASS_MASKS):
                 assert np.isnan(value.value)
                 continue
             assert repr(value) == repr(expected.figure(figure.formula, figure.convention))
