@@ -54,12 +54,11 @@ MATCHES = columns.TableSpec(
     "combination of choices, the best first; only with published figures, and with a column for "
     "each team",
     [
-        *(columns.words(name, name.replace("_", " ")) for name in CHOICES),
-        columns.words("convention", about="those with a name"),
-        columns.number("difference", about="the largest from a published figure"),
-        columns.words("matches", about="`yes` or `no`"),
+        columns.unshown(*CHOICES),
+        columns.unshown("convention", about="those with a name"),
+        columns.unshown("difference", about="the largest from a published figure"),
+        columns.unshown("matches", about="`yes` or `no`"),
     ],
-    "Conventions that give the published figures, the named ones first.",
 )
 OBJECTS = columns.TableSpec(
     "",
@@ -299,7 +298,7 @@ class Conventions(Question):
             tuple(filter(None, notes)),
             (
                 AnswerTable(VALUES, VALUES.frame(rows).astype({"units": "Int64"})),
-                *((_matches_table(matches, self.published),) if self.published else ()),
+                *(_matches_tables(matches, self.published) if self.published else ()),
                 _scores_table(values, scores, tuple(sums)),
                 AnswerTable(
                     OBJECTS,
@@ -308,6 +307,7 @@ class Conventions(Question):
                         f"{listed[row].reason} · {listed[row].region}", frozenset(listed[row].names)
                     ),
                     has_others=True,
+                    tooltip=lambda row: f"{listed[row].reason}.",
                     printed=0,
                     heading="Nuclei counted in different ways",
                 ),
@@ -444,13 +444,15 @@ def _tooltip(figure: NamedFigure) -> str:
     return f"{'; '.join(words)}. Comparable with {english_list(alike, limit=9)}."
 
 
-def _matches_table(
+def _matches_tables(
     matches: Sequence[detective.Candidate], published: Sequence[tuple[str, float]]
-) -> AnswerTable:
+) -> tuple[AnswerTable, AnswerTable]:
+    """Return all combinations as they are written, and the same as they are shown."""
     teams = [team for team, _ in published]
-    of_teams = [columns.number(team) for team in teams]
-    spec = replace(MATCHES, columns=[*MATCHES.columns[:-2], *of_teams, *MATCHES.columns[-2:]])
-    rows = (
+    *first, difference, is_match = MATCHES.columns
+    of_teams = [columns.unshown(team) for team in teams]
+    spec = replace(MATCHES, columns=[*first, *of_teams, difference, is_match])
+    frame = spec.frame(
         one.choices
         | dict(zip(teams, one.values, strict=True))
         | {
@@ -460,4 +462,14 @@ def _matches_table(
         }
         for one in matches
     )
-    return AnswerTable(spec, spec.frame(rows), printed=20, is_long=True, heading="What fits")
+    shown = [
+        *(columns.words("matches"), columns.words("convention")),
+        *(columns.number(team) for team in teams),
+        *(columns.words(name, name.replace("_", " ")) for name in CHOICES),
+    ]
+    caption = "Conventions that give the published figures, the named ones first."
+    as_shown = columns.TableSpec("", "combination of choices", shown, caption)
+    return (
+        AnswerTable(spec, frame),
+        AnswerTable(as_shown, frame, printed=20, is_long=True, heading="What fits"),
+    )
