@@ -222,7 +222,7 @@ class Conventions(Question):
                 if len(lacking) < len(self.teams):
                     findings.append(_not_compared(region, lacking))
                 continue
-            places.append(place_of(region.patient, metadata))
+            places.append(place_of(region, metadata))
             regions.append(region.name)
             for team, one in zip(self.teams, results, strict=True):
                 listed += one.differences

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 from napari_panoptic.common.findings import Finding, FindingKind
@@ -16,7 +16,7 @@ from napari_panoptic.nuclei.metrics import METRIC_NAMES, Counts
 from napari_panoptic.nuclei.regions.results import RegionResult
 from napari_panoptic.statistics.friedman import TeamFigures
 from napari_panoptic.statistics.teams import TeamStatistics, team_statistics
-from napari_panoptic.values.cohort import Cohort
+from napari_panoptic.values.cohort import Cohort, Region
 from napari_panoptic.values.conventions import DEFAULT_PROTOCOL
 from napari_panoptic.values.settings import EvaluationSettings, Overlaps
 
@@ -114,7 +114,8 @@ class CohortEvaluation:
 
     def _sums(self, team: str) -> tuple[list[Place], list[RegionSums]]:
         known = [one for one in self.evaluated if one.team == team and one.sums is not None]
-        places = [place_of(one.patient, self.metadata) for one in known]
+        regions = {region.name: region for region in self.cohort.regions}
+        places = [place_of(regions[one.region], self.metadata) for one in known]
         return places, [one.sums for one in known if one.sums is not None]
 
     def _patient_counts(self, team: str) -> list[tuple[str, Counts]]:
@@ -125,16 +126,29 @@ class CohortEvaluation:
         ]
 
 
+@cache
+def _names_tissues(folder: Path) -> bool:
+    """Return whether a folder has the tissues of PanNuke's arrays."""
+    return (folder / "types.npy").is_file()
+
+
 TISSUE_COLUMNS = ("tissue", "organ")
 """The columns of a table of patients that may hold their tissue; the first that is there does."""
 
 
-def place_of(patient: str, metadata: Metadata | None) -> Place:
-    """Return where the regions of a patient belong, as far as it is known."""
+def place_of(region: Region, metadata: Metadata | None) -> Place:
+    """Return where a region belongs, as far as it is known.
+
+    The arrays of PanNuke name tissues, which stand for patients there.
+    """
+    patient, paths = region.patient, () if region.reference is None else region.reference.all_paths
+    folders = {path.parent for path in (*paths, *([] if region.image is None else [region.image]))}
+    tissue = patient if any(map(_names_tissues, folders)) else ""
     if metadata is None:
-        return Place(patient)
-    tissue = next((name for name in TISSUE_COLUMNS if name in metadata.columns), "")
-    return Place(patient, metadata.group_of(tissue, patient), metadata.group_of("fold", patient))
+        return Place(patient, tissue)
+    column = next((name for name in TISSUE_COLUMNS if name in metadata.columns), "")
+    known = metadata.group_of(column, patient) if column else tissue
+    return Place(patient, known, metadata.group_of("fold", patient))
 
 
 def statistics_of(evaluation: CohortEvaluation) -> dict[str, TeamStatistics]:

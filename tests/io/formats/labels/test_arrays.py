@@ -149,6 +149,32 @@ def test_a_description_names_arrays_too(tmp_path: Path) -> None:
     assert files.item == "2"
 
 
+def test_tissues_of_the_arrays_are_those_of_pannuke_figures(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The average of a published bPQ is found by one command."""
+    root, out = pannuke(tmp_path / "fold"), tmp_path / "out"
+    assert main(["conventions", str(root), "-o", str(out)]) == 0
+    frame = pd.read_csv(out / "conventions.csv", keep_default_na=False)
+    found = {
+        name: frame[(frame["convention"] == name) & (frame["figure"] == "bpq")].iloc[0]
+        for name in ("pannuke", "cellvit")
+    }
+    assert found["pannuke"]["mean_over"] == "tissues"
+    assert found["cellvit"]["mean_over"] == "regions"
+    # All regions are perfect but one, in which nothing was predicted.
+    by_tissue: dict[str, list[float]] = {}
+    for number, tissue in enumerate(TISSUES):
+        by_tissue.setdefault(tissue, []).append(float(number != 1))
+    expected = np.mean([np.mean(own) for own in by_tissue.values()])
+    assert float(found["pannuke"]["value"]) == pytest.approx(expected, abs=1e-5)
+    assert float(found["cellvit"]["value"]) == pytest.approx(2 / 3, abs=1e-5)
+    published = f"hover={float(found['pannuke']['value']):.4f}"
+    arguments = ["--published", published, "--decimals", "4", "-o", str(tmp_path / "found")]
+    assert main(["conventions", str(root), *arguments]) == 0
+    assert "pannuke bpq" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("name", "array", "match"),
     [
