@@ -42,6 +42,7 @@ from napari_panoptic.tables.columns import (
     whole,
 )
 from napari_panoptic.tables.figures import interval, p_digits, ratio, two_places
+from napari_panoptic.values.conventions import CHALLENGE_PROTOCOL
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -380,6 +381,7 @@ def record_of_dump(evaluation: DumpEvaluation) -> dict[str, Any]:
         "missing": str(evaluation.missing),
         "bootstrap": bootstrap_record(evaluation.resamples, evaluation.seed),
         "score": evaluation.scores,
+        "convention": f"{CHALLENGE_PROTOCOL} pq",
         "organs": evaluation.organ_by_patient,
         "gaps": [dict(zip(["team", *_PLACE], gap, strict=True)) for gap in evaluation.gaps],
         "not_submitted": [

@@ -31,6 +31,7 @@ from napari_panoptic.tables.columns import (
     texts,
 )
 from napari_panoptic.tables.figures import p_digits
+from napari_panoptic.values.conventions import CHALLENGE_PROTOCOL
 
 
 def dump_text(evaluation: DumpEvaluation) -> str:
@@ -46,8 +47,8 @@ def dump_text(evaluation: DumpEvaluation) -> str:
 def _leaderboard(evaluation: DumpEvaluation) -> str:
     rows = leaderboard_table(evaluation).to_dict("records")
     notes = [
-        "score: mean over regions of the mean PQ over their classes; ranks are over patients, "
-        "1 + the number of teams that are significantly better",
+        f"score ({CHALLENGE_PROTOCOL} pq): mean over regions of the mean PQ over their classes; "
+        "ranks are over patients, 1 + the number of teams that are significantly better",
         f"intervals: {LEVEL:.0%}, BCa unless marked otherwise, {evaluation.resamples} resamples "
         f"of the patients, seed {evaluation.seed}",
         *_not_submitted(evaluation),
