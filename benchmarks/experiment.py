@@ -18,8 +18,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
+from numpy.typing import NDArray
 
 from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.nuclei.conventions import Ambiguity, TeamSums, figure_rows, region_sums
+from napari_panoptic.nuclei.overlap import OverlapTable, SideTable
 from napari_panoptic.nuclei.regions.conditions import (
     LESSONS_NEIGHBOURS,
     Condition,
@@ -30,8 +33,9 @@ from napari_panoptic.nuclei.regions.conditions import (
 )
 from napari_panoptic.nuclei.regions.experiment import Experiment, cohort_robustness
 from napari_panoptic.nuclei.regions.run import PROCESSES, THREADS, run_regions
+from napari_panoptic.questions.conventions import CohortSums, Conventions
 from napari_panoptic.values.cohort import Cohort
-from napari_panoptic.values.conventions import CHALLENGE_PROTOCOL, DEFAULT_PROTOCOL
+from napari_panoptic.values.conventions import CHALLENGE_PROTOCOL, CONVENTIONS, DEFAULT_PROTOCOL
 from napari_panoptic.values.settings import PROTOCOLS
 
 CASES = Path(__file__).resolve().parents[2] / "shared" / "cases" / "monusac"
@@ -102,6 +106,48 @@ def experiment(cohort: Cohort, jobs: int) -> None:
             f"{name} conditions, sums alone",
             lambda work=work: [None for _ in run_regions(cohort, work, jobs=jobs)],  # type: ignore[misc]
         )
+
+
+def conventions(cohort: Cohort) -> None:
+    """Time all named conventions: reading, the sums of many pairs, and the figures from sums."""
+    asked = Conventions(teams=tuple(team.name for team in cohort.competing_teams))
+    print(f"\nconventions: {len(cohort.regions)} regions, {len(asked.teams)} teams")
+    gathered: list[CohortSums] = []
+    measured("reading and sums", lambda: gathered.append(asked.gather(cohort)))
+    fresh = {
+        team: TeamSums(own[Ambiguity.CLIP].places, own[Ambiguity.CLIP].regions)
+        for team, own in gathered[0].teams.items()
+    }
+    names = cohort.scheme.names
+    measured(
+        "every figure from sums",
+        lambda: [
+            list(figure_rows(own, CONVENTIONS, Ambiguity.CLIP, names)) for own in fresh.values()
+        ],
+    )
+    table, classes = many_pairs(250_000)
+    title = f"sums of {len(table.intersection):,} pairs, without centroids"
+    measured(title, lambda: region_sums(table, classes, 4, Ambiguity.CLIP))
+
+
+def many_pairs(n: int) -> tuple[OverlapTable, tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Make n objects a side, each with a partner and a neighbour that it touches."""
+    rng = np.random.default_rng(0)
+    sides = []
+    for _ in range(2):
+        area, nothing = rng.integers(50, 400, n), np.zeros((n, 2), np.int64)
+        box = np.zeros((n, 4), np.int32)
+        sides.append(SideTable(area, nothing[:, 0], nothing, nothing, box, np.arange(n)))
+    rows = np.repeat(np.arange(n), 2)[:-1]
+    columns = rows + np.tile([0, 1], n)[:-1]
+    most = np.minimum(sides[0].area[rows], sides[1].area[columns])
+    share = np.where(
+        rows == columns, rng.uniform(0.3, 0.95, len(rows)), rng.uniform(0, 0.15, len(rows))
+    )
+    shared = (most * share).astype(np.int64) + 1
+    at = rows.astype(np.int32), columns.astype(np.int32)
+    table = OverlapTable(*sides, *at, shared, np.zeros(len(rows), np.int64))
+    return table, (rng.integers(1, 5, n), rng.integers(1, 5, n))
 
 
 def threads_and_processes(cohort: Cohort, repeats: int) -> None:
@@ -187,6 +233,7 @@ def main() -> None:
         threads_and_processes(cohort, repeats=6)
     if not options.memory and not options.jobs:
         experiment(cohort, jobs=2)
+        conventions(cohort)
 
 
 if __name__ == "__main__":
