@@ -34,6 +34,12 @@ from tests.viewer.finding import other_source
 LEFT = Qt.MouseButton.LeftButton
 
 
+@pytest.fixture(scope="module")
+def shown_parts():
+    """Show only the panel for the ranking."""
+    return (RankingPresenter,)
+
+
 @pytest.fixture
 def in_sight(open_desk, wait_until):
     """Give the panel in sight."""
