@@ -547,6 +547,7 @@ def test_the_command_says_what_is_wrong_before_the_work(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.usefixtures("no_plots")
 def test_counts_of_regions_are_sorted_as_numbers(tmp_path: Path) -> None:
     """One team has ten regions, the other nine."""
     labels = np.zeros((12, 12), np.int32)
