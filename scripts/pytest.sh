@@ -10,6 +10,8 @@ cd "$(dirname "$0")/.."
 # because they bring plugins too. And compiled modules are kept, also for programs that tests start.
 export PYTEST_DISABLE_PLUGIN_AUTOLOAD=1
 unset PYTHONDONTWRITEBYTECODE
+# Mesa draws on as many threads as there are processors, which the workers keep busy already.
+export LP_NUM_THREADS="${LP_NUM_THREADS:-0}"
 plugins="-p xdist -p pytestqt.plugin -p napari.utils._testsupport -p _hypothesis_pytestplugin"
 
 # Without a display, this script starts itself again inside a virtual one, once for each worker.

@@ -1,5 +1,7 @@
 """What tests of several rooms share."""
 
+import gc
+
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -14,6 +16,12 @@ settings.load_profile("untimed")
 def pytest_collection_modifyitems(items):
     """Begin with windows: their files take longest, and workers then end at the same time."""
     items.sort(key=lambda item: not item.nodeid.startswith("tests/viewer/"))
+
+
+def pytest_collection_finish():
+    """Keep what is imported out of collections of garbage: it stays, and there is much of it."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

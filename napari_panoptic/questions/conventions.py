@@ -371,15 +371,28 @@ def _of_difference(one: Difference) -> dict[str, Any]:
     }
 
 
+def _others(values: Any, names: Sequence[str]) -> tuple[str, list[bool]]:
+    """Return the usual convention, and which of them rank the teams that they rank otherwise."""
+    usual = DEFAULT_PROTOCOL if DEFAULT_PROTOCOL in names else names[0]
+    own = values[:, names.index(usual)]
+    found = []
+    for column in values.T:
+        both = ~np.isnan(column) & ~np.isnan(own)
+        ranks = (competition_ranks(each[both]).tolist() for each in (column, own))
+        found.append(not operator.eq(*ranks))
+    return usual, found
+
+
 def _headline(values: Any, names: Sequence[str]) -> str:
     """Return whether the teams rank in the same way by all conventions, as a sentence."""
     said = f"{counted(len(names), 'convention')}, {counted(len(values), 'team')}"
     if len(values) < 2:
         return f"{said}: nothing to rank."
-    orders = {tuple(column) for column in competition_ranks(values).T.tolist() if all(column)}
-    if len(orders) == 1:
+    usual, others = _others(values, names)
+    if not any(others):
         return f"{said}: all rank the teams in the same way."
-    return f"{said}: they give {len(orders)} different rankings."
+    verb = "ranks" if sum(others) == 1 else "rank"
+    return f"{said}: {sum(others)} of them {verb} the teams in another way than {usual}."
 
 
 def _scores_table(
@@ -389,15 +402,13 @@ def _scores_table(
     import pandas as pd
 
     ranks = competition_ranks(values)
-    names = [name for name, _ in scores]
-    usual = ranks[:, names.index(DEFAULT_PROTOCOL) if DEFAULT_PROTOCOL in names else 0]
+    _, others = _others(values, [name for name, _ in scores])
     rows = []
     for k, (name, figure) in enumerate(scores):
-        is_other = (ranks[:, k] != usual)[ranks[:, k] > 0].any()
         row: dict[str, Any] = {"convention": name, "figure": figure_words(figure.name)}
         for t, team in enumerate(teams):
             row[f"value {team}"], row[f"rank {team}"] = values[t, k], ranks[t, k]
-        rows.append(row | {"order": "other order" if is_other else ""})
+        rows.append(row | {"order": "other order" if others[k] else ""})
     order = columns.words("order", "ranking", "where it differs from that by the usual PQ")
     spec = columns.TableSpec(
         "",

@@ -329,7 +329,7 @@ def corrections_of(name: str) -> frozenset[Mistake] | None:
     base, *corrections = name.split("+")
     if base not in CONVENTIONS or (corrections and base != CHALLENGE_PROTOCOL):
         raise SettingsError(
-            f"unknown protocol '{name}'; known are {english_list(list(CONVENTIONS))}, and "
+            f"unknown protocol '{name}'; known are {english_list(list(CONVENTIONS), limit=99)}, and "
             f"{CHALLENGE_PROTOCOL} with corrections after it, each behind a '+'"
         )
     known = [str(each) for each in Mistake]

@@ -23,6 +23,7 @@ def modules() -> dict[str, ast.Module]:
             for path in sorted(PACKAGE.rglob("*.py"))
         }
     finally:
+        gc.freeze()  # nor later: they stay
         gc.enable()
 
 
@@ -33,6 +34,7 @@ def nodes() -> list[tuple[str, ast.AST]]:
     try:
         return [(name, node) for name, tree in modules().items() for node in _below(tree)]
     finally:
+        gc.freeze()  # nor later: they stay
         gc.enable()
 
 

@@ -1,5 +1,6 @@
 """A desk in a real window, and how to wait for it."""
 
+import functools
 import gc
 import os
 import shutil
@@ -14,8 +15,10 @@ import pytest
 from app_model import Application
 from napari._app_model._app import NapariApplication, _napari_names
 from napari._qt._qapp_model.qactions import init_qactions
+from napari._qt.qt_main_window import _QtMainWindow
 from napari.plugins import _initialize_plugins
 from napari.settings import NapariSettings
+from npe2 import PluginManager
 from qtpy.QtCore import QCoreApplication, QEvent, QEventLoop
 
 from napari_panoptic.io.cohorts.nuclei import open_cohort
@@ -45,6 +48,21 @@ def pytest_collection_modifyitems(items):
 def no_collections():
     """Leave garbage to Python: napari collects all of it whenever a layer is removed."""
     with patch("napari._vispy.canvas.gc", SimpleNamespace(collect=int)):
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_event_filter():
+    """Let events pass: napari looks at every one in Python, in case its menu bar is hidden."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.delattr(_QtMainWindow, "eventFilter")
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def plugins_found_once():
+    """Look for plugins once: napari reads all their manifests again for every window."""
+    with patch.object(PluginManager, "discover", functools.cache(PluginManager.discover)):
         yield
 
 

@@ -163,7 +163,9 @@ class CohortReport:
     def findings(self) -> list[Finding]:
         """What was missing, odd or unreadable, each once."""
         extra = [] if self.request.metadata is None else self.request.metadata.findings
-        return list(dict.fromkeys([*self.evaluation.findings, *extra]))
+        answer = self.conventions
+        left_out = [] if answer is None else answer.record.findings
+        return list(dict.fromkeys([*self.evaluation.findings, *extra, *left_out]))
 
     @property
     def conventions(self) -> Answer | None:

@@ -374,22 +374,22 @@ class TextInput(QLineEdit):
         self.setToolTip(meaning)
         self.setClearButtonEnabled(True)
         self.setMinimumWidth(self.fontMetrics().horizontalAdvance(hint) // 2)
-        self._read, self._last = read, ""
+        self._value_of, self._last = read, ""
         self.editingFinished.connect(self._on_edited)
 
     @property
     def choice(self) -> Any:
         """The value of the text; that of an empty one if it cannot be read."""
         try:
-            return self._read(self.text())
+            return self._value_of(self.text())
         except SettingsError:
-            return self._read("")
+            return self._value_of("")
 
     @property
     def problem(self) -> str:
         """Why the text cannot be read; empty if it can."""
         try:
-            self._read(self.text())
+            self._value_of(self.text())
         except SettingsError as error:
             return str(error)
         return ""

@@ -10,6 +10,12 @@ from napari_panoptic.viewer.kit.widgets import is_in_sight
 from tests.viewer.finding import FIRST, SECOND
 
 
+@pytest.fixture(scope="module")
+def shown_parts():
+    """Show no panel beside the table."""
+    return ()
+
+
 @pytest.fixture
 def desk(open_desk, wait_until):
     open_desk.reset_workspace("Inspect")

@@ -40,8 +40,9 @@ def without(kind, *hidden):
 
 
 @pytest.fixture
-def viewer(make_napari_viewer):
-    return make_napari_viewer(show=True)
+def viewer(window):
+    yield window
+    window.canvas.grid.enabled, window.dims.ndisplay = False, 2
 
 
 @pytest.fixture

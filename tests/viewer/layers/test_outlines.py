@@ -39,11 +39,11 @@ def lut(colour=(1, 0, 0, 1)):
 
 
 @pytest.fixture
-def viewer(make_napari_viewer, monkeypatch):
+def viewer(window, monkeypatch):
     monkeypatch.setattr(outlines, "_DRIVER", outlines._Driver())
-    viewer = make_napari_viewer(show=True)
-    viewer.window.resize(900, 700)
-    return viewer
+    window.window.resize(900, 700)
+    yield window
+    window.canvas.grid.enabled, window.dims.ndisplay = False, 2
 
 
 @pytest.fixture

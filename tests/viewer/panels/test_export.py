@@ -15,6 +15,12 @@ from napari_panoptic.nuclei.regions.results import PLACE_COLUMNS
 from napari_panoptic.viewer.panels.objects import panel
 
 
+@pytest.fixture(scope="module")
+def shown_parts() -> tuple[()]:
+    """Show no panel beside the table."""
+    return ()
+
+
 @pytest.fixture
 def told(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     said: list[str] = []

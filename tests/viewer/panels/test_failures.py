@@ -39,6 +39,7 @@ from napari_panoptic.viewer.panels.failures.panel import (
     Scope,
 )
 from napari_panoptic.viewer.panels.failures.view import FailureView
+from napari_panoptic.viewer.panels.object_card import ObjectPresenter
 from napari_panoptic.viewer.state.preferences import Queue
 from tests.support.many_failures import many_failures
 from tests.viewer.finding import (
@@ -58,6 +59,12 @@ FEW = ObjectFilter(
 """Eight failures in four of the five regions."""
 NO_KEYS = Qt.KeyboardModifier.NoModifier
 CTRL, SHIFT = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.ShiftModifier
+
+
+@pytest.fixture(scope="module")
+def shown_parts():
+    """Show the gallery, and the object that is selected in it."""
+    return (ObjectPresenter, FailuresPresenter)
 
 
 @pytest.fixture

@@ -23,6 +23,12 @@ from tests.viewer.finding import FIRST, bring_to_front, click, on_canvas, row_of
 FAILURES = {STATUS_CODE[s] for s in (Status.FN, Status.FP, Status.MISCLASSIFIED)}
 
 
+@pytest.fixture(scope="module")
+def shown_parts():
+    """Show no panel beside the table and the metrics."""
+    return ()
+
+
 @pytest.fixture
 def desk(open_desk, wait_until):
     """Give the desk as it was just after opening, with another team that fails more."""

@@ -11,6 +11,7 @@ from napari_panoptic.display.explanation import Named, explain
 from napari_panoptic.values.vocabulary import Side, Status
 from napari_panoptic.viewer.kit.widgets import is_in_sight
 from napari_panoptic.viewer.panels.object_card import EMPTY, Card, ObjectCard, ObjectPresenter
+from napari_panoptic.viewer.panels.teams.panel import TeamsPresenter
 from tests.support.small_pairs import four_fates
 from tests.viewer.finding import bring_to_front, row_of_status, shown_text
 
@@ -22,6 +23,12 @@ def card_of(side, row, **more):
     labels = evaluation.pair.reference if side is R else evaluation.pair.prediction
     facts = object_facts(labels, evaluation.outcomes, side, row, side_name=str(side))
     return Card(facts, explain(evaluation, side, row), **more)
+
+
+@pytest.fixture(scope="module")
+def shown_parts():
+    """Show the panel of the object, and one that stands in another workspace."""
+    return (ObjectPresenter, TeamsPresenter)
 
 
 class TestCard:

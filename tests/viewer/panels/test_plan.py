@@ -192,7 +192,7 @@ def test_the_number_of_items_can_be_typed(window, units):
 
 
 def test_from_the_question_to_the_estimate(window, units, shown_cohort, tmp_path):
-    window.draw()
+    window.draw(precision=0.25)
     drawn, _ = stored(window)
     n = len(drawn)
     assert drawn.units.keys == draw(units, n, seed=1).units.keys

@@ -14,6 +14,12 @@ from napari_panoptic.viewer.panels.queue import QueueBar, QueuePresenter
 from napari_panoptic.viewer.state.preferences import PREFERENCES, Queue
 
 
+@pytest.fixture(scope="module")
+def shown_parts():
+    """Show no panel beside the table: the queue stands above them."""
+    return ()
+
+
 @pytest.fixture
 def desk(open_desk, wait_until):
     """Show the first region, with nothing selected and the queue at its beginning."""
@@ -150,6 +156,7 @@ def test_filters_of_the_table_narrow_it(desk, bar, wait_until):
 
 
 def test_small_failures_come_last_and_are_called_so(desk, bar, take_step):
+    desk.panels.objects.set_filter(ObjectFilter(statuses=frozenset({"FN"})))
     areas = desk.panels.objects.model.rows.values["area_px"]
     rows = desk.panels.objects.model.failures()
     PREFERENCES.small_px = small_px = int(np.median(areas[rows]))

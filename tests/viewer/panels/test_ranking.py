@@ -39,6 +39,12 @@ LEFT = Qt.MouseButton.LeftButton
 ConventionsPresenter = next(part for part in PARTS if part.title == "Conventions")
 
 
+@pytest.fixture(scope="module")
+def shown_parts():
+    """Show only the panel for the ranking."""
+    return (RankingPresenter,)
+
+
 @pytest.fixture
 def in_sight(open_desk, wait_until):
     """Give the panel in sight."""

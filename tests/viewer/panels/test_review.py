@@ -8,7 +8,6 @@ import threading
 from dataclasses import replace
 from unittest.mock import patch
 
-import napari
 import numpy as np
 import pytest
 from napari.settings import get_settings
@@ -31,10 +30,11 @@ from napari_panoptic.values.vocabulary import (
     Status,
     Verdict,
 )
-from napari_panoptic.viewer.desk.nuclei import desk_of
+from napari_panoptic.viewer.desk.nuclei import PARTS
 from napari_panoptic.viewer.jobs import jobs
 from napari_panoptic.viewer.kit.widgets import is_in_sight
 from napari_panoptic.viewer.panels.failures.panel import FailuresPresenter
+from napari_panoptic.viewer.panels.object_card import ObjectPresenter
 from napari_panoptic.viewer.panels.region_panel import Sight
 from napari_panoptic.viewer.panels.review import files, presenter, review_queue
 from napari_panoptic.viewer.panels.review.compare import THIRD_NEEDED, TOO_FEW
@@ -61,17 +61,14 @@ def review_cohort(nuclei_sample, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def open_desk(qapp, review_cohort, wait_until, napari_application):  # noqa: ARG001
-    viewer = napari.Viewer()
-    viewer.window.resize(1280, 800)
-    desk = desk_of(viewer)
-    desk.show_cohort(review_cohort)
-    wait_until(lambda: desk.is_settled)
-    yield desk
-    desk.close()
-    with patch.object(viewer.window._qt_window, "_save_current_window_settings"):
-        viewer.close()
-    qapp.processEvents()
+def shown_cohort(review_cohort):
+    return review_cohort
+
+
+@pytest.fixture(scope="module")
+def shown_parts():
+    wanted = (ObjectPresenter, FailuresPresenter, ReviewPresenter)
+    return tuple(part for part in PARTS if part in wanted)
 
 
 @pytest.fixture
