@@ -378,8 +378,8 @@ def _others(values: Any, names: Sequence[str]) -> tuple[str, list[bool]]:
     found = []
     for column in values.T:
         both = ~np.isnan(column) & ~np.isnan(own)
-        ranks = (competition_ranks(each[both]).tolist() for each in (column, own))
-        found.append(not operator.eq(*ranks))
+        ranks = [competition_ranks(each[both]).tolist() for each in (column, own)]
+        found.append(ranks[0] != ranks[1])
     return usual, found
 
 

@@ -328,9 +328,10 @@ def corrections_of(name: str) -> frozenset[Mistake] | None:
     """
     base, *corrections = name.split("+")
     if base not in CONVENTIONS or (corrections and base != CHALLENGE_PROTOCOL):
+        names = english_list(list(CONVENTIONS), limit=99)
         raise SettingsError(
-            f"unknown protocol '{name}'; known are {english_list(list(CONVENTIONS), limit=99)}, and "
-            f"{CHALLENGE_PROTOCOL} with corrections after it, each behind a '+'"
+            f"unknown protocol '{name}'; known are {names}, and {CHALLENGE_PROTOCOL} with "
+            "corrections after it, each behind a '+'"
         )
     known = [str(each) for each in Mistake]
     for word in corrections:
