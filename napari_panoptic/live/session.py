@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from psygnal import Signal
 
 from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.live.actions import Mend, SideChange
 from napari_panoptic.live.snapshots import RegionSnapshot
 from napari_panoptic.live.summary import RegionSummary
 from napari_panoptic.live.working_copies import WHOLE, RegionCopies, key_of
@@ -473,6 +474,38 @@ class Session:
             team=team,
             is_mirrored=True,
             box=window.box,
+        )
+
+    def apply(self, mend: Mend) -> tuple[EditedEvaluation, ...]:
+        """Apply an action on objects, see `napari_panoptic.live.actions`; or its inverse.
+
+        Returns
+        -------
+        tuple of EditedEvaluation
+            One for each side that changes, and one for the ambiguous area.
+
+        Raises
+        ------
+        PanopticError
+            If there is nothing to edit, or the objects have changed since the action was
+            prepared; nothing is changed then.
+        """
+        here, team = self._here, str(self.team)
+        for change in mend.sides:
+            change.check(here.pair(team))
+        done = [self._apply(change) for change in mend.sides]
+        if mend.area is not None:
+            area = here.ambiguous
+            shape = here.pair(team).reference.shape
+            done.append(self.set_ambiguous(mend.area.applied_to(area, shape)))
+        return tuple(done)
+
+    def _apply(self, change: SideChange) -> EditedEvaluation:
+        area = change.y, change.x
+        return self._edit(
+            change.side,
+            lambda copies, team: copies.edit(team, change.side, change.apply, area),
+            box=change.box,
         )
 
     def evaluate_edited(self) -> None:

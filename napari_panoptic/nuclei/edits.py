@@ -193,6 +193,15 @@ class EditedSide:
         self.row_of = {id_: row for row, id_ in enumerate(self.labels.ids.tolist())}
         return np.where(present, np.searchsorted(self.labels.ids, before.ids), -1)
 
+    def set_scores(self, scores: Mapping[int, float]) -> None:
+        """Set the scores of objects (id -> score), as before they were edited."""
+        known = self.labels.known_scores
+        values = {} if known is None else dict(zip(known.ids.tolist(), known.values, strict=True))
+        values |= scores
+        ids = np.array(sorted(values), np.int64)
+        ordered = np.array([values[id_] for id_ in ids.tolist()], np.float64)
+        self.labels = replace(self.labels, known_scores=Scores(ids, ordered))
+
     def drop_scores(self, ids: NDArray[np.int64]) -> None:
         """Drop the scores of objects that are not those of the model any more."""
         scores = self.labels.known_scores
@@ -344,6 +353,10 @@ class EditedPair:
         """
         self._check_class(side, id_, class_name)
         self._sides[side].set_class(id_, class_name)
+
+    def set_scores(self, side: Side, scores: Mapping[int, float]) -> None:
+        """Set the scores of objects (id -> score): an edit drops those of what it changes."""
+        self._sides[side].set_scores(scores)
 
     def pair(self) -> LabelPair:
         """Return the label pair as it is now; the next edit changes its pixels."""
