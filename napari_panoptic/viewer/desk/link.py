@@ -24,6 +24,7 @@ from napari_panoptic.questions.engines.cohort_failures import FailureName, Failu
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.desk.failure_steps import FailureSteps
 from napari_panoptic.viewer.desk.pointer import Pointer
+from napari_panoptic.viewer.editing.history import EditHistory
 from napari_panoptic.viewer.jobs.jobs import single_shot, stop_timers
 from napari_panoptic.viewer.jobs.region_work import RegionLoader, SummaryWork
 from napari_panoptic.viewer.kit.commands import bind_commands
@@ -125,6 +126,7 @@ class Link:
         self._steady = SteadyView(viewer, self.scene, self._keep_in_sight)
         self.pointer = Pointer(viewer, session, self.scene, self.slides, panels.title)
         self.loader = RegionLoader(session, window_check(viewer), ahead)
+        self.history = EditHistory()
         self.summary = SummaryWork(session)
         self.failures = FailureSteps(
             session,

@@ -173,8 +173,6 @@ FIELD_KEYS: tuple[Shortcut, ...] = (
 NAPARI_KEYS: tuple[Shortcut, ...] = (
     Shortcut("2", "paint on the active labels layer; not in Review"),
     Shortcut("1", "erase on the active labels layer; not in Review"),
-    Shortcut("Ctrl-z", "undo an edit"),
-    Shortcut("Ctrl-Shift-z", "redo an edit"),
     Shortcut("Home", "reset the view"),
 )
 """Some of napari's own keys that the desk leaves alone."""

@@ -148,6 +148,10 @@ class Preferences:
     """The reviewer of an earlier start, offered at the next one; empty if there is none."""
     goes_on = _Kept("review", "goes_on", True)
     """Whether a verdict leads to the next failure without one."""
+    mends_at_once = _Kept("review", "mends_at_once", False)
+    """Whether a verdict mends the annotation at once."""
+    claims = _Kept("review", "claims", "ask")
+    """Whether a mended outline takes pixels of other objects: ask, keep or take."""
     follow = _Kept("desk", "follow", True)
     """Whether N brings a failure into view, large enough to judge."""
     overview = _Kept("desk", "overview", True)
