@@ -44,6 +44,7 @@ from napari_panoptic.explain.failure_groups import FailureGroup
 from napari_panoptic.nuclei.edits import Edit, EditedPair
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluate_again
 from napari_panoptic.nuclei.matching import NO_PARTNER
+from napari_panoptic.statistics.graphs import connected_components
 from napari_panoptic.values.labels import LabelImage, LabelPair
 from napari_panoptic.values.settings import Overlaps
 from napari_panoptic.values.vocabulary import SIDES, STATUS_CODE, Side, Status, Verdict
@@ -795,16 +796,27 @@ class _Work:
         rows = [self.row(target) for target in members]
         largest = max(rows, key=lambda row: (view.area[row], -row))
         id_, name = int(view.labels.ids[largest]), view.class_name(largest)
+        near = _near(view.bbox[rows])
+        outlines = [
+            self._closed_union(view, [row for row, own in zip(rows, near, strict=True) if own == k])
+            for k in range(int(near.max()) + 1)
+        ]
+        for row in rows:
+            canvas.clear(row)
+        number = canvas.paint(np.concatenate(outlines), id_, name)
+        for target, row in zip(members, rows, strict=True):
+            before, action = view.class_name(row), MendAction.MERGE
+            self._note(target, action, side, target[1], id_, before, name, row, number)
+
+    @staticmethod
+    def _closed_union(view: _View, rows: Sequence[int]) -> IntArray:
+        """Return the raster positions of the pixels of objects, and of the gaps between them."""
         y0, x0, y1, x1 = _union([view.box(row) for row in rows])
         union = np.zeros((y1 - y0, x1 - x0), np.bool_)
         for row in rows:
             top, left, bottom, right = view.box(row)
             union[top - y0 : bottom - y0, left - x0 : right - x0] |= view.mask(row)
-            canvas.clear(row)
-        number = canvas.paint(view.positions(_closed(union), y0, x0), id_, name)
-        for target, row in zip(members, rows, strict=True):
-            before, action = view.class_name(row), MendAction.MERGE
-            self._note(target, action, side, target[1], id_, before, name, row, number)
+        return view.positions(_closed(union), y0, x0)
 
     def split(self, target: Target) -> None:
         """Divide an object by those of the other side that lie in it."""
@@ -940,7 +952,8 @@ class _Work:
         if not self._marked:
             return None
         width = self.evaluation.pair.reference.shape[1]
-        y, x = np.divmod(np.unique(np.concatenate(self._marked)), width)
+        positions = np.concatenate(self._marked)
+        y, x = np.divmod(positions[_is_last(positions, width)], width)
         is_new = self.evaluation.pair.ambiguous is None
         return AreaChange(y.astype(np.int32), x.astype(np.int32), is_added=True, is_new=is_new)
 
@@ -957,6 +970,15 @@ def _inside(evaluation: Evaluation, side: Side, row: int) -> IntArray:
     is_inside = 2 * judged.intersection[pairs] > judged.side(side.other).area[rows]
     found: IntArray = np.sort(rows[is_inside & (status != STATUS_CODE[Status.IGNORED])])
     return found
+
+
+def _near(bbox: NDArray[np.integer]) -> IntArray:
+    """Return the cluster, from 0, of each of some boxes (n, 4) that a closing can connect."""
+    y0, x0, y1, x1 = bbox.T
+    reach = 2
+    is_near = (y0[:, np.newaxis] < y1 + reach + 1) & (x0[:, np.newaxis] < x1 + reach + 1)
+    one, other = np.nonzero(is_near & is_near.T)
+    return connected_components(one, other, len(bbox))
 
 
 def _closed(mask: BoolArray) -> BoolArray:

@@ -6,7 +6,7 @@ import sqlite3
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
@@ -19,6 +19,7 @@ from napari_panoptic.review.file import (
     file_identity,
     now,
     open_review_file,
+    open_to_read,
     stamp,
     transaction,
 )
@@ -65,6 +66,26 @@ _OWN_NEARBY = (
     "AND class_name = :class_name AND centroid_y_px BETWEEN :y - :reach AND :y + :reach "
     "AND centroid_x_px BETWEEN :x - :reach AND :x + :reach"
 )
+
+
+def read_verdicts(path: Path) -> list[ReviewRecord]:
+    """Read all verdicts that stand, of all reviewers, oldest first; the file does not change.
+
+    Raises
+    ------
+    ReviewError
+        If the file is missing, damaged, or none of this program.
+    """
+    connection, version = open_to_read(path)
+    columns = _COLUMNS if version > 1 else _COLUMNS.replace("role", "'' AS role")
+    with closing(connection):
+        try:
+            rows = connection.execute(
+                f"SELECT {columns} FROM verdicts WHERE {_STANDING} ORDER BY id"  # noqa: S608
+            ).fetchall()
+        except sqlite3.Error as error:
+            raise explained(error, path, "the verdicts cannot be read") from error
+    return [_record(row, path) for row in rows]
 
 
 class ReviewStore:

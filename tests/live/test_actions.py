@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -32,8 +34,9 @@ from napari_panoptic.live.actions import (
 from napari_panoptic.nuclei.edits import EditedPair
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluate, evaluate_pair
 from napari_panoptic.values.labels import LabelImage, LabelPair, Scores
-from napari_panoptic.values.settings import AmbiguousPolicy, Matching
+from napari_panoptic.values.settings import AmbiguousPolicy, Matching, Overlaps
 from napari_panoptic.values.vocabulary import Side, Status, Verdict
+from tests.support.edited_sessions import check, session_in, shown_labels
 from tests.support.label_cases import (
     CLASS_NAMES,
     EPITHELIAL,
@@ -430,3 +433,46 @@ def test_unknown_targets_are_listed() -> None:
     mend = delete(now, [(REFERENCE, 99), (REFERENCE, 3), (REFERENCE, 3)])
     assert len(mend.objects) == 1
     assert mend.not_done[0].target == (REFERENCE, 99)
+
+
+def test_a_session_applies_mends_and_takes_them_back(tmp_path: Path) -> None:
+    session = session_in(tmp_path)
+    acts: list[Callable[[Evaluation], Mend]] = [
+        lambda now: accept(now, all_targets(now)[::3], first_id=10_000),
+        lambda now: delete(now, all_targets(now)[::4]),
+        lambda now: merge(now, [all_targets(now)[:2], all_targets(now)[-2:]]),
+        lambda now: mark_ambiguous(now, all_targets(now)[1::5]),
+    ]
+    for act in acts:
+        before = {side: shown_labels(session, side).id_image() for side in Side}
+        assert session.evaluation is not None
+        objects = session.evaluation.objects
+        mend = act(session.evaluation)
+        assert session.apply(mend)
+        check(session)
+        session.apply(mend.inverse)
+        check(session)
+        assert session.evaluation.objects.equals(objects)
+        for side in Side:
+            np.testing.assert_array_equal(shown_labels(session, side).id_image(), before[side])
+            assert not session.is_edited(side)
+        assert not session.has_any_edits
+
+
+def all_targets(now: Evaluation) -> list[tuple[Side, int]]:
+    return [(side, id_) for side in Side for id_ in now.outcomes.side(side).ids.tolist()]
+
+
+def test_objects_that_share_pixels_are_flattened_as_edits_do() -> None:
+    case = case_of([(3, 0, 6, 0, 6)], [(6, 0, 6, 0, 5), (7, 4, 9, 3, 9)])
+    flat = pair_of(case)
+    plane = np.where(case.prediction == 7, 0, flat.prediction.index)
+    plane[4:6, 3:5] = 1
+    planes = (plane.astype(np.int32), np.where(case.prediction == 7, 2, 0).astype(np.int32))
+    whole = LabelImage(**{**vars(flat.prediction), "planes": planes, "flat": flat.prediction})
+    wanted = EvaluationSettings(overlaps=Overlaps.KEEP)
+    now = evaluate(LabelPair(flat.reference, whole, None, 0.25), wanted)
+    assert now.pair.has_planes
+    live = EditedPair(flat)
+    apply(delete(now, [(PREDICTION, 6)]), live)
+    assert live.pair().prediction.ids.tolist() == [7]
