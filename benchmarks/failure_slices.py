@@ -1,8 +1,9 @@
 """How often planted slices of failures are found, and how often something is found in pure noise.
 
-``python -m benchmarks.failure_slices`` simulates 100 cohorts with a planted slice of each kind, 500
-without any and 500 without any in which patients drift, and times a large search: about half an
-hour. ``--cohorts N`` simulates N of each kind.
+``python -m benchmarks.failure_slices`` simulates 100 cohorts with a planted slice of each kind, 20
+in which it fails obviously more often, 500 without any and 500 without any in which patients drift.
+It counts what is found, and what the cards of failures name, and times a large search: about half
+an hour. ``--cohorts N`` simulates N of each kind.
 """
 
 import argparse
@@ -13,12 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.questions.engines.slice_conditions import slice_words
-from napari_panoptic.questions.engines.slices import SliceSearch, search_slices
+from napari_panoptic.questions.engines.slices import Slice, SliceSearch, search_slices
 from napari_panoptic.statistics.max_t import PERMUTATIONS
 
 CLASSES = np.array(["Epithelial", "Lymphocyte", "Macrophage"], dtype=object)
 CLASS_SHARES = (0.5, 0.3, 0.2)
-USUAL_RATE, PLANTED_RATE = 0.15, 0.3
+USUAL_RATE, PLANTED_RATE, OBVIOUS_RATE = 0.15, 0.3, 0.6
+CAUSED = 200
+"""Failures of the planted slice for which the object card is read, of each cohort."""
 SAME = 0.5
 """Objects in common, of those in either, that make a slice the planted one."""
 
@@ -50,12 +53,17 @@ class Simulated:
 
     def is_found(self, found: SliceSearch) -> bool:
         """Return whether one of the slices is the planted one."""
-        planted = np.flatnonzero(self.planted)
-        for own in found.slices:
-            both = len(np.intersect1d(own.rows, planted))
-            if both >= SAME * (own.objects + len(planted) - both):
-                return True
-        return False
+        return any(self.is_planted(own) for own in found.slices)
+
+    def is_planted(self, own: Slice) -> bool:
+        """Return whether a slice is the planted one."""
+        both = int(self.planted[own.rows].sum())
+        return both >= SAME * (own.objects + self.planted.sum() - both)
+
+    def n_named(self, found: SliceSearch, failures: NDArray[np.int64]) -> tuple[int, int]:
+        """Count the failures for which the object card names the planted slice, or any slice."""
+        named = [own[0] for row in failures if (own := found.certain_with(int(row)))]
+        return sum(map(self.is_planted, named)), len(named)
 
 
 def planted_cohort(
@@ -133,6 +141,22 @@ def null_cohort(
     )
 
 
+def caused_failures(
+    seed: int, *, with_class: bool, planted_rate: float = OBVIOUS_RATE, covariates: int = 12
+) -> tuple[Simulated, NDArray[np.int64]]:
+    """Simulate a cohort, and return `CAUSED` failures of its planted slice."""
+    planted = round(1.25 * CAUSED / planted_rate)
+    cohort = planted_cohort(
+        seed,
+        with_class=with_class,
+        objects=25 * planted,
+        covariates=covariates,
+        planted=planted,
+        planted_rate=planted_rate,
+    )
+    return cohort, np.flatnonzero(cohort.is_failure & cohort.planted)[:CAUSED]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cohorts", type=int, metavar="N", help="of each kind")
@@ -140,22 +164,45 @@ def main() -> None:
     options = parser.parse_args()
     for with_class in (False, True):
         n = options.cohorts or 100
-        found, confirmed = 0, 0
+        found, confirmed, named, failures = 0, 0, 0, 0
         for seed in range(n):
             cohort = planted_cohort(seed, with_class=with_class)
             slices = cohort.search(options.permutations)
             is_found = cohort.is_found(slices)
             found += is_found
             confirmed += is_found and any(own.confirmed for own in slices.slices)
+            caused = np.flatnonzero(cohort.is_failure & cohort.planted)
+            named += cohort.n_named(slices, caused)[0]
+            failures += len(caused)
         kind = "a class and a number" if with_class else "two numbers"
-        print(f"planted by {kind}: found in {found} of {n}, confirmed in {confirmed}", flush=True)
+        print(
+            f"planted by {kind}: found in {found} of {n}, confirmed in {confirmed}, named on the "
+            f"cards of {named} of {failures} failures",
+            flush=True,
+        )
+        n = options.cohorts or 20
+        named = 0
+        for seed in range(n):
+            cohort, caused = caused_failures(seed, with_class=with_class)
+            named += cohort.n_named(cohort.search(options.permutations), caused)[0]
+        print(f"  obvious: named on the cards of {named} of {n * CAUSED} failures", flush=True)
     for drift in (False, True):
         n = options.cohorts or 500
-        found = sum(
-            bool(null_cohort(seed, drift=drift).search(options.permutations).slices)
-            for seed in range(n)
+        found, on_cards, named, failures = 0, 0, 0, 0
+        for seed in range(n):
+            cohort = null_cohort(seed, drift=drift)
+            slices = cohort.search(options.permutations)
+            fails = np.flatnonzero(cohort.is_failure)
+            _, any_slice = cohort.n_named(slices, fails)
+            found += bool(slices.slices)
+            on_cards += any_slice > 0
+            named += any_slice
+            failures += len(fails)
+        print(
+            f"nothing planted, drift {drift}: something reported in {found} of {n}, named on cards "
+            f"in {on_cards}, of {named} of {failures} failures",
+            flush=True,
         )
-        print(f"nothing planted, drift {drift}: something reported in {found} of {n}", flush=True)
     cohort = planted_cohort(0, objects=20_000, planted=800, patients=25)
     start, busy = time.perf_counter(), time.process_time()
     slices = cohort.search(options.permutations)

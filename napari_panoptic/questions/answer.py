@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.findings import Finding
-from napari_panoptic.questions.engines.cohort_failures import FailureSet
+from napari_panoptic.questions.engines.cohort_failures import FailureName, FailureSet
 from napari_panoptic.tables.columns import TableSpec
 
 if TYPE_CHECKING:
@@ -90,6 +90,16 @@ class AnswerPlot:
     is_on_pages: bool = True
 
 
+@dataclass(frozen=True)
+class Reason:
+    """Why an object failed, as far as an answer tells."""
+
+    #: The reason in a sentence.
+    sentence: str
+    #: The figures behind it, how it was found, and further reasons.
+    tooltip: str
+
+
 @dataclass(frozen=True, eq=False)
 class AnswerRecord:
     """The content of the JSON file of an answer, and what it was read from."""
@@ -116,6 +126,8 @@ class Answer:
     plots: tuple[AnswerPlot, ...]
     #: The JSON file.
     record: AnswerRecord
+    #: Returns why an object failed, or None if the answer does not tell.
+    reason: Callable[[FailureName], Reason | None] = lambda _name: None
 
     @property
     def files(self) -> dict[str, pd.DataFrame]:

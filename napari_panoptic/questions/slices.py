@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from napari_panoptic.common.errors import SettingsError
 from napari_panoptic.common.progress import UNWATCHED, Progress
 from napari_panoptic.common.records import fields_of
@@ -18,6 +20,7 @@ from napari_panoptic.questions.answer import (
     Answer,
     AnswerPlot,
     AnswerTable,
+    Reason,
     UnansweredError,
 )
 from napari_panoptic.questions.engines import slices as engine
@@ -28,7 +31,12 @@ from napari_panoptic.questions.engines.cohort_objects import (
     cohort_objects,
     common_slices,
 )
-from napari_panoptic.questions.engines.slice_conditions import BROAD, EXTREMES, slice_words
+from napari_panoptic.questions.engines.slice_conditions import (
+    BROAD,
+    EXTREMES,
+    property_words,
+    slice_words,
+)
 from napari_panoptic.questions.engines.slices import Limits, Slice, SliceSearch
 from napari_panoptic.questions.question import Question, option, whole_number, why_nothing
 from napari_panoptic.statistics.max_t import PERMUTATIONS, SEED
@@ -54,12 +62,22 @@ from napari_panoptic.values.vocabulary import (
 
 if TYPE_CHECKING:
     import pandas as pd
+    from numpy.typing import NDArray
 
 NOTHING = "nothing stands out"
 """The message if no slice stands out."""
 _CONFIRMED: Mapping[bool | None, str] = {True: "yes", False: "no", None: ""}
 _ALL_CAUSES = tuple(dict.fromkeys(cause for causes in CAUSES_OF.values() for cause in causes))
 _LEAST = engine.LEAST_PERMUTATIONS
+_PLAINLY: Mapping[str, str] = {
+    Cause.AMBIGUOUS_SPILL: "mostly ambiguous",
+    Cause.TOO_SMALL: "drawn too small",
+    Cause.TOO_LARGE: "drawn too large",
+    Cause.FRAGMENT: "fragments",
+    Cause.MERGER: "mergers",
+    Cause.DUPLICATE: "duplicates",
+}
+"""Cause -> its plain words after "are", if they are not its own word."""
 
 
 def _confirmed(row: Record) -> CellContent:
@@ -230,6 +248,8 @@ class Slices(Question):
         )
         names, caption = cohort.team_names, curves_caption(found, side, cause)
         rate = found.failures / found.objects if found.objects else math.nan
+        failures = np.flatnonzero(found.is_failure)
+        row_of = dict(zip(self._names(gathered, failures), failures.tolist(), strict=True))
         return Answer(
             headline=f"{search_sentence(found, self.team, side, cause)}"
             f"{'' if found.slices else f'; {NOTHING}'}.",
@@ -285,18 +305,39 @@ class Slices(Question):
                 },
                 curves=_curves(found),
             ),
+            reason=lambda name: self._reason(found, row_of.get(name)),
         )
 
     def _failures(self, objects: CohortObjects, found: SliceSearch, own: Slice) -> FailureSet:
         """Return the objects of a slice that fail."""
-        side = self.searched_side
-        frame = objects.of_side(side).iloc[own.rows[found.is_failure[own.rows]]]
-        names = (
-            FailureName(self.team, str(region), side, int(id_))
+        names = self._names(objects, own.rows[found.is_failure[own.rows]])
+        what = f"{failures_word(self.searched_side, self.cause)} of {self.team}"
+        words = slice_words(own.conditions, self.searched_side)
+        return FailureSet(f"{what} · {words}", frozenset(names))
+
+    def _names(self, objects: CohortObjects, rows: NDArray[np.int64]) -> list[FailureName]:
+        """Name the objects of rows of the table that was searched."""
+        frame = objects.of_side(self.searched_side).iloc[rows]
+        return [
+            FailureName(self.team, str(region), self.searched_side, int(id_))
             for region, id_ in zip(frame["region"], frame["id"], strict=True)
+        ]
+
+    def _reason(self, found: SliceSearch, row: int | None) -> Reason | None:
+        """Return why an object of the table that was searched failed."""
+        slices = [] if row is None else found.certain_with(row)
+        if not slices:
+            return None
+        side, cause = self.searched_side, self.cause
+        lines = [
+            f"{_rates(own, side, cause)}\n{_certainty(own)}; {slice_figures(own)}" for own in slices
+        ]
+        return Reason(
+            reason_sentence(slices[0], side, cause),
+            "\n\n".join([lines[0], *(f"Also: {line}" for line in lines[1:])])
+            + f"\n\nFound by Slices ({search_sentence(found, self.team, side, cause)}).\n"
+            "Such failures have this in common; it need not have caused this one.",
         )
-        what = f"{failures_word(side, self.cause)} of {self.team}"
-        return FailureSet(f"{what} · {slice_words(own.conditions, side)}", frozenset(names))
 
 
 # --- its words and rows -----------------------------------------------------------------------
@@ -322,15 +363,25 @@ def slices_table(found: SliceSearch, side: Side) -> pd.DataFrame:
 
 def slice_sentence(own: Slice, side: Side, cause: str | None = None) -> str:
     """Return a slice as a sentence, such as "Lymphocytes under 80 px: 31 % fail, elsewhere 9 %"."""
-    certainty = {
-        True: "confirmed in held-out patients",
-        False: "not confirmed in held-out patients",
-        None: "too few patients to confirm",
-    }[own.confirmed]
-    return (
-        f"{slice_words(own.conditions, side)}: {_percent(own.rate)} {_failing(side, cause)}, "
-        f"elsewhere {_percent(own.rate_elsewhere)} (p = {own.p:.2g}; {certainty})"
-    )
+    return f"{_rates(own, side, cause)} ({_certainty(own)})"
+
+
+def reason_sentence(own: Slice, side: Side, cause: str | None = None) -> str:
+    """Return a slice as the reason why one of its objects failed.
+
+    Such as "Small (under 80 px): 62 % of such Lymphocytes are missed by this team, 18 % of all
+    others."
+    """
+    of_class = [condition for condition in own.conditions if condition.covariate == "class"]
+    properties = [property_words(part) for part in own.conditions if part not in of_class]
+    words = slice_words(of_class, side)
+    objects = f"such {words if of_class else words.lower()}" if properties else words
+    failing = _PLAINLY.get(cause or "", cause or failures_word(side, None, "or"))
+    if side is Side.REFERENCE:
+        failing += f" {'for' if cause in (None, Cause.AMBIGUOUS_SPILL) else 'by'} this team"
+    rates = f"{_percent(own.rate)} of {objects} are {failing}, {_percent(own.rate_elsewhere)}"
+    start = " and ".join(properties)
+    return f"{start[:1].upper()}{start[1:]}{': ' if start else ''}{rates} of all others."
 
 
 def slice_figures(own: Slice) -> str:
@@ -372,10 +423,24 @@ def curves_caption(found: SliceSearch, side: Side, cause: str | None = None) -> 
     )
 
 
+def _rates(own: Slice, side: Side, cause: str | None) -> str:
+    words, failing = slice_words(own.conditions, side), _failing(side, cause)
+    return f"{words}: {_percent(own.rate)} {failing}, elsewhere {_percent(own.rate_elsewhere)}"
+
+
+def _certainty(own: Slice) -> str:
+    confirmed = {
+        True: "confirmed in held-out patients",
+        False: "not confirmed in held-out patients",
+        None: "too few patients to confirm",
+    }[own.confirmed]
+    return f"p = {own.p:.2g}; {confirmed}"
+
+
 def _failing(side: Side, cause: str | None) -> str:
     """Return the verb for failures, such as "fail" or "are missed"."""
     if cause in (Cause.FRAGMENT, Cause.MERGER, Cause.DUPLICATE):
-        return f"are {cause}s"
+        return f"are {_PLAINLY[cause]}"
     if cause is not None:
         return f"are {cause}"
     return "fail" if side is Side.REFERENCE else "are FP"

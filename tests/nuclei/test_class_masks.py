@@ -20,7 +20,7 @@ from napari_panoptic.nuclei.regions.cohort_evaluation import CohortEvaluation
 from napari_panoptic.nuclei.regions.results import RegionResult, with_figures
 from napari_panoptic.report.nuclei.tables import record_of
 from napari_panoptic.statistics.means import spread
-from napari_panoptic.values.cohort import ClassScheme, Cohort
+from napari_panoptic.values.cohort import ClassScheme, Cohort, Region
 from napari_panoptic.values.conventions import Mistake, score_of, with_corrections
 from napari_panoptic.values.labels import LabelImage, LabelPair
 from napari_panoptic.values.settings import EvaluationSettings, protocol
@@ -128,7 +128,8 @@ def cohort_evaluation(
         for number, (patient, evaluation) in enumerate(regions)
     ]
     colours = tuple((n, n, n) for n in range(1, len(CLASSES) + 1))
-    cohort = Cohort("", Path(), ClassScheme(CLASSES, colours), (), (), {})
+    places = tuple(Region(one.region, one.patient, None, None) for one in results)
+    cohort = Cohort("", Path(), ClassScheme(CLASSES, colours), places, (), {})
     return CohortEvaluation(cohort, protocol(name), name, results)
 
 

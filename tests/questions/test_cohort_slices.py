@@ -11,7 +11,7 @@ from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.live.summary import evaluate_cohort_summary
 from napari_panoptic.questions.engines.cohort_failures import Block, FailureName
 from napari_panoptic.questions.engines.cohort_objects import cohort_objects, common_slices
-from napari_panoptic.questions.slices import Slices, slice_sentence
+from napari_panoptic.questions.slices import Slices, reason_sentence, slice_figures, slice_sentence
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import Side
 
@@ -46,6 +46,41 @@ def test_failures_of_a_slice_are_failures_of_the_cohort(cohort, objects, side):
         names = found.objects(row).names
         assert len(names) == own.failures
         assert names <= everything
+
+
+@pytest.mark.parametrize(
+    ("side", "cause"), [(Side.REFERENCE, None), (Side.REFERENCE, "merged"), (Side.PREDICTION, None)]
+)
+def test_a_reason_is_given_for_exactly_the_failures_of_certain_slices(cohort, objects, side, cause):
+    question = Slices(team=TEAM, settings=SETTINGS, side=side, cause=cause, permutations=99)
+    answer = question.answered(cohort, objects)
+    found = common_slices(objects, side, cause, permutations=99)
+    certain = [own for own in found.slices if own.confirmed is not False]
+    assert certain
+    frame = objects.of_side(side)
+    statuses = ("FN", "misclassified") if side is Side.REFERENCE else ("FP",)
+    n_reasons = 0
+    for row, (region, id_, status, own_cause) in enumerate(
+        zip(frame["region"], frame["id"], frame["status"], frame["cause"], strict=True)
+    ):
+        name = FailureName(TEAM, region, side, id_)
+        reason = answer.reason(name)
+        around = [own for own in certain if row in own.rows]
+        is_failure = own_cause == cause if cause else status in statuses
+        if not (is_failure and around):
+            assert reason is None
+            continue
+        n_reasons += 1
+        best = max(around, key=lambda own: own.rate - own.rate_elsewhere)
+        assert reason.sentence == reason_sentence(best, side, cause)
+        assert reason.tooltip.count("Also: ") == len(around) - 1
+        for own in around:
+            assert slice_figures(own) in reason.tooltip
+        assert f"p = {best.p:.2g}" in reason.tooltip
+        assert "slices searched" in reason.tooltip
+        assert answer.reason(replace(name, team="careful")) is None
+        assert answer.reason(replace(name, side=side.other)) is None
+    assert n_reasons
 
 
 def names_of(block):

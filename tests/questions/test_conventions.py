@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -14,6 +15,7 @@ from napari_panoptic.cli.main import main
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.nuclei.conventions import Ambiguity
 from napari_panoptic.questions.conventions import Conventions, scores_of
+from napari_panoptic.questions.engines.detective import advice
 from napari_panoptic.statistics.ranks import competition_ranks
 from napari_panoptic.values.conventions import (
     CHOICES,
@@ -272,3 +274,37 @@ def test_a_convention_with_pairs_of_its_own_takes_no_other_rule(folder, tmp_path
     arguments = ["--protocol", "hover-net", "--iou-threshold", "0.7", "--output", str(tmp_path)]
     assert exit_status(["evaluate", str(folder), *arguments]) == 2
     assert "says itself what a pair is" in capsys.readouterr().err
+
+
+def test_the_advice_names_an_order_that_the_convention_decides(cohort):
+    teams = tuple(team.name for team in cohort.competing_teams)
+    found = Conventions(teams=teams).gather(cohort)
+    said = advice(found.teams, Ambiguity.CLIP, found.regions)
+    match = re.fullmatch(
+        r"(\S+) is ahead of (\S+) by the usual PQ \((\S+) and (\S+)\), but behind by (\S+) (.+) "
+        r"\((\S+) and (\S+)\); (\S+) does most for that\.",
+        said,
+    )
+    assert match, said
+    ahead, behind, *usual, name, _, one, other, region = match.groups()
+    own = [found.teams[team][Ambiguity.CLIP] for team in (ahead, behind)]
+
+    def figures(convention, sums):
+        figure = score_of(convention)
+        return [each.figure(figure.formula, figure.convention).value for each in sums]
+
+    assert usual == [f"{value:.3f}" for value in figures("disentangled", own)]
+    assert [one, other] == [f"{value:.3f}" for value in figures(name, own)]
+    assert float(usual[0]) > float(usual[1])
+    assert float(one) < float(other)
+    leads = [
+        np.subtract(*figures(name, [each.without(k) for each in own])) for k in range(len(own[0]))
+    ]
+    assert found.regions[int(np.argmax(leads))] == region
+
+
+def test_no_advice_where_nothing_depends_on_the_convention(gathered):
+    alone = {"careful": gathered.teams["careful"]}
+    assert advice(alone, Ambiguity.CLIP, gathered.regions) == ""
+    twins = {"a": gathered.teams["careful"], "b": gathered.teams["careful"]}
+    assert advice(twins, Ambiguity.CLIP, gathered.regions) == ""

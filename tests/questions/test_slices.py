@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -14,18 +15,20 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
-from benchmarks.failure_slices import null_cohort, planted_cohort
+from benchmarks.failure_slices import CAUSED, caused_failures, null_cohort, planted_cohort
 from napari_panoptic.common.errors import SettingsError
 from napari_panoptic.common.progress import Progress, StoppedError
 from napari_panoptic.questions.engines.slice_conditions import (
     SliceCondition,
     condition_words,
     conditions_on,
+    property_words,
     rounded_threshold,
     slice_words,
 )
 from napari_panoptic.questions.engines.slices import Limits, search_slices
-from napari_panoptic.values.vocabulary import Side
+from napari_panoptic.questions.slices import reason_sentence
+from napari_panoptic.values.vocabulary import Cause, Side, Status
 
 Covariates = Mapping[str, NDArray[Any]]
 
@@ -246,6 +249,177 @@ def test_a_search_can_be_cancelled() -> None:
             cohort.patients,
             progress=Progress(is_wanted=lambda: False),
         )
+
+
+# --- why one object failed --------------------------------------------------------------------
+
+
+def two_reasons(seed: int = 2) -> tuple[Covariates, NDArray[np.bool_]]:
+    """Objects of which the small ones, and those of one organ, fail more often."""
+    rng = np.random.default_rng(seed)
+    covariates: dict[str, Any] = {f"x{k}": rng.random(4000) for k in range(4)}
+    covariates["organ"] = rng.choice(np.array(["kidney", "lung"], object), 4000)
+    is_small, is_lung = covariates["x0"] < 0.2, covariates["organ"] == "lung"
+    return covariates, failing_where(0.05 + 0.3 * is_small + 0.2 * is_lung)
+
+
+def test_an_object_has_the_certain_slices_whose_conditions_it_meets() -> None:
+    covariates, fails = two_reasons()
+    found = search_slices(covariates, fails, np.zeros(4000), permutations=99)
+    assert len(found.slices) >= 2
+    first, *others = found.slices
+    found = replace(found, slices=(first, *(replace(own, confirmed=True) for own in others)))
+    n_several = 0
+    for row in range(4000):
+        own = {name: values[row] for name, values in covariates.items()}
+        expected = [
+            each
+            for each in found.slices
+            if all(c.holds(np.array([own[c.covariate]])).all() for c in each.conditions)
+        ]
+        listed = found.certain_with(row)
+        assert set(map(id, listed)) == set(map(id, expected))
+        differences = [each.rate - each.rate_elsewhere for each in listed]
+        assert differences == sorted(differences, reverse=True)
+        n_several += len(listed) > 1
+    assert n_several
+
+
+def test_slices_that_held_out_patients_do_not_confirm_are_not_certain() -> None:
+    covariates, fails = two_reasons()
+    found = search_slices(covariates, fails, np.zeros(4000), permutations=99)
+    row = int(found.slices[0].rows[0])
+    assert found.certain_with(row)
+    unconfirmed = tuple(replace(own, confirmed=False) for own in found.slices)
+    assert replace(found, slices=unconfirmed).certain_with(row) == []
+
+
+def test_no_reason_fails_less_often_than_the_others() -> None:
+    """Small objects fail more within each patient, but most are in patients that fail little."""
+    rng = np.random.default_rng(6)
+    patients = np.repeat(np.arange(4), 1000)
+    is_good = patients < 2
+    x = np.where(rng.random(4000) < np.where(is_good, 0.5, 0.02), 0.1, 0.9) + rng.random(4000) / 10
+    fails = failing_where(np.where(is_good, 0.03, 0.6) + 0.12 * (x < 0.5))
+    found = search_slices({"x": x}, fails, patients, permutations=99)
+    assert any(own.rate < own.rate_elsewhere for own in found.slices)
+    for own in found.slices:
+        for row in own.rows[:50]:
+            assert all(each.rate > each.rate_elsewhere for each in found.certain_with(int(row)))
+
+
+@pytest.mark.parametrize("with_class", [False, True])
+@pytest.mark.parametrize(
+    "n_cohorts", [pytest.param(1, id="one"), pytest.param(20, id="twenty", marks=pytest.mark.long)]
+)
+def test_the_planted_cause_is_named_for_four_of_five_failures(
+    with_class: bool, n_cohorts: int
+) -> None:
+    named = 0
+    for seed in range(n_cohorts):
+        cohort, failures = caused_failures(seed, with_class=with_class, covariates=6)
+        assert len(failures) == CAUSED == 200
+        named += cohort.n_named(cohort.search(permutations=199), failures)[0]
+    assert named >= 0.8 * CAUSED * n_cohorts
+
+
+@pytest.mark.parametrize("drift", [False, True])
+@pytest.mark.parametrize(
+    ("n_cohorts", "objects", "permutations"),
+    [
+        pytest.param(40, 400, 99, id="forty"),
+        pytest.param(200, 5000, 199, id="two-hundred", marks=pytest.mark.long),
+    ],
+)
+def test_without_a_planted_cause_none_is_named_for_19_of_20_failures(
+    drift: bool, n_cohorts: int, objects: int, permutations: int
+) -> None:
+    named = cohorts = read = 0
+    for seed in range(n_cohorts):
+        cohort = null_cohort(seed, drift=drift, objects=objects, covariates=4, patients=6)
+        failures = np.flatnonzero(cohort.is_failure)
+        _, own = cohort.n_named(cohort.search(permutations=permutations), failures)
+        named, cohorts, read = named + own, cohorts + bool(own), read + len(failures)
+    assert named <= 0.05 * read
+    assert cohorts <= stats.binom.ppf(1 - 1e-3, n_cohorts, 0.05)
+
+
+SMALL = SliceCondition("area_px", high=80.0)
+TOUCHING = SliceCondition("touching", value="yes")
+LYMPHOCYTE = SliceCondition("class", value="Lymphocyte")
+
+
+@pytest.mark.parametrize(
+    ("conditions", "side", "cause", "sentence"),
+    [
+        (
+            (LYMPHOCYTE, SMALL),
+            Side.REFERENCE,
+            Cause.MISSED,
+            "Small (under 80 px): 62 % of such Lymphocytes are missed by this team, 18 % of all "
+            "others.",
+        ),
+        (
+            (SMALL, TOUCHING),
+            Side.REFERENCE,
+            None,
+            "Small (under 80 px) and touching a neighbour: 62 % of such nuclei are FN or "
+            "misclassified for this team, 18 % of all others.",
+        ),
+        (
+            (LYMPHOCYTE,),
+            Side.REFERENCE,
+            Status.MISCLASSIFIED,
+            "62 % of Lymphocytes are misclassified by this team, 18 % of all others.",
+        ),
+        (
+            (SliceCondition("solidity", low=0.9),),
+            Side.REFERENCE,
+            Cause.TOO_SMALL,
+            "Compact (solidity of 0.9 or more): 62 % of such nuclei are drawn too small by this "
+            "team, 18 % of all others.",
+        ),
+        (
+            (SliceCondition("my_score", low=1.0),),
+            Side.PREDICTION,
+            None,
+            "With my score of 1 or more: 62 % of such predictions are FP, 18 % of all others.",
+        ),
+        (
+            (SMALL,),
+            Side.PREDICTION,
+            Cause.FRAGMENT,
+            "Small (under 80 px): 62 % of such predictions are fragments, 18 % of all others.",
+        ),
+    ],
+)
+def test_a_reason_is_a_plain_sentence(
+    conditions: tuple[SliceCondition, ...], side: Side, cause: str | None, sentence: str
+) -> None:
+    covariates, fails = two_reasons()
+    own = search_slices(covariates, fails, np.zeros(4000), permutations=19).slices[0]
+    own = replace(own, conditions=conditions, rate=0.62, rate_elsewhere=0.18)
+    assert reason_sentence(own, side, cause) == sentence
+
+
+@pytest.mark.parametrize(
+    ("condition", "words"),
+    [
+        (SliceCondition("area_um", low=12.5), "large (12.5 µm² or more)"),
+        (SliceCondition("eccentricity", high=0.4), "round (eccentricity under 0.4)"),
+        (SliceCondition("haematoxylin_od", low=0.44), "dark (haematoxylin OD of 0.44 or more)"),
+        (
+            SliceCondition("local_density_um", high=4.0),
+            "in a sparse area (fewer than 4 neighbours per 10,000 µm²)",
+        ),
+        (SliceCondition("frame_distance_px", high=3.0), "less than 3 px from the frame"),
+        (SliceCondition("area_px", value=7.0), condition_words(SliceCondition("area_px", value=7))),
+    ],
+)
+def test_properties_are_plain_words_with_their_limits(
+    condition: SliceCondition, words: str
+) -> None:
+    assert property_words(condition) == words
 
 
 # --- conditions -------------------------------------------------------------------------------

@@ -87,14 +87,16 @@ class CovariateText:
     values: Mapping[str, str] = field(default_factory=dict)
     #: Its dimension in px: 2 for an area, 1 for a length, 0 for a pure number.
     px_power: int = 0
+    #: Plain words for objects with low and with high values; empty if the others are plain.
+    plain: tuple[str, str] = ("", "")
 
 
-def _named(name: str, unit: str = "", px_power: int = 0) -> CovariateText:
+def _named(name: str, plain: tuple[str, str] = ("", "")) -> CovariateText:
     return CovariateText(
-        f"with {name} under {{high}}{unit}",
-        f"with {name} of {{low}}{unit} or more",
-        f"with {name} from {{low}} to under {{high}}{unit}",
-        px_power=px_power,
+        f"with {name} under {{high}}",
+        f"with {name} of {{low}} or more",
+        f"with {name} from {{low}} to under {{high}}",
+        plain=plain,
     )
 
 
@@ -114,16 +116,18 @@ TEXTS: Mapping[str, CovariateText] = {
         "of {low} {unit}{square} or more",
         "of {low} to under {high} {unit}{square}",
         px_power=2,
+        plain=("small", "large"),
     ),
-    "solidity": _named("solidity"),
-    "eccentricity": _named("eccentricity"),
-    "haematoxylin_od": _named("haematoxylin OD"),
+    "solidity": _named("solidity", ("irregular", "compact")),
+    "eccentricity": _named("eccentricity", ("round", "elongated")),
+    "haematoxylin_od": _named("haematoxylin OD", ("pale", "dark")),
     "eosin_od": _named("eosin OD"),
     "local_density_px": CovariateText(
         "with fewer than {high} neighbours per 10,000 {unit}²",
         "with {low} or more neighbours per 10,000 {unit}²",
         "with {low} to under {high} neighbours per 10,000 {unit}²",
         px_power=-2,
+        plain=("in a sparse area", "in a crowded area"),
     ),
     "frame_distance_px": _apart("the frame"),
     "neighbour_distance_px": _apart("the nearest neighbour"),

@@ -302,19 +302,18 @@ def advice(teams: Teams, ambiguity: Ambiguity, regions: Sequence[str]) -> str:
     own = {team: found[ambiguity] for team, found in teams.items()}
     usual = {team: sums.figure(Formula.PQ, DISENTANGLED).value for team, sums in own.items()}
     ordered = sorted((t for t in usual if not np.isnan(usual[t])), key=lambda t: -usual[t])
-    for ahead, behind in pairwise(ordered):
-        gap = usual[ahead] - usual[behind]
-        for name in CONVENTIONS:
-            _, formula, convention, *_ = score_of(name)
-            values = [own[team].figure(formula, convention).value for team in (ahead, behind)]
-            if values[1] > values[0] and gap > 0:
-                number = _responsible(own[ahead], own[behind], formula, convention)
-                return (
-                    f"{ahead} is ahead of {behind} by the usual PQ ({usual[ahead]:.3f} and "
-                    f"{usual[behind]:.3f}), but behind by {name} "
-                    f"{figure_words(score_of(name).name)} ({values[0]:.3f} and {values[1]:.3f}); "
-                    f"{regions[number]} does most for that."
-                )
+    # Another order by PQ tells more than that of another figure.
+    names = sorted(CONVENTIONS, key=lambda name: score_of(name).formula is not Formula.PQ)
+    for name, (ahead, behind) in product(names, pairwise(ordered)):
+        label, formula, convention, *_ = score_of(name)
+        values = [own[team].figure(formula, convention).value for team in (ahead, behind)]
+        if values[1] > values[0] and usual[ahead] > usual[behind]:
+            number = _responsible(own[ahead], own[behind], formula, convention)
+            return (
+                f"{ahead} is ahead of {behind} by the usual PQ ({usual[ahead]:.3f} and "
+                f"{usual[behind]:.3f}), but behind by {name} {figure_words(label)} "
+                f"({values[0]:.3f} and {values[1]:.3f}); {regions[number]} does most for that."
+            )
     for ahead, behind in pairwise(ordered):
         gap = usual[ahead] - usual[behind]
         for word, changed in _one_choice_changed(DISENTANGLED):

@@ -151,9 +151,8 @@ def slice_words(conditions: Sequence[SliceCondition], side: Side = Side.REFERENC
 
 def condition_words(condition: SliceCondition) -> str:
     """Return a condition as a phrase that follows a noun."""
-    name = condition.covariate
-    plain, unit = (name[:-3], "µm") if name.endswith("_um") else (name, "px")
-    text = TEXTS.get(name) or TEXTS.get(f"{plain}_px") or _GENERIC
+    name, text = condition.covariate, _text_of(condition)
+    unit = "µm" if name.endswith("_um") else "px"
     if condition.value is not None:
         word = shortened(number_text(condition.value), LONGEST_WORD)
         return text.values.get(word, f"with {name.replace('_', ' ')} {word}")
@@ -169,6 +168,19 @@ def condition_words(condition: SliceCondition) -> str:
         unit=unit,
         square="²" if unit == "µm" else "",
     )
+
+
+def property_words(condition: SliceCondition) -> str:
+    """Return a condition as a property of an object, such as "small (under 80 px)"."""
+    words = condition_words(condition)
+    low, high = _text_of(condition).plain
+    plain = "" if condition.value is not None else low if np.isinf(condition.low) else high
+    return f"{plain} ({words.removeprefix('with ').removeprefix('of ')})" if plain else words
+
+
+def _text_of(condition: SliceCondition) -> CovariateText:
+    name = condition.covariate
+    return TEXTS.get(name) or TEXTS.get(f"{name.removesuffix('_um')}_px") or _GENERIC
 
 
 def _plural(class_name: str, noun: str) -> str:

@@ -97,6 +97,11 @@ class Slice:
         """Number of objects."""
         return len(self.rows)
 
+    @property
+    def excess(self) -> float:
+        """Difference of the rates in the slice and elsewhere."""
+        return self.rate - self.rate_elsewhere
+
 
 @dataclass(frozen=True, eq=False)
 class SliceSearch:
@@ -129,6 +134,16 @@ class SliceSearch:
     def failures(self) -> int:
         """Number of failures."""
         return int(self.is_failure.sum())
+
+    def certain_with(self, row: int) -> list[Slice]:
+        """Return the certain slices with an object, that of the largest difference of rates first.
+
+        Left out are those that held-out patients do not confirm, and those that fail more often
+        within patients only, but less often than all other objects.
+        """
+        certain = [own for own in self.slices if own.confirmed is not False and own.excess > 0]
+        holding = [own for own in certain if row in own.rows]
+        return sorted(holding, key=lambda own: -own.excess)
 
     @cached_property
     def curves(self) -> Mapping[str, Curve]:

@@ -18,13 +18,16 @@ from napari_panoptic.display.explanation import Named, Sentence, explain, plain_
 from napari_panoptic.display.object_rows import COLUMNS
 from napari_panoptic.live.session import Selection
 from napari_panoptic.live.snapshots import RegionSnapshot
+from napari_panoptic.questions.answer import Reason
+from napari_panoptic.questions.engines.cohort_failures import FailureName
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.kit.keys import DESK_KEYS, KEY_LIST
 from napari_panoptic.viewer.kit.layouts import NO_MARGINS, Grow, ScrollPanel, fill, lay_out
-from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel
+from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel, WrappedLabel
 from napari_panoptic.viewer.kit.widgets import ToolButton, viewport_of
 from napari_panoptic.viewer.panels.failures.crops import crop_picture
 from napari_panoptic.viewer.panels.part import Connections
+from napari_panoptic.viewer.panels.question_panel import QuestionPresenter, QuestionView
 from napari_panoptic.viewer.panels.region_panel import SeenPresenter
 
 EMPTY = "No nucleus is selected. Click one in the image, or use the keys:"
@@ -50,6 +53,8 @@ class Card:
     facts: ObjectFacts
     #: Why it has its status.
     sentence: Sentence
+    #: Why it failed, from what the failures of the cohort have in common; None if that is unknown.
+    reason: Reason | None = None
     #: The matched object, or None.
     partner: Named | None = None
     #: The reviewer's verdict; empty if there is none.
@@ -77,6 +82,7 @@ class Card:
     def text(self) -> str:
         """Return all of it as plain text."""
         head = [f"{self.status}: {self.facts.title}", plain_text(self.sentence)]
+        head += [] if self.reason is None else [self.reason.sentence]
         return "\n".join(head + [f"{name}: {plain_text(value)}" for name, value in self.lines])
 
 
@@ -95,8 +101,9 @@ class ObjectCard(ScrollPanel):
         self._picture.setScaledContents(True)
         self.copy_button = ToolButton("Copy", "Copy everything on this card as text.")
         self.copy_button.pushed.connect(self.copy)
-        self._texts = tuple(RichLabel(wraps=True) for _ in range(3))
-        self._head, self._sentence, self._figures = self._texts
+        self._head, self._sentence, self._figures = (RichLabel(wraps=True) for _ in range(3))
+        self.reason = WrappedLabel()
+        self._texts = (self._head, self._sentence, self.reason, self._figures)
         for label in self._texts:
             label.setTextInteractionFlags(Qt.TextInteractionFlag.TextBrowserInteraction)
             label.linkActivated.connect(self.follow)
@@ -186,6 +193,9 @@ class ObjectCard(ScrollPanel):
         self._head.set_rich(f"{swatch}{title}<br>{html.escape(facts.title)}")
         self._sentence.set_rich(self._linked(card.sentence))
         self._sentence.setToolTip(facts.explanation)
+        reason = card.reason
+        self.reason.show_text("" if reason is None else reason.sentence)
+        self.reason.setToolTip("" if reason is None else reason.tooltip)
         lines = [(name, self._linked(_kept_together(value))) for name, value in card.lines]
         self._figures.set_rich(_table(lines))
         self._fit_picture()
@@ -230,6 +240,11 @@ class ObjectPresenter(SeenPresenter[ObjectCard]):
             (self.session.selection_changed, self.refresh),
             (self.link.panels.objects.verdicts_changed, self.refresh),
             (self.panel.object_wanted, self.select_id),
+            *(
+                (part.widget.answer_changed, self.refresh)
+                for part in self.link.parts
+                if isinstance(part.widget, QuestionView)
+            ),
         ]
 
     def compute_now(self) -> None:
@@ -255,10 +270,17 @@ class ObjectPresenter(SeenPresenter[ObjectCard]):
         return Card(
             facts,
             explain(evaluation, side, row),
+            self._reason(FailureName(selection.team, snapshot.region.name, side, selection.id)),
             partner,
             verdict=rows.text(at, _VERDICT) if at < len(rows) else "",
             draw=self._drawing(snapshot, selection),
         )
+
+    def _reason(self, name: FailureName) -> Reason | None:
+        """Return why an object failed by the first answer that tells; nothing is asked for it."""
+        presenters = (part.presenter for part in self.link.parts)
+        asked = (own for own in presenters if isinstance(own, QuestionPresenter))
+        return next(filter(None, (own.reason(name) for own in asked)), None)
 
     def _drawing(
         self, snapshot: RegionSnapshot, selection: Selection

@@ -24,7 +24,13 @@ from napari_panoptic.common.text import visible
 from napari_panoptic.display.names import distinct_names, short_name
 from napari_panoptic.display.styles import count_text
 from napari_panoptic.io.formats.saving import check_not_in_cohort
-from napari_panoptic.questions.answer import Answer, AnswerPlot, AnswerTable, UnansweredError
+from napari_panoptic.questions.answer import (
+    Answer,
+    AnswerPlot,
+    AnswerTable,
+    Reason,
+    UnansweredError,
+)
 from napari_panoptic.questions.engines.cohort_failures import (
     FailureName,
     FailureSet,
@@ -134,6 +140,7 @@ class QuestionView(ScrollPanel):
     object_wanted = Signal(object)  # FailureSet: the object of a row
     centre_wanted = Signal(object)  # the same, in the middle of the view
     table_chosen = Signal()
+    answer_changed = Signal()  # another answer is shown, or none
 
     def __init__(self, kind: type[Question], *above: Row) -> None:
         super().__init__()
@@ -239,6 +246,7 @@ class QuestionView(ScrollPanel):
         self.plots.fill(() if answer is None else answer.plots)
         self.setFocusProxy(self.work.start)
         self._show_table()
+        self.answer_changed.emit()
 
     def _show_table(self) -> None:
         table = self.shown_table
@@ -535,6 +543,14 @@ class QuestionPresenter(Presenter[QuestionView]):
         self.asked, self._known = asked, known
         self.panel.work.show_progress(0.0)
         self._work.start(partial(_found, asked, known))
+
+    def reason(self, name: FailureName) -> Reason | None:
+        """Return why an object failed, if the answer tells and holds for what is shown of it."""
+        session, found = self.session, self.found
+        is_as_read = session.threshold is None and not session.has_edits(name.region)
+        if found is None or found.answer is None or not is_as_read:
+            return None
+        return found.answer.reason(name) if found.asked == self.question() else None
 
     def stop(self) -> None:
         """Stop, and show no answer."""

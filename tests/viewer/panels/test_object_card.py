@@ -8,6 +8,7 @@ from qtpy.QtWidgets import QLabel
 
 from napari_panoptic.display.describe import object_facts
 from napari_panoptic.display.explanation import Named, explain
+from napari_panoptic.questions.answer import Reason
 from napari_panoptic.values.vocabulary import Side, Status
 from napari_panoptic.viewer.kit.widgets import is_in_sight
 from napari_panoptic.viewer.panels.object_card import EMPTY, Card, ObjectCard, ObjectPresenter
@@ -64,6 +65,17 @@ class TestCard:
             "Centroid: y 8.5, x 28.5\u2009px",
             "Verdict: both wrong",
         ]
+
+    def test_why_it_failed_is_said_if_that_is_known(self, panel):
+        panel.show_card(card_of(R, 2))
+        assert not panel.reason.isVisible()
+        reason = Reason("Small <b>: 62 % of such nuclei are FP, 18 % of all others.", "31 of 50")
+        panel.show_card(card_of(R, 2, reason=reason))
+        assert panel.reason.isVisible()
+        assert panel.reason.textFormat() == Qt.TextFormat.PlainText
+        assert panel.reason.toolTip() == "31 of 50"
+        panel.copy_button.click()
+        assert QGuiApplication.clipboard().text().splitlines()[2] == reason.sentence
 
     def test_figures_keep_number_and_unit_in_one_line(self, panel):
         panel.resize(200, 500)

@@ -10,11 +10,13 @@ from napari_panoptic.questions.engines.cohort_objects import cohort_objects, com
 from napari_panoptic.questions.engines.slice_conditions import slice_words
 from napari_panoptic.questions.question import question_kind
 from napari_panoptic.questions.slices import slice_sentence
-from napari_panoptic.values.vocabulary import Side
+from napari_panoptic.values.vocabulary import STATUS_CODE, Side, Status
 from napari_panoptic.viewer.desk.nuclei import PARTS
 from napari_panoptic.viewer.kit.widgets import is_in_sight
 from napari_panoptic.viewer.panels.failures.panel import FailuresPresenter
+from napari_panoptic.viewer.panels.object_card import ObjectPresenter
 from napari_panoptic.viewer.panels.question_panel import NOT_EDITED, STALE, STOPPED
+from tests.viewer.finding import bring_to_front
 
 LEFT = Qt.MouseButton.LeftButton
 TEAM, BETTER = "merger", "careful"
@@ -24,7 +26,7 @@ HINT = SLICES.hint
 
 @pytest.fixture(scope="module")
 def shown_parts():
-    return (FailuresPresenter, presenter_type())
+    return (ObjectPresenter, FailuresPresenter, presenter_type())
 
 
 @pytest.fixture(scope="module")
@@ -188,6 +190,84 @@ class TestStale:
             session.discard_edits()
         wait_until(lambda: open_desk.is_settled)
         assert NOT_EDITED not in part.panel.note.text()
+
+
+class TestCard:
+    @pytest.fixture
+    def card(self, part, open_desk, wait_until):
+        """Search the FP, and go to one of the first slice; its card has the reason."""
+        desk, session = open_desk, open_desk.session
+        panel = desk.presenter(ObjectPresenter).panel
+        bring_to_front(panel)
+        part.panel.inputs["side"].choose(Side.PREDICTION)
+        search(part, wait_until)
+        (table,) = part.answer.tables
+        name = min(table.objects(0).names, key=lambda name: (name.region, name.id))
+        desk.link.go_to(name.region, name.side, name.id)
+        wait_until(lambda: desk.is_settled and session.selection is not None)
+        wait_until(lambda: is_in_sight(panel.reason))
+        yield panel
+        session.select(None)
+
+    def test_it_says_why_this_one_failed_while_the_slices_hold(
+        self, card, part, open_desk, wait_until
+    ):
+        session = open_desk.session
+        selection, region = session.selection, session.snapshot.region.name
+        name = FailureName(TEAM, region, selection.side, selection.id)
+        reason = part.answer.reason(name)
+        assert card.reason.text() == reason.sentence
+        assert card.reason.toolTip() == reason.tooltip
+        right = session.evaluation.outcomes.prediction.status == STATUS_CODE[Status.TP]
+        session.select_row(Side.PREDICTION, int(np.flatnonzero(right)[0]))
+        assert not card.reason.isVisible()  # it did not fail
+        session.select(selection)
+        assert card.reason.isVisible()
+        part.panel.inputs["cause"].choose("spurious")
+        assert not card.reason.isVisible()  # the slices are of other failures
+        part.panel.inputs["cause"].choose(None)
+        assert not card.reason.isVisible()  # nothing was searched since
+        search(part, wait_until)
+        assert card.reason.text() == reason.sentence
+        settings = session.settings.replaced(iou_threshold=0.6)
+        open_desk.panels.settings.settings_chosen.emit(settings)
+        assert not card.reason.isVisible()
+        wait_until(lambda: open_desk.is_settled)
+        assert card.card is not None
+        assert not card.reason.isVisible()
+
+    def test_an_edited_region_has_no_reasons(self, card, open_desk, wait_until):
+        session = open_desk.session
+        selection = session.selection
+        own = next(id_ for id_ in session.known_ids(Side.PREDICTION) if id_ != selection.id)
+        y, x = np.nonzero(session.edited_labels(Side.PREDICTION).id_image() == own)
+        try:
+            session.edit(Side.PREDICTION, y, x, 0)
+            wait_until(lambda: open_desk.is_settled)
+            assert session.selection.id == selection.id
+            assert not card.reason.isVisible()
+        finally:
+            session.discard_edits()
+        wait_until(lambda: open_desk.is_settled)
+        assert card.reason.isVisible()
+
+    def test_a_threshold_of_scores_takes_the_reason_away(self, card, open_desk, wait_until):
+        session = open_desk.session
+        session.set_threshold(0.5)
+        wait_until(lambda: open_desk.is_settled)
+        assert card.card is not None
+        assert not card.reason.isVisible()
+        session.set_threshold(None)
+        wait_until(lambda: open_desk.is_settled)
+        assert card.reason.isVisible()
+
+    def test_another_team_has_no_reasons_of_this_one(self, card, open_desk, wait_until):
+        session = open_desk.session
+        session.set_team(BETTER)
+        wait_until(lambda: open_desk.is_settled)
+        session.select_row(Side.PREDICTION, 0)
+        assert card.card is not None
+        assert not card.reason.isVisible()
 
 
 class TestLinks:
