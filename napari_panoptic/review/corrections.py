@@ -241,7 +241,7 @@ def _is_unchanged(now: Fingerprint, then: Fingerprint) -> bool:
 
 
 def _decision(target: Target, given: Sequence[ReviewRecord]) -> Decision | None:
-    """Return what holds of an object; None if reviewers differ and nobody decided."""
+    """Return what holds of an object; None if reviewers differ, undecided."""
     adjudicated = [record for record in given if record.role is Role.ADJUDICATOR]
     chosen = [max(adjudicated, key=lambda record: record.given_at)] if adjudicated else given
     if len({record.verdict for record in chosen}) > 1:

@@ -58,6 +58,8 @@ _STANDING = (
     "withdrawn_at IS NULL AND NOT EXISTS (SELECT 1 FROM verdicts AS later "
     "WHERE later.replaces = verdicts.id AND later.withdrawn_at IS NULL)"
 )
+_ALL = f"SELECT {_COLUMNS} FROM verdicts WHERE {_STANDING} ORDER BY id"  # noqa: S608
+_ALL_WITHOUT_ROLE = _ALL.replace("role", "'' AS role")  # in files of the first layout
 _OWN = "reviewer = :reviewer AND role = :role"
 _OWN_WINDOW = f"{_OWN} AND writer = :writer"
 # Near enough to be worth a comparison.
@@ -77,12 +79,9 @@ def read_verdicts(path: Path) -> list[ReviewRecord]:
         If the file is missing, damaged, or none of this program.
     """
     connection, version = open_to_read(path)
-    columns = _COLUMNS if version > 1 else _COLUMNS.replace("role", "'' AS role")
     with closing(connection):
         try:
-            rows = connection.execute(
-                f"SELECT {columns} FROM verdicts WHERE {_STANDING} ORDER BY id"  # noqa: S608
-            ).fetchall()
+            rows = connection.execute(_ALL if version > 1 else _ALL_WITHOUT_ROLE).fetchall()
         except sqlite3.Error as error:
             raise explained(error, path, "the verdicts cannot be read") from error
     return [_record(row, path) for row in rows]

@@ -81,7 +81,7 @@ def exchange(parts: Sequence[Path], paths: Sequence[Path]) -> None:
 
 
 def set_usual_mode(folder: Path) -> None:
-    """Give a temporary folder, which is private, the permissions of a new folder."""
+    """Set the permissions of a temporary folder, which is private, to those of a new folder."""
     mask = os.umask(0o022)
     os.umask(mask)
     folder.chmod(0o777 & ~mask)

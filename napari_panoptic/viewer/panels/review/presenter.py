@@ -573,7 +573,7 @@ class _VerdictStep:
         self.own = Step(self.undo, self.redo)
 
     def undo(self) -> str:
-        """Undo what they mended, and withdraw them; return why not, empty if it was done."""
+        """Undo what they mended and withdraw them; return why not, empty if it was done."""
         if self._mended is not None and (problem := self._mended.undo()):
             return problem
         if problem := self._review._withdraw_last():
@@ -589,7 +589,7 @@ class _VerdictStep:
             self._mended = None
 
     def redo(self) -> str:
-        """Give them again; return why not, empty if it was done."""
+        """Save them again; return why not, empty if it was done."""
         if not self._review._save(self._given):
             return "the verdict could not be saved again"
         self._review._steps.append(self)
