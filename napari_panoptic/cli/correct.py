@@ -22,24 +22,24 @@ from napari_panoptic.io.formats.own_format import why_not_writable
 from napari_panoptic.io.formats.registry import form_of
 from napari_panoptic.live.actions import Claim
 from napari_panoptic.report.writing import provenance, write_set
-from napari_panoptic.review.corrections import (
+from napari_panoptic.review.corrected_files import (
     CORRECTIONS,
     CORRECTIONS_RECORD,
+    CorrectionsWriter,
+    check_folder,
+    complete_folder,
+    places_to_draw,
+    written_files,
+)
+from napari_panoptic.review.corrections import (
     CorrectedRegion,
     CorrectionRequest,
     NotApplied,
-    WrittenCorrections,
-    check_folder,
-    complete_folder,
     conflict_record,
     corrected_regions,
-    describe,
     not_applied_record,
     pixels_of_others,
-    places_to_draw,
     unknown_regions,
-    write_region,
-    written_files,
 )
 from napari_panoptic.review.store import read_verdicts
 from napari_panoptic.review.verdicts import ReviewRecord
@@ -109,21 +109,20 @@ def run(options: argparse.Namespace) -> int:
     if work.form is None:
         _check_own_format(work)
     found: list[CorrectedRegion] = []
-    written = WrittenCorrections()
     unknown = unknown_regions(work)
     with complete_folder(options.output) as folder:
+        written = CorrectionsWriter(cohort, work.settings, work.form, folder)
         names = {record.region for record in records if record.team == team}
         with progress_bar(len(names), "region") as bar:
             for each in corrected_regions(work):
-                write_region(work, each, folder, written)
+                written.add(each.annotation)
                 found.append(_without_pixels(each))
                 bar.update()
         not_applied = [*unknown, *(item for each in found for item in each.not_applied)]
         _report(found, not_applied)
         if not written.rows:
             return _report_nothing(found, not_applied)
-        if work.form is not None and written.files:
-            describe(work, work.form, folder)
+        written.describe()
         record = _record(options, work, found, written, not_applied)
         content = {**record, "written": written_files(folder)}
         frame = CORRECTIONS.frame(written.rows)
@@ -217,7 +216,7 @@ def _record(
     options: argparse.Namespace,
     work: CorrectionRequest,
     found: Sequence[CorrectedRegion],
-    written: WrittenCorrections,
+    written: CorrectionsWriter,
     not_applied: Sequence[NotApplied],
 ) -> dict[str, Any]:
     cohort = work.cohort
@@ -245,7 +244,9 @@ def _record(
         },
         "conflicts": [conflict_record(each, conflict) for each, conflict in _conflicts(found)],
         "not_applied": [not_applied_record(item) for item in not_applied],
-        "to_draw": [place for each in found for place in places_to_draw(each)],
+        "to_draw": [
+            place for each in found for place in places_to_draw(each.region, each.corrections)
+        ],
         "shared_pixels": [item for each in found for item in pixels_of_others(each)],
         "files": written.differences,
         "other_teams": others,
@@ -258,7 +259,7 @@ def _settings(settings: EvaluationSettings) -> dict[str, Any]:
     return {name: getattr(settings, name) for name in names}
 
 
-def _say(output: Path, written: WrittenCorrections) -> None:
+def _say(output: Path, written: CorrectionsWriter) -> None:
     differing = [each for each in written.differences if each["differing_px"]]
     for each in differing[:_SHOWN]:
         warn(

@@ -1,39 +1,25 @@
 """The annotation of a cohort with the verdicts of a review applied.
 
-`decided` finds out what reviewers say of each object, `corrected_regions` applies it, region by
-region, and `write_region` writes the files. The files of the cohort are only read.
+`decided` finds out what reviewers say of each object, and `corrected_regions` applies it, region by
+region. `napari_panoptic.review.corrected_files` writes the files.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import shutil
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from pathlib import Path
-from tempfile import mkdtemp
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from napari_panoptic.common.errors import PanopticError, UnwritableFileError
+from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.findings import Finding, FindingKind
-from napari_panoptic.common.text import encodable
-from napari_panoptic.io.cohorts.description import DESCRIPTION
-from napari_panoptic.io.cohorts.folder_scan import description_text
-from napari_panoptic.io.files.fingerprints import file_fingerprints
-from napari_panoptic.io.files.replacing import exchange, set_usual_mode
-from napari_panoptic.io.formats.format import Format, LoadedMasks, Objects
-from napari_panoptic.io.formats.own_format import write_like
-from napari_panoptic.io.formats.registry import load_masks
+from napari_panoptic.io.formats.format import Format
 from napari_panoptic.live.actions import (
     Claim,
     Covered,
     Mend,
-    MendAction,
     MendedObject,
     Target,
     apply,
@@ -43,49 +29,17 @@ from napari_panoptic.nuclei.edits import EditedPair
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
 from napari_panoptic.nuclei.regions.region import HeldRegion
+from napari_panoptic.review.corrected_files import CorrectedAnnotation, Correction
 from napari_panoptic.review.identity import Fingerprint
 from napari_panoptic.review.judged import Subjects
 from napari_panoptic.review.verdicts import ReviewRecord, Role
-from napari_panoptic.tables.columns import TableSpec, name_column, unshown, whole, words
-from napari_panoptic.values.cohort import Cohort, MaskFiles, Region, Source
-from napari_panoptic.values.labels import LabelImage, LabelPair
+from napari_panoptic.values.cohort import Cohort, Region, Source
+from napari_panoptic.values.labels import LabelPair
 from napari_panoptic.values.settings import EvaluationSettings
-from napari_panoptic.values.vocabulary import Side, Verdict
+from napari_panoptic.values.vocabulary import Verdict
 
-CORRECTIONS_RECORD = "corrections.json"
-ANNOTATIONS = "annotations"
-"""The folder of annotations in another format than the cohort's own."""
-IMAGES = "images"
-"""The folder of the images beside them."""
-NEIGHBOURS = (".mrxs", ".vms", ".vmu")
-"""Endings of slides that need other files beside them."""
 _SAME_PX = 1e-6
 """Centroids of the same pixels are as close as this, whatever the rounding of their sums."""
-
-CORRECTIONS = TableSpec(
-    "corrections.csv",
-    "object that a verdict changes",
-    [
-        name_column("patient"),
-        name_column("region"),
-        name_column("team"),
-        words("side", about="of the object with the verdict"),
-        whole("id", about="of that object, as in the cohort"),
-        words("verdict"),
-        words(
-            "action",
-            about="accept, delete, replace, reclassify, merge, split, draw or ambiguous",
-        ),
-        name_column("reviewer", about="several that agree, separated by ` | `"),
-        unshown("time", about="of the verdict, UTC"),
-        words("class_before", about="of the annotated object, empty if there was none"),
-        words("class_after", about="empty if there is none any more"),
-        whole("area_before_px"),
-        whole("area_after_px"),
-        unshown("id_after", about="of the annotated object in the file that was written"),
-    ],
-    "What the verdicts of a review change of the annotation.",
-)
 
 
 @dataclass(frozen=True)
@@ -98,6 +52,11 @@ class Decision:
     reviewers: tuple[str, ...]
     #: The newest of their verdicts.
     record: ReviewRecord
+
+    def correction_of(self, mended: MendedObject) -> Correction:
+        """Return what it does to an object."""
+        record = self.record
+        return Correction(mended, record.team, self.reviewers, record.given_at, self.verdict)
 
 
 @dataclass(frozen=True)
@@ -155,6 +114,27 @@ class CorrectedRegion:
             *(NotApplied(records[item.target], item.reason) for item in refused),
         )
 
+    @property
+    def annotation(self) -> CorrectedAnnotation:
+        """What is written of it."""
+        after = self.changed
+        return CorrectedAnnotation(
+            self.region,
+            self.corrections,
+            labels=None if after is None else after.reference,
+            ambiguous=None if after is None else after.ambiguous,
+            mpp=None if after is None else after.mpp,
+        )
+
+    @property
+    def corrections(self) -> tuple[Correction, ...]:
+        """The objects that verdicts change."""
+        decisions = {decision.target: decision for decision in self.decided.decisions}
+        mended = () if self.mend is None else self.mend.objects
+        return tuple(
+            decisions[own.target].correction_of(own) for own in mended if own.target in decisions
+        )
+
 
 @dataclass(frozen=True)
 class CorrectionRequest:
@@ -170,17 +150,6 @@ class CorrectionRequest:
     claim: Claim = Claim.KEEP
     #: The format to write; None for that of the cohort.
     form: Format | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class WrittenCorrections:
-    """What was written, for the record."""
-
-    rows: list[dict[str, Any]] = field(default_factory=list)
-    #: The annotations, as paths in the folder.
-    files: list[str] = field(default_factory=list)
-    #: Of each region: the file, and the pixels that differ when it is read again.
-    differences: list[dict[str, Any]] = field(default_factory=list)
 
 
 # --- what reviewers say -----------------------------------------------------------------------
@@ -311,192 +280,6 @@ def _unread(
     return CorrectedRegion(region, Decided((), (), not_applied), findings=tuple(findings))
 
 
-# --- files ------------------------------------------------------------------------------------
-
-
-def write_region(
-    work: CorrectionRequest, found: CorrectedRegion, folder: Path, written: WrittenCorrections
-) -> None:
-    """Write the annotation of a region if it changes, and note its rows and files.
-
-    Raises
-    ------
-    UnwritableFileError
-        If it cannot be written.
-    """
-    numbers: Mapping[int, int] = {}
-    if (pair := found.changed) is not None and found.region.reference is not None:
-        objects = _objects(work, found, pair)
-        if work.form is None:
-            files = write_like(found.region.reference, work.cohort.root, folder, objects)
-        else:
-            files = _write_as(work.form, found.region, folder, objects)
-        paths = [path.relative_to(folder).as_posix() for path in files.object_paths]
-        numbers, differing = _read_again(work, found.region, files, pair)
-        written.files.extend(paths)
-        written.differences.append(
-            {"region": found.region.name, "file": paths[0], "differing_px": differing}
-        )
-    if found.mend is not None:
-        decisions = {decision.target: decision for decision in found.decided.decisions}
-        written.rows.extend(
-            _row(work, found.region, decisions[mended.target], mended, numbers)
-            for mended in found.mend.objects
-            if mended.target in decisions
-        )
-
-
-def _objects(work: CorrectionRequest, found: CorrectedRegion, pair: LabelPair) -> Objects:
-    region = found.region
-    labels = replace(pair.reference, index=pair.reference.index.copy())
-    area = pair.ambiguous
-    return Objects(
-        labels=labels,
-        side=Side.REFERENCE,
-        region=encodable(region.name),
-        team="",
-        ambiguous=area if area is not None and area.any() else None,
-        scheme=work.cohort.scheme,
-        mpp=pair.mpp,
-        patient=encodable(region.patient),
-        original=region.reference,
-        details=_details(found),
-    )
-
-
-def _details(found: CorrectedRegion) -> dict[int, dict[str, object]]:
-    """Return id -> which action made a changed object, by whom and when."""
-    mended = () if found.mend is None else found.mend.objects
-    decisions = {decision.target: decision for decision in found.decided.decisions}
-    details: dict[int, dict[str, object]] = {}
-    for item in mended:
-        decision = decisions.get(item.target)
-        if item.id_after is not None and decision is not None:
-            details[item.id_after] = {
-                "correction": str(item.action),
-                "corrected_by": _names(decision),
-                "corrected_at": _time(decision),
-            }
-    return details
-
-
-def _write_as(form: Format, region: Region, folder: Path, objects: Objects) -> MaskFiles:
-    """Write a region in a format, at a place that its patient and name give."""
-    name = f"{objects.region}{form.endings[0]}"
-    path = folder / ANNOTATIONS / encodable(region.patient) / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if form.write is None:
-        raise UnwritableFileError(f"the format '{form.name}' cannot be written; choose another")
-    try:
-        form.write(path, objects)
-        image = region.image
-        if image is not None and _is_alone(region):
-            place = folder / IMAGES / encodable(region.patient)
-            place.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(image, place / f"{objects.region}{image.suffix}")
-    except OSError as error:
-        raise UnwritableFileError(
-            f"the file cannot be written ({error.strerror or error}); choose another place, or "
-            f"free some space",
-            path=path,
-        ) from error
-    return MaskFiles(form.source, {"": (path,)})
-
-
-def _is_alone(region: Region) -> bool:
-    """Return whether the image of a region is one file that holds no other."""
-    path = region.image
-    is_one = path is not None and path.is_file() and region.image_item is None
-    return is_one and path is not None and path.suffix.casefold() not in NEIGHBOURS
-
-
-def describe(work: CorrectionRequest, form: Format, folder: Path) -> None:
-    """Write the ``cohort.toml`` of annotations in another format than the cohort's own."""
-    endings = sorted({path.suffix for path in (folder / IMAGES).rglob("*") if path.is_file()})
-    patterns = [f"{IMAGES}/{{patient}}/{{region}}{ending}" for ending in endings]
-    annotations = f"{ANNOTATIONS}/{{patient}}/{{region}}{form.endings[0]}"
-    files = {"image": patterns, f"reference.{form.name}": [annotations]}
-    name = f"{work.cohort.name}, corrected"
-    text = description_text(name, work.cohort.scheme, files)
-    stated = {region.mpp for region in work.cohort.regions}
-    if len(stated) == 1 and (mpp := stated.pop()) is not None:
-        text += f"mpp = {mpp!r}\n"
-    (folder / DESCRIPTION).write_bytes(text.encode("utf-8"))
-
-
-def _read_again(
-    work: CorrectionRequest, region: Region, files: MaskFiles, pair: LabelPair
-) -> tuple[dict[int, int], int]:
-    """Read what was written; return the new id of each object, and the pixels that differ."""
-    masks = load_masks(
-        files,
-        work.cohort.scheme,
-        shape=pair.reference.shape,
-        restoration=work.settings.restoration,
-        radius=work.settings.radius,
-        region=region.name,
-    )
-    numbers = _new_ids(pair.reference, masks.labels)
-    return numbers, _differing_px(pair, masks, numbers)
-
-
-def _new_ids(wanted: LabelImage, found: LabelImage) -> dict[int, int]:
-    """Return id -> the id of the object that has most of its pixels in another label image."""
-    keys = wanted.index.astype(np.int64) * (len(found) + 1) + found.index
-    pairs, counts = np.unique(keys[(wanted.index > 0) & (found.index > 0)], return_counts=True)
-    rows, others = np.divmod(pairs, len(found) + 1)
-    order = np.argsort(counts, kind="stable")
-    ids, other_ids = wanted.ids[rows[order] - 1], found.ids[others[order] - 1]
-    return dict(zip(ids.tolist(), other_ids.tolist(), strict=True))
-
-
-def _differing_px(pair: LabelPair, masks: LoadedMasks, numbers: Mapping[int, int]) -> int:
-    """Count the pixels of which the object, its class or the ambiguous area differs."""
-    wanted, found = pair.reference, masks.labels
-    expected = np.array([0, *(numbers.get(id_, -1) for id_ in wanted.ids.tolist())])[wanted.index]
-    classes = [np.concatenate([[0], each.class_index])[each.index] for each in (wanted, found)]
-    areas = [
-        np.zeros(wanted.shape, np.bool_) if area is None else area
-        for area in (pair.ambiguous, masks.ambiguous)
-    ]
-    differs = (expected != found.id_image()) | (classes[0] != classes[1]) | (areas[0] != areas[1])
-    return int(np.count_nonzero(differs))
-
-
-def _row(
-    work: CorrectionRequest,
-    region: Region,
-    decision: Decision,
-    mended: MendedObject,
-    numbers: Mapping[int, int],
-) -> dict[str, Any]:
-    side, id_ = mended.target
-    return {
-        "patient": region.patient,
-        "region": region.name,
-        "team": work.team,
-        "side": str(side),
-        "id": id_,
-        "verdict": str(decision.verdict),
-        "action": str(mended.action),
-        "reviewer": _names(decision),
-        "time": _time(decision),
-        "class_before": mended.class_before,
-        "class_after": mended.class_after,
-        "area_before_px": mended.area_before_px,
-        "area_after_px": mended.area_after_px,
-        "id_after": "" if mended.id_after is None else numbers.get(mended.id_after, ""),
-    }
-
-
-def _names(decision: Decision) -> str:
-    return " | ".join(decision.reviewers)
-
-
-def _time(decision: Decision) -> str:
-    return decision.record.given_at.isoformat(timespec="seconds")
-
-
 # --- the record -------------------------------------------------------------------------------
 
 
@@ -527,18 +310,6 @@ def not_applied_record(item: NotApplied) -> dict[str, Any]:
     }
 
 
-def places_to_draw(found: CorrectedRegion) -> list[dict[str, Any]]:
-    """Return the places of a region at which an object is to be drawn by hand."""
-    objects = () if found.mend is None else found.mend.objects
-    places = []
-    for mended in objects:
-        if mended.action is MendAction.DRAW:
-            (side, id_), (y0, x0, y1, x1) = mended.target, mended.bbox
-            box = {"y0": y0, "x0": x0, "y1": y1, "x1": x1}
-            places.append({"region": found.region.name, "side": str(side), "id": id_, **box})
-    return places
-
-
 def pixels_of_others(found: CorrectedRegion) -> list[dict[str, Any]]:
     """Return which annotated objects lost pixels to accepted outlines, or kept them."""
     if found.mend is None:
@@ -555,74 +326,3 @@ def pixels_of_others(found: CorrectedRegion) -> list[dict[str, Any]]:
         for kind, objects in kinds.items()
         for (side, id_), number in objects.items()
     ]
-
-
-def check_folder(folder: Path) -> None:
-    """Check that a folder is new, empty, or holds only what an earlier run wrote, unchanged.
-
-    Raises
-    ------
-    PanopticError
-        If there is something else; the first file is named.
-    """
-    if os.path.lexists(folder) and not folder.is_dir():
-        raise PanopticError("this is a file; choose a folder", path=folder)
-    if not folder.is_dir() or not any(folder.iterdir()):
-        return
-    try:
-        record = json.loads((folder / CORRECTIONS_RECORD).read_bytes())
-        known = {**record["written"], **record["tables"]}
-    except (OSError, ValueError, TypeError, KeyError, RecursionError):
-        known = {}
-    files = [path for path in folder.rglob("*") if not path.is_dir()]
-    found = file_fingerprints(files, folder)
-    for name, fingerprint in found.items():
-        if known.get(name) != fingerprint and (name != CORRECTIONS_RECORD or not known):
-            raise PanopticError(
-                f"the folder is not empty: {name} is not known to be written by this command, or "
-                f"was changed since; choose a new or empty folder",
-                path=folder,
-            )
-
-
-@contextmanager
-def complete_folder(folder: Path) -> Iterator[Path]:
-    """Make a folder that appears with all its files or, after an error or without any, not at all.
-
-    Parameters
-    ----------
-    folder
-        Its place; a folder that is there is replaced, so check it by `check_folder` before.
-
-    Yields
-    ------
-    Path
-        Where to write the files.
-
-    Raises
-    ------
-    UnwritableFileError
-        If something cannot be written there.
-    """
-    folder = folder.resolve()
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        part = Path(mkdtemp(dir=folder.parent, prefix=f".{folder.name[:40]}.", suffix=".part"))
-        try:
-            yield part
-            if any(part.iterdir()):
-                set_usual_mode(part)
-                exchange([part], [folder])
-        finally:
-            shutil.rmtree(part, ignore_errors=True)
-    except OSError as error:
-        raise UnwritableFileError(
-            f"the files cannot be written ({error.strerror or error}); choose another place, or "
-            f"free some space",
-            path=folder,
-        ) from error
-
-
-def written_files(folder: Path) -> dict[str, str]:
-    """Return the relative path of each file in a folder -> its fingerprint."""
-    return file_fingerprints([path for path in folder.rglob("*") if not path.is_dir()], folder)

@@ -19,7 +19,7 @@ from napari_panoptic.io.formats.polygons.geojson_writer import geo_objects, writ
 from napari_panoptic.live.actions import Claim
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.regions.region import HeldRegion
-from napari_panoptic.review.corrections import CORRECTIONS
+from napari_panoptic.review.corrected_files import CORRECTIONS
 from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.values.cohort import ClassScheme
 from napari_panoptic.values.labels import LabelImage
