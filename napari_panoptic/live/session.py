@@ -18,7 +18,7 @@ from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.live.actions import Mend, SideChange
 from napari_panoptic.live.snapshots import RegionSnapshot
 from napari_panoptic.live.summary import RegionSummary
-from napari_panoptic.live.working_copies import WHOLE, RegionCopies, key_of
+from napari_panoptic.live.working_copies import WHOLE, EditedAnnotation, RegionCopies, key_of
 from napari_panoptic.nuclei.edits import Area, Edit, IdWindow
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
@@ -597,6 +597,15 @@ class Session:
     def edited_labels(self, side: Side) -> LabelImage:
         """Return the reference or the current team's prediction as it is now, to be saved."""
         return self._here.labels(side, str(self.team))
+
+    @property
+    def has_drawn_annotations(self) -> bool:
+        """Whether the annotation of any region differs from the files by edits by hand."""
+        return any(copies.is_annotation_drawn for copies in self._copies.values())
+
+    def drawn_annotations(self) -> list[EditedAnnotation]:
+        """Return the annotations of all regions that differ by edits by hand."""
+        return [own.annotation() for own in self._copies.values() if own.is_annotation_drawn]
 
     def discard_edits(self) -> None:
         """Go back to the files of the current region."""

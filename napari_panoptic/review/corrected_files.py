@@ -193,7 +193,7 @@ def places_to_draw(region: Region, corrections: Sequence[Correction]) -> list[di
     """Return the places of a region at which an object is to be drawn by hand."""
     places = []
     for mended in (own.mended for own in corrections):
-        if mended.action is MendAction.DRAW:
+        if mended.action is MendAction.DRAW and mended.id_after is None:
             (side, id_), (y0, x0, y1, x1) = mended.target, mended.bbox
             box = {"y0": y0, "x0": x0, "y1": y1, "x1": x1}
             places.append({"region": region.name, "side": str(side), "id": id_, **box})

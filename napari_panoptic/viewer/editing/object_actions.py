@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, TypeVar
 
@@ -15,6 +16,7 @@ from napari_panoptic.explain.failure_groups import failure_groups
 from napari_panoptic.live import actions
 from napari_panoptic.live.actions import Claim, Covered, Mend, Target
 from napari_panoptic.nuclei.evaluate import Evaluation
+from napari_panoptic.review.mended_annotation import DoneMend
 from napari_panoptic.values.labels import LabelPair
 from napari_panoptic.values.vocabulary import Side, Verdict
 from napari_panoptic.viewer.editing.history import EditHistory, Step
@@ -118,6 +120,10 @@ class ObjectActions:
         self._session, self._history = session, history
         self._say, self._go_to, self._parent, self._first_id = say, go_to, parent, first_id
         self.asking = Asking.ASK
+        #: Returns who mends, by name; empty if nobody has given a name.
+        self.reviewer: Callable[[], str] = str
+        #: The mends that are in effect, oldest first.
+        self.done: list[DoneMend] = []
 
     def do(self, action: ObjectAction, targets: Sequence[Target]) -> bool:
         """Do an action on objects of this region; tells whether something changed."""
@@ -132,8 +138,9 @@ class ObjectActions:
             return self._prepared(action, evaluation, targets, claim, covered)
 
         mend = self._decided(prepare)
-        if mend is None or not self.apply(mend):
+        if mend is None or (step := self.apply(mend)) is None:
             return False
+        self._history.push(step)
         n = len({own.target for own in mend.objects})
         self._say(f"{counted(n, 'object')} {DONE_WORDS[action]}. Ctrl+Z undoes it.")
         return True
@@ -155,33 +162,47 @@ class ObjectActions:
 
         return self._decided(prepare)
 
-    def apply(self, mend: Mend, *, as_step: bool = True) -> bool:
-        """Apply a mend, and let it be undone; tells whether something changed."""
+    def apply(self, mend: Mend, verdicts: Mapping[Target, Verdict] | None = None) -> Step | None:
+        """Apply a mend of what is shown; return the step that undoes it, None if nothing changed.
+
+        Parameters
+        ----------
+        mend
+            The mend.
+        verdicts
+            Those that it follows from, if any.
+        """
         for refused in mend.not_done:
             show_info(f"{refused.target[0]} {refused.target[1]}: {refused.reason}.")
-        if mend.changes_nothing:
-            return False
-        if problem := self._applied(mend):
+        snapshot, team = self._session.snapshot, str(self._session.team)
+        if mend.changes_nothing or snapshot is None:
+            return None
+        at, region = datetime.now(UTC), snapshot.region.name
+        done = DoneMend(region, team, mend, at, self.reviewer(), verdicts or {})
+        if problem := self._redo(done):
             show_error(problem)
-            return False
-        if as_step:
-            self._history.push(self.step_of(mend))
-        return True
+            return None
+        return Step(lambda: self._undo(done), lambda: self._redo(done), region=region)
 
-    def step_of(self, mend: Mend) -> Step:
-        """Return the step that undoes a mend of this region, and does it again."""
-        region, team = self._session.snapshot.region.name, self._session.team
-        return Step(
-            lambda: self._applied(mend.inverse, region, team),
-            lambda: self._applied(mend, region, team),
-            region=region,
-        )
+    def forget_region(self, region: str) -> None:
+        """Forget what was mended in a region whose edits were discarded."""
+        self.done = [own for own in self.done if own.region != region]
 
-    def _applied(self, mend: Mend, region: str = "", team: str | None = None) -> str:
+    def _redo(self, done: DoneMend) -> str:
+        if not (problem := self._applied(done.mend, done.region, done.team)):
+            self.done.append(done)
+        return problem
+
+    def _undo(self, done: DoneMend) -> str:
+        if not (problem := self._applied(done.mend.inverse, done.region, done.team)):
+            self.done = [own for own in self.done if own is not done]
+        return problem
+
+    def _applied(self, mend: Mend, region: str, team: str) -> str:
         """Apply a mend in its region; return why it cannot be, empty if it was."""
         snapshot = self._session.snapshot
-        is_elsewhere = snapshot is None or region not in ("", snapshot.region.name)
-        if is_elsewhere or team not in (None, self._session.team):
+        is_here = snapshot is not None and snapshot.region.name == region
+        if not is_here or self._session.team != team:
             self._go_to(region, team)
             return f"This step is in {region}, which is shown now: press again to undo or redo it."
         try:

@@ -1,20 +1,28 @@
 """Actions on objects in a real window: by key, exactly undone, in one order with strokes."""
 
+import shutil
+
 import numpy as np
+import pandas as pd
 import pytest
 from qtpy.QtCore import Qt
 from qtpy.QtTest import QTest
 
+from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.live.actions import Covered
 from napari_panoptic.nuclei.evaluate import evaluate
 from napari_panoptic.nuclei.metrics import METRIC_NAMES
 from napari_panoptic.values.labels import LabelPair
 from napari_panoptic.values.vocabulary import CAUSE_CODE, STATUS_CODE, Cause, Side, Status, Verdict
 from napari_panoptic.viewer.desk.nuclei import PARTS
 from napari_panoptic.viewer.editing.object_actions import ACTION_TEXTS, Asking, ObjectAction
+from napari_panoptic.viewer.panels.edits import corrections
+from napari_panoptic.viewer.panels.edits.panel import OWN
 from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
 from napari_panoptic.viewer.panels.review.presenter import ReviewPresenter
 from napari_panoptic.viewer.state.preferences import PREFERENCES
-from tests.viewer.finding import FIRST
+from tests.support.corrected import assert_same_figures, evaluation_of
+from tests.viewer.finding import FIRST, SECOND
 
 CTRL, SHIFT = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.ShiftModifier
 
@@ -233,3 +241,63 @@ def test_random_actions_and_as_many_undos_restore_everything(desk, wait_until):
     wait_until(lambda: desk.is_settled)
     assert state(desk) == before
     assert all(layer_shows(desk, own) for own in Side)
+
+
+def test_the_corrected_annotation_gives_the_figures_of_the_window(
+    desk, wait_until, tmp_path, monkeypatch
+):
+    part, review = desk.presenter(EditsPresenter), desk.presenter(ReviewPresenter)
+    review.panel.named.emit("Ada")
+    root = desk.session.cohort.root
+    monkeypatch.setattr(part.mending, "_ask", lambda *_: Covered.BESIDE)
+    files = {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
+    shown = {}
+    for name in (FIRST, SECOND):
+        desk.link.go_to(name, team="merger")
+        wait_until(lambda: desk.is_settled)
+        for action, side, status in (
+            (ObjectAction.DELETE, Side.REFERENCE, Status.FN),
+            (ObjectAction.ACCEPT, Side.PREDICTION, Status.FP),
+            (ObjectAction.ACCEPT, Side.PREDICTION, Status.TP),
+        ):
+            select(desk, side, status)
+            part.do(action)
+            wait_until(lambda: desk.is_settled)
+        shown[name] = desk.session.evaluation
+    assert len(part.edits.unsaved) == 2
+    for folder, form in ((tmp_path / "own", OWN), (tmp_path / "qupath", "geojson")):
+        part.corrected.save_to(folder, form)
+        wait_until(lambda: desk.is_settled)
+        assert part.edits.unsaved == ()
+        rows = pd.read_csv(folder / "corrections.csv", keep_default_na=False)
+        assert sorted(rows["action"]) == sorted(["delete", "accept", "replace"] * 2)
+        assert set(rows["reviewer"]) == {"Ada"}
+        assert set(rows["team"]) == {"merger"}
+    assert open_cohort(tmp_path / "qupath").regions
+    copy = tmp_path / "copy"
+    shutil.copytree(root, copy)
+    shutil.copytree(tmp_path / "own", copy, dirs_exist_ok=True)
+    corrected = open_cohort(copy)
+    for name, expected in shown.items():
+        assert_same_figures(evaluation_of(corrected, name, "merger"), expected)
+    assert {path: path.read_bytes() for path in files} == files
+    part.edits.discard()
+    desk.link.go_to(FIRST, team="merger")
+    wait_until(lambda: desk.is_settled)
+
+
+def test_a_folder_with_other_files_is_refused(desk, wait_until, tmp_path, monkeypatch):
+    part, said = desk.presenter(EditsPresenter), []
+    monkeypatch.setattr(corrections, "show_error", said.append)
+    monkeypatch.setattr(corrections, "show_info", said.append)
+    part.corrected.save()
+    assert said.pop() == corrections.NOTHING_TO_SAVE
+    select(desk, Side.REFERENCE, Status.FN)
+    part.do(ObjectAction.DELETE)
+    wait_until(lambda: desk.is_settled)
+    (tmp_path / "mine.txt").write_text("kept")
+    part.corrected.save_to(tmp_path)
+    wait_until(lambda: desk.is_settled)
+    assert "mine.txt" in said.pop()
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+    assert part.edits.unsaved

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from psygnal import Signal
 from qtpy.QtCore import Qt
@@ -15,6 +15,7 @@ from napari_panoptic.live.autosaves import EditedPart
 from napari_panoptic.live.session import Session
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.metrics import METRIC_TEXTS
+from napari_panoptic.values.cohort import Source
 from napari_panoptic.values.vocabulary import Side, Status
 from napari_panoptic.viewer.editing.object_actions import ACTION_TEXTS, Asking, ObjectAction
 from napari_panoptic.viewer.kit.figures import Cell, FigureTable
@@ -61,6 +62,7 @@ class EditsPanel(ScrollPanel):
     """The controls of editing; knows nothing of what they do."""
 
     shown = Signal()
+    corrected_wanted = Signal(str)  # the format, OWN for that of the files
     action_wanted = Signal(object)  # ObjectAction
     asking_chosen = Signal(object)  # Asking
 
@@ -105,6 +107,7 @@ class EditsPanel(ScrollPanel):
             "Go on with objects that were saved: those of the side chosen above become those of a "
             "file, as if you had drawn them.",
         )
+        self.corrected = corrected_button(self.corrected_wanted.emit)
         self.discard = _button("Discard…", "Go back to the files of this region.")
         self.left = QFrame()
         self.left.setFrameShape(QFrame.Shape.StyledPanel)
@@ -166,7 +169,7 @@ class EditsPanel(ScrollPanel):
             FlowBar(self.new_object, self.mend, self.undo, self.redo, self.shapes),
             separator(),
             self.state,
-            FlowBar(self.save, self.open, self.discard),
+            FlowBar(self.save, self.corrected, self.open, self.discard),
             self.differences,
         ):
             self._rows.addWidget(row)
@@ -177,6 +180,17 @@ class EditsPanel(ScrollPanel):
         return self.side.choice or Side.PREDICTION
 
 
+OWN = ""
+"""Stands for the format of the cohort's files."""
+_FORM_TEXTS: Mapping[str, tuple[str, str]] = {
+    OWN: (
+        "In the format of the files…",
+        "At the same relative paths, so that the folder can be laid over a copy of the cohort.",
+    ),
+    Source.GEOJSON: ("As GeoJSON (QuPath)…", "With the action of each changed object."),
+    Source.IMAGESCOPE: ("As ImageScope XML…", "With a cohort.toml that opens."),
+    Source.LABELS: ("As label images…", "TIFF with a table of classes, and a cohort.toml."),
+}
 _ASKING_TEXTS = {
     Asking.ASK: ("Ask about pixels of other objects", "Ask before an outline covers them."),
     Asking.KEEP: ("Leave pixels of other objects", "A new outline leaves them out."),
@@ -193,6 +207,21 @@ def mend_button(do: Callable[[ObjectAction], object]) -> MenuButton:
         entries.append(entry)
     return MenuButton(
         "Mend", "Mend the chosen objects; Ctrl+Z undoes it. Files never change.", *entries
+    )
+
+
+def corrected_button(save: Callable[[str], object]) -> MenuButton:
+    """Return a menu of the formats in which corrected annotations can be saved."""
+    entries = []
+    for form, texts in _FORM_TEXTS.items():
+        entry = PushButton(*texts)
+        entry.pushed.connect(lambda form=form: save(form))
+        entries.append(entry)
+    return MenuButton(
+        "Save corrected annotation",
+        "Write the annotation of all regions with changes to a folder, with corrections.csv: what "
+        "was changed, by whom and when. The files of the cohort stay as they are.",
+        *entries,
     )
 
 

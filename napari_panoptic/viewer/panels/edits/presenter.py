@@ -26,6 +26,7 @@ from napari_panoptic.viewer.kit.keys import Shortcut
 from napari_panoptic.viewer.kit.napari_private import napari_docks
 from napari_panoptic.viewer.kit.questions import unsaved_box
 from napari_panoptic.viewer.kit.shown import show_info
+from napari_panoptic.viewer.panels.edits.corrections import CorrectedAnnotations
 from napari_panoptic.viewer.panels.edits.files import EditsFiles, RecoveredEdits, is_confirmed
 from napari_panoptic.viewer.panels.edits.panel import EditsPanel, state_text
 from napari_panoptic.viewer.panels.part import Connections, Presenter, Surroundings
@@ -58,6 +59,7 @@ class EditsPresenter(Presenter[EditsPanel]):
             first_id=edits.next_id,
         )
         self.mending.asking = Asking(PREFERENCES.claims)
+        self.corrected = CorrectedAnnotations(session, edits, self.mending, self.files)
         panel.show_asking(self.mending.asking)
 
     @property
@@ -80,6 +82,7 @@ class EditsPresenter(Presenter[EditsPanel]):
             (Shortcut("Alt-d", "switch editing on or off", "toggle_editing"), cls.toggle),
             *actions,
             *((key, partial(_undo, redo=redo)) for redo, key in enumerate(UNDO_KEYS)),
+            (SAVE_CORRECTED, lambda presenter: presenter.corrected.save()),
         )
 
     def connections(self) -> Connections:
@@ -109,6 +112,7 @@ class EditsPresenter(Presenter[EditsPanel]):
             (panel.asking_chosen, self._on_asking),
             (self.link.history.changed, self.refresh),
             (panel.save.pushed, files.save_as),
+            (panel.corrected_wanted, self.corrected.save),
             (panel.open.pushed, files.open_file),
             (panel.discard.pushed, self.discard),
             (panel.restore.pushed, self._recovered.restore),
@@ -212,6 +216,7 @@ class EditsPresenter(Presenter[EditsPanel]):
         copies = self.edits.copies_here()
         for button in (panel.save, panel.open):
             button.setEnabled(session.evaluation is not None)
+        panel.corrected.setEnabled(session.has_drawn_annotations)
         panel.discard.setEnabled(bool(copies))
         panel.state.setText(
             state_text(
@@ -270,6 +275,7 @@ class EditsPresenter(Presenter[EditsPanel]):
         self.edits.forget_histories()
         if (snapshot := self.session.snapshot) is not None:
             self.link.history.forget_region(snapshot.region.name)
+            self.mending.forget_region(snapshot.region.name)
 
     def _on_team(self, _name: str) -> None:
         active = self.edits.active_side
@@ -320,6 +326,8 @@ UNDO_KEYS = (
     Shortcut("Ctrl-z", "undo what was done last", "undo_edit"),
     Shortcut("Ctrl-Shift-z", "redo what was undone last", "redo_edit"),
 )
+
+SAVE_CORRECTED = Shortcut("", "save corrected annotation", "save_corrected_annotation")
 
 
 def _do(presenter: EditsPresenter, *, action: ObjectAction) -> None:

@@ -47,7 +47,7 @@ from napari_panoptic.viewer.kit.widgets import (
     opens_menu,
     swatch_icon,
 )
-from napari_panoptic.viewer.panels.edits.panel import mend_button
+from napari_panoptic.viewer.panels.edits.panel import corrected_button, mend_button
 from napari_panoptic.viewer.panels.review.compare import CompareDialog
 from napari_panoptic.viewer.panels.review.inputs import (
     UNDO_KEY,
@@ -213,6 +213,7 @@ class ReviewPanel(ScrollPanel):
     typing_ended = Signal()  # Enter or Esc in a field
     export_wanted = Signal(ReviewExport)
     action_wanted = Signal(object)  # ObjectAction
+    corrected_wanted = Signal(str)  # the format of the corrected annotation
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent, margins_px=(8, 4, 8, 4), spacing_px=5)
@@ -229,7 +230,8 @@ class ReviewPanel(ScrollPanel):
         self.goes_on = _switch("Next after a verdict")
         self.mends_at_once = _switch("At once, with each verdict")
         self.mend = mend_button(self.action_wanted.emit)
-        self.mend.gather(None, self.mends_at_once)
+        self.corrected = corrected_button(self.corrected_wanted.emit)
+        self.mend.gather(None, self.corrected, self.mends_at_once)
         self.shows_reviewer = _switch("Reviewer and file")
         self.shows_what_if = _switch("If the verdicts were right")
         self.place = PushButton("Change file…")

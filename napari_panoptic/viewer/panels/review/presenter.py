@@ -185,6 +185,7 @@ class ReviewPresenter(Presenter[ReviewPanel]):
             (panel.end_adjudication.pushed, self._adjudicating.end),
             (panel.export_wanted, self.files.export),
             (panel.action_wanted, self._on_action),
+            (panel.corrected_wanted, self._on_corrected),
             (panel.stop.pushed, self.counting.stop),
             (dialog.record_chosen, self._queue.go_to),
             (dialog.adjudication_wanted, self._adjudicating.begin),
@@ -195,6 +196,8 @@ class ReviewPresenter(Presenter[ReviewPanel]):
         """Open the review file where there is one."""
         self.reviewing.begin()
         self.files.begin()
+        if (edits := self._edits()) is not None:
+            edits.mending.reviewer = lambda: self.reviewing.reviewer
         self._on_workspace(self.link.state.workspace)
 
     def close(self) -> None:
@@ -337,6 +340,10 @@ class ReviewPresenter(Presenter[ReviewPanel]):
             edits.do(action)
             self.return_keys()
 
+    def _on_corrected(self, form: str) -> None:
+        if (edits := self._edits()) is not None:
+            edits.corrected.save(form)
+
     def _edits(self) -> EditsPresenter | None:
         """Return what mends objects, where its panel is there."""
         try:
@@ -360,8 +367,9 @@ class ReviewPresenter(Presenter[ReviewPanel]):
     def _note_step(self, given: dict[FailureName, Details], mend: Mend | None) -> None:
         """Mend, and let that be undone together with the verdicts."""
         edits, mended = self._edits(), None
-        if mend is not None and edits is not None and edits.mending.apply(mend, as_step=False):
-            mended = edits.mending.step_of(mend)
+        if mend is not None and edits is not None:
+            verdicts = {(name.side, name.id): verdict for name, (verdict, *_) in given.items()}
+            mended = edits.mending.apply(mend, verdicts)
         step = _VerdictStep(self, given, mended)
         self._steps.append(step)
         self.link.history.push(step.own)
