@@ -35,7 +35,7 @@ Area = tuple[Any, Any]
 TILE = 64
 """Side of the squares, in px, that are counted again when pixels far apart are edited."""
 SMALL_BOX_PX = 1 << 16
-"""A box of up to so many pixels is counted again as a whole."""
+"""Boxes of up to this number of pixels are counted again as a whole."""
 ROWS_AT_A_TIME = 256
 """Rows of two images that are compared at a time."""
 Erased = dict[int, tuple[int, int]]
