@@ -553,6 +553,8 @@ class _Canvas:
         self.painted: list[tuple[IntArray, int]] = []
         self.classes: dict[int, str] = {}
         self.renamed: dict[int, str] = {}
+        #: int64 (n + 1,): pixels that each object loses, by row plus one; set by `change`.
+        self.lost = np.zeros(len(view.labels) + 1, np.int64)
         self.overwritten: dict[int, int] = {}
         self.spared: dict[int, int] = {}
 
@@ -585,7 +587,8 @@ class _Canvas:
         if not changed.any() and not self.renamed:
             return None, areas, gone
         y, x = np.divmod(positions[changed], self.view.width)
-        touched = np.unique(rows[changed])
+        self.lost = np.bincount(rows[changed], minlength=len(ids))
+        touched = np.flatnonzero(self.lost)
         concerned = {int(ids[row]) for row in touched} | self.classes.keys() | self.renamed.keys()
         known = self._classes(concerned)
         change = SideChange(
@@ -665,6 +668,7 @@ class _Work:
         self._first_id = first_id
         self._next_ids: dict[Side, int] = {}
         self._order: dict[Target, int] = {}
+        self._rows: dict[Target, int] = {}
         self._pending: list[_Pending] = []
         self._not_done: list[NotMended] = []
         self._marked: list[IntArray] = []
@@ -677,16 +681,21 @@ class _Work:
         for target in dict.fromkeys(targets):
             side, id_ = target
             self._order.setdefault(target, len(self._order))
-            if self.evaluation.outcomes.side(side).row_of(id_) is None:
+            row = self.evaluation.outcomes.side(side).row_of(id_)
+            if row is None:
                 self.refuse(target, "there is no such object with a pixel")
             else:
+                self._rows[target] = row
                 found.append(target)
         return found
 
     def row(self, target: Target) -> int:
         """Return the row of a known target."""
-        side, id_ = target
-        return int(np.searchsorted(self.evaluation.outcomes.side(side).ids, id_))
+        if target not in self._rows:
+            side, id_ = target
+            ids = self.evaluation.outcomes.side(side).ids
+            self._rows[target] = int(np.searchsorted(ids, id_))
+        return self._rows[target]
 
     def status(self, target: Target) -> int:
         """Return the code of its status."""
@@ -902,10 +911,9 @@ class _Work:
             change, areas[side], vanished = canvas.change(claim)
             gone += [(side, id_) for id_ in vanished]
             changes += [] if change is None else [change]
-        lost = {change.side: _lost(change) for change in changes}
         objects = []
         for item in sorted(self._pending, key=self._place):
-            mended = self._finished(item, areas, lost)
+            mended = self._finished(item, areas)
             if item.number is None or mended.area_after_px:
                 objects.append(mended)
             else:
@@ -924,19 +932,15 @@ class _Work:
     def _place(self, item: _Pending) -> int:
         return self._order.get(item.object.target, len(self._order))
 
-    @staticmethod
-    def _finished(
-        item: _Pending,
-        areas: Mapping[Side, Sequence[int]],
-        lost: Mapping[Side, Mapping[int, int]],
-    ) -> MendedObject:
+    def _finished(self, item: _Pending, areas: Mapping[Side, Sequence[int]]) -> MendedObject:
         """Return a mended object with the area that it has afterwards."""
         mended = item.object
         if item.number is not None:
             return replace(mended, area_after_px=areas[mended.side][item.number])
         if mended.id_after is None:
             return mended
-        left = mended.area_after_px - lost.get(mended.side, {}).get(mended.id_after, 0)
+        row = self.row((mended.side, mended.id_after))
+        left = mended.area_after_px - int(self._canvases[mended.side].lost[row + 1])
         if left:
             return replace(mended, area_after_px=left)
         return replace(mended, id_after=None, class_after="", area_after_px=0)
@@ -1008,12 +1012,6 @@ def _is_last(positions: IntArray, width: int) -> BoolArray:
     last[positions - first] = order
     found: BoolArray = last[positions - first] == order
     return found
-
-
-def _lost(change: SideChange) -> dict[int, int]:
-    """Return how many pixels each object loses."""
-    ids, numbers = np.unique(change.ids_before, return_counts=True)
-    return dict(zip(ids.tolist(), numbers.tolist(), strict=True))
 
 
 def _around(y: NDArray[np.int32], x: NDArray[np.int32]) -> tuple[int, int, int, int]:
