@@ -78,16 +78,7 @@ def _link_from(options: argparse.Namespace) -> ObjectLink:
 
 def _open_link(link: ObjectLink, options: argparse.Namespace) -> int:
     """Open a link: in a window that shows its cohort, else in a new one."""
-    from napari_panoptic.cli.inputs import nuclei_from
-    from napari_panoptic.values.links import LinkError, check_link
-
-    cohort = None
-    if options.cohort is not None:
-        cohort = nuclei_from(options)
-        try:
-            check_link(link, cohort)
-        except LinkError as error:
-            raise LinkError(f"--link: {error}") from error
+    cohort = None if options.cohort is None else _cohort_of(link, options)
     _check_display()
     is_new = options.screenshot is not None  # a picture of another window would change it
     if not is_new and _is_sent(link, cohort):
@@ -107,6 +98,24 @@ def _open_link(link: ObjectLink, options: argparse.Namespace) -> int:
         if not is_new and _is_sent(link, cohort):  # another version is open
             return 0
     return open_window(cohort, screenshot=options.screenshot, link=link)
+
+
+def _cohort_of(link: ObjectLink, options: argparse.Namespace) -> Cohort:
+    """Return the cohort that is given, which must have what a link leads to."""
+    from napari_panoptic.cli.inputs import cohort_from
+    from napari_panoptic.io.cohorts.tasks import task_of
+    from napari_panoptic.values.cohort import Task
+    from napari_panoptic.values.links import LinkError, check_link
+
+    task = task_of(options.cohort)
+    if task is not Task.NUCLEI:
+        raise SettingsError(f"--link: links lead to nuclei, and this cohort is about {task}")
+    cohort = cohort_from(options)
+    try:
+        check_link(link, cohort)
+    except LinkError as error:
+        raise LinkError(f"--link: {error}") from error
+    return cohort
 
 
 def _is_sent(link: ObjectLink, cohort: Cohort | None) -> bool:
