@@ -213,7 +213,8 @@ def _names(cohort: CohortKey) -> Iterator[str]:
 def socket_folder() -> Path:
     """Return the folder of this user's sockets; it is there while a window listens.
 
-    Nobody else may write to it: others could put a socket of theirs in the place of a window's.
+    Other users must not write to it, or they could put a socket of theirs in the place of a
+    window's.
     """
     stated = os.environ.get("XDG_RUNTIME_DIR")
     if stated and _is_private(Path(stated)):
