@@ -58,7 +58,10 @@ class LinkClipboard:
         """Copy the link to the selected object; without one, to the region and team."""
         session = self._session
         selection, region = session.selection, session.wanted_region or ""
-        objects = [] if selection is None else [(selection.side, selection.id)]
+        objects = []
+        if selection is not None and session.snapshot is not None:
+            region = session.snapshot.region.name  # another one may be being loaded
+            objects = [(selection.side, selection.id)]
         try:
             self._copy(self._links.link(region, session.team or "" if region else "", objects))
         except LinkError as error:

@@ -35,8 +35,8 @@ CONNECT_MS = 300
 ANSWER_MS = 3000
 """How long a window may take to answer; another window is asked then."""
 ACCEPTED, REFUSED = b"accepted\n", b"refused\n"
-_LONGEST_SOCKET_NAME = 100
-"""Longest path of a socket in bytes; systems allow 104 or 108."""
+_LONGEST_SOCKET_NAME = 95
+"""Longest path of a socket in bytes; systems allow 104 or 108, and Qt binds it in a subfolder."""
 
 
 def send_link(link: ObjectLink, cohort: CohortKey) -> bool:
@@ -47,7 +47,7 @@ def send_link(link: ObjectLink, cohort: CohortKey) -> bool:
     bool
         False if no window has taken it: none is open, or none has answered in time.
     """
-    return any(_is_taken(name, link) for name in _names(cohort))
+    return any(_is_taken(name, link) for name in socket_names(cohort))
 
 
 class LinkServer(QObject):
@@ -83,7 +83,7 @@ class LinkServer(QObject):
         folder = socket_folder()
         if sys.platform != "win32" and not _made_private(folder):
             return False
-        for name in _names(cohort):
+        for name in socket_names(cohort):
             if (server := _listening(name)) is not None:
                 self._server = server
                 server.newConnection.connect(self._on_connection)
@@ -194,7 +194,7 @@ def _is_taken(name: str, link: ObjectLink) -> bool:
     return is_taken
 
 
-def _names(cohort: CohortKey) -> Iterator[str]:
+def socket_names(cohort: CohortKey) -> Iterator[str]:
     """Yield the names of the sockets of a cohort's windows; none without a private place."""
     folder = socket_folder()
     if sys.platform == "win32":

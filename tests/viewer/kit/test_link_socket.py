@@ -292,7 +292,7 @@ def test_a_connection_without_a_message_ends(
     server, taken = make_server()
     server.listen(KEY)
     silent = QLocalSocket()
-    silent.connectToServer(next(link_socket._names(KEY)))
+    silent.connectToServer(next(link_socket.socket_names(KEY)))
     assert silent.waitForConnected(1000)
     states = QLocalSocket.LocalSocketState
     wait_until(lambda: silent.state() == states.UnconnectedState)
@@ -304,7 +304,7 @@ def test_a_stranger_who_answers_otherwise_has_not_taken_the_link() -> None:
     folder.mkdir(mode=0o700)
     process = sending(LINK.text)
     server = QLocalServer()
-    assert server.listen(next(link_socket._names(KEY)))
+    assert server.listen(next(link_socket.socket_names(KEY)))
     if server.waitForNewConnection(20000)[0]:
         connection = server.nextPendingConnection()
         assert connection is not None
