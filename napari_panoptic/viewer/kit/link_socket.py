@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from qtpy.QtCore import QObject, QTimer
+from qtpy.QtCore import QObject, QTimer, qInstallMessageHandler
 from qtpy.QtNetwork import QLocalServer, QLocalSocket
 
 from napari_panoptic.common.errors import SettingsError
@@ -148,7 +148,13 @@ class _Conversation(QObject):
 
     def _end(self) -> None:
         self._has_ended = True
-        self._socket.disconnectFromServer()
+        # Qt warns when a socket closes whose events an event filter in Python has seen, such as
+        # napari's: of a connection that is PyQt's own.
+        before = qInstallMessageHandler(lambda *_message: None)
+        try:
+            self._socket.disconnectFromServer()
+        finally:
+            qInstallMessageHandler(before)
 
 
 # --- sockets --------------------------------------------------------------------------------------
