@@ -48,6 +48,8 @@ DESK_KEYS: tuple[Shortcut, ...] = (
 EXPORT_OBJECTS = Shortcut("", "export the listed objects", "export_objects")
 TOGGLE_OVERVIEW = Shortcut("", "show or hide the overview", "toggle_overview")
 OPEN_COHORT = Shortcut("", "open another cohort", "open_another_cohort")
+COPY_LINK = Shortcut("", "copy a link to the selected object", "copy_link")
+OPEN_LINK = Shortcut("", "open the link in the clipboard", "open_link")
 """Commands without a key: only in napari's palette."""
 
 DETECTION_KEYS: tuple[Shortcut, ...] = (
