@@ -15,7 +15,7 @@ from napari_panoptic.cli.parser import add_choice
 from napari_panoptic.cli.printing import say, warn
 from napari_panoptic.common.errors import SettingsError, checked_name
 from napari_panoptic.common.findings import Finding
-from napari_panoptic.common.text import english_list
+from napari_panoptic.common.text import counted, english_list
 from napari_panoptic.io.files.fingerprints import file_fingerprints
 from napari_panoptic.io.formats.format import Format
 from napari_panoptic.io.formats.own_format import why_not_writable
@@ -111,7 +111,7 @@ def run(options: argparse.Namespace) -> int:
     found: list[CorrectedRegion] = []
     unknown = unknown_regions(work)
     with complete_folder(options.output) as folder:
-        written = CorrectionsWriter(cohort, work.settings, work.form, folder)
+        written = CorrectionsWriter(cohort, work.settings, work.source, work.form, folder)
         names = {record.region for record in records if record.team == team}
         with progress_bar(len(names), "region") as bar:
             for each in corrected_regions(work):
@@ -266,6 +266,5 @@ def _say(output: Path, written: CorrectionsWriter) -> None:
             f"{each['file']} cannot hold the corrected objects exactly: {each['differing_px']} px "
             f"differ when it is read again"
         )
-    say(
-        f"{len(written.rows)} corrections in {len(written.differences)} regions written to {output}"
-    )
+    rows, regions = len(written.rows), len(written.differences)
+    say(f"{counted(rows, 'correction')} in {counted(regions, 'region')} written to {output}")

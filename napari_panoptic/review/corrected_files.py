@@ -30,9 +30,17 @@ from napari_panoptic.io.formats.format import Format, LoadedMasks, Objects
 from napari_panoptic.io.formats.own_format import write_like
 from napari_panoptic.io.formats.registry import load_masks
 from napari_panoptic.live.actions import MendAction, MendedObject
-from napari_panoptic.tables.columns import TableSpec, name_column, unshown, whole, words
-from napari_panoptic.values.cohort import Cohort, MaskFiles, Region
+from napari_panoptic.tables.columns import (
+    TableSpec,
+    link_column,
+    name_column,
+    unshown,
+    whole,
+    words,
+)
+from napari_panoptic.values.cohort import Cohort, MaskFiles, Region, Source
 from napari_panoptic.values.labels import LabelImage
+from napari_panoptic.values.links import LinkMaker
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import Side, Verdict
 
@@ -65,6 +73,7 @@ CORRECTIONS = TableSpec(
         whole("area_before_px"),
         whole("area_after_px"),
         unshown("id_after", about="of the annotated object in the file that was written"),
+        link_column(),
     ],
     "What the verdicts of a review change of the annotation.",
 )
@@ -86,12 +95,12 @@ class Correction:
 
     @property
     def names(self) -> str:
-        """Who decided it, as one text."""
+        """The names of those who decided it, as one text."""
         return " | ".join(self.reviewers)
 
     @property
     def time(self) -> str:
-        """When it was decided, UTC; empty if unknown."""
+        """The time of the decision, UTC; empty if unknown."""
         return "" if self.at is None else self.at.isoformat(timespec="seconds")
 
 
@@ -116,8 +125,8 @@ class CorrectionsWriter:
     ----------
     cohort
         The cohort that is corrected.
-    settings
-        How label images are read again.
+    settings, source
+        Under which its objects exist.
     form
         The format to write; None for that of the cohort, at its relative paths.
     folder
@@ -125,9 +134,15 @@ class CorrectionsWriter:
     """
 
     def __init__(
-        self, cohort: Cohort, settings: EvaluationSettings, form: Format | None, folder: Path
+        self,
+        cohort: Cohort,
+        settings: EvaluationSettings,
+        source: Source | None,
+        form: Format | None,
+        folder: Path,
     ) -> None:
         self._cohort, self._settings, self._form, self._folder = cohort, settings, form, folder
+        self._links = LinkMaker.of(cohort, settings, source)
         self.rows: list[dict[str, Any]] = []
         #: The annotations, as paths in the folder.
         self.files: list[str] = []
@@ -143,7 +158,7 @@ class CorrectionsWriter:
             If it cannot be written.
         """
         numbers = self._write(annotation)
-        self.rows += [_row(annotation.region, own, numbers) for own in annotation.corrections]
+        self.rows += [self._row(annotation.region, own, numbers) for own in annotation.corrections]
 
     def _write(self, annotation: CorrectedAnnotation) -> Mapping[int, int]:
         """Write the objects; return id -> the id in the file."""
@@ -171,6 +186,31 @@ class CorrectionsWriter:
             {"region": region.name, "file": paths[0], "differing_px": differing}
         )
         return numbers
+
+    def _row(
+        self, region: Region, correction: Correction, numbers: Mapping[int, int]
+    ) -> dict[str, Any]:
+        mended, verdict = correction.mended, correction.verdict
+        side, id_ = mended.target
+        is_in_cohort = side is Side.PREDICTION or mended.id_before is not None
+        link = self._links.text(region.name, correction.team, side, id_) if is_in_cohort else ""
+        return {
+            "patient": region.patient,
+            "region": region.name,
+            "team": correction.team,
+            "side": str(side),
+            "id": id_,
+            "verdict": "" if verdict is None else str(verdict),
+            "action": str(mended.action),
+            "reviewer": correction.names,
+            "time": correction.time,
+            "class_before": mended.class_before,
+            "class_after": mended.class_after,
+            "area_before_px": mended.area_before_px,
+            "area_after_px": mended.area_after_px,
+            "id_after": "" if mended.id_after is None else numbers.get(mended.id_after, ""),
+            "link": link,
+        }
 
     def describe(self) -> None:
         """Write the ``cohort.toml`` of annotations in another format than the cohort's own."""
@@ -229,27 +269,6 @@ def _details(corrections: Sequence[Correction]) -> dict[int, dict[str, object]]:
         }
         for own in corrections
         if own.mended.id_after is not None
-    }
-
-
-def _row(region: Region, correction: Correction, numbers: Mapping[int, int]) -> dict[str, Any]:
-    mended, verdict = correction.mended, correction.verdict
-    side, id_ = mended.target
-    return {
-        "patient": region.patient,
-        "region": region.name,
-        "team": correction.team,
-        "side": str(side),
-        "id": id_,
-        "verdict": "" if verdict is None else str(verdict),
-        "action": str(mended.action),
-        "reviewer": correction.names,
-        "time": correction.time,
-        "class_before": mended.class_before,
-        "class_after": mended.class_after,
-        "area_before_px": mended.area_before_px,
-        "area_after_px": mended.area_after_px,
-        "id_after": "" if mended.id_after is None else numbers.get(mended.id_after, ""),
     }
 
 

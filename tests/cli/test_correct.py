@@ -23,6 +23,7 @@ from napari_panoptic.review.corrected_files import CORRECTIONS
 from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.values.cohort import ClassScheme
 from napari_panoptic.values.labels import LabelImage
+from napari_panoptic.values.links import CohortKey, ObjectLink
 from napari_panoptic.values.vocabulary import STATUS_CODE, Side, Status, Verdict
 from tests.support.corrected import (
     SETTINGS,
@@ -120,6 +121,16 @@ def test_geojson_states_who_changed_an_object_and_when(nuclei_sample: Path, tmp_
     assert sorted(noted) == sorted(rows[rows["id_after"] != ""]["action"])
     assert {note["corrected_by"] for note in notes if "correction" in note} == {"Ann"}
     assert all(features[0]["properties"]["classification"]["name"] for each in features)
+
+
+def test_each_row_links_to_its_object(nuclei_sample: Path, tmp_path: Path) -> None:
+    region, team = one_region(nuclei_sample, tmp_path / "r.sqlite")
+    assert correct(nuclei_sample, tmp_path / "r.sqlite", tmp_path / "out") == 0
+    key = CohortKey.of(open_cohort(nuclei_sample))
+    for row in table(tmp_path / "out").to_dict("records"):
+        link = ObjectLink.parse(str(row["link"]))
+        assert (link.cohort, link.region, link.team) == (key, region, team)
+        assert link.objects == ((Side(row["side"]), int(row["id"])),)
 
 
 def test_neither_cohort_nor_review_changes(nuclei_sample: Path, tmp_path: Path) -> None:

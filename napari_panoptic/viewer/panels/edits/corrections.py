@@ -25,7 +25,7 @@ from napari_panoptic.review.corrected_files import (
     written_files,
 )
 from napari_panoptic.review.mended_annotation import DoneMend, mended_annotation, pixels_lost
-from napari_panoptic.values.cohort import Cohort
+from napari_panoptic.values.cohort import Cohort, Source
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.editing.live_edits import LiveEdits
@@ -78,7 +78,8 @@ class CorrectedAnnotations:
             show_error(str(error))
             return
         found, done = session.drawn_annotations(), tuple(self._mending.done)
-        write = partial(_write, folder, session.cohort, session.settings, form, found, done)
+        reading = session.settings, session.source
+        write = partial(_write, folder, session.cohort, *reading, form, found, done)
         regions = [edited.region.name for edited in found]
         take = partial(self._take, folder, regions, self._edits.revision)
         self._files.start(write, take, f"Saving {folder.name}…")
@@ -125,6 +126,7 @@ def _write(
     folder: Path,
     cohort: Cohort,
     settings: EvaluationSettings,
+    source: Source | None,
     form: str,
     found: Sequence[EditedAnnotation],
     done: Sequence[DoneMend],
@@ -133,7 +135,7 @@ def _write(
     form_to_write = None if form == OWN else form_of(form)
     places, pixels = [], []
     with complete_folder(folder) as part:
-        writer = CorrectionsWriter(cohort, settings, form_to_write, part)
+        writer = CorrectionsWriter(cohort, settings, source, form_to_write, part)
         for edited in found:
             own = [each for each in done if each.region == edited.region.name]
             annotation = mended_annotation(edited, own)
