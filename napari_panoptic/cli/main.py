@@ -25,6 +25,7 @@ COMMANDS = {
     "import-verdicts": "import the verdicts that a colleague gave on the page of a package",
     "plan": "draw a sample of objects to review, from which a whole cohort can be estimated",
     "estimate": "estimate from a reviewed plan what is true of the whole cohort",
+    "correct": "write the annotation with the verdicts of a review applied",
     "compare": "compare an old and a new version of predictions: fixed and broken nuclei, and a "
     "verdict",
     "dump": "score the organisers' own output of PQ per mask",

@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from psygnal import Signal
 
 from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.live.actions import Mend, SideChange
 from napari_panoptic.live.snapshots import RegionSnapshot
 from napari_panoptic.live.summary import RegionSummary
-from napari_panoptic.live.working_copies import WHOLE, RegionCopies, key_of
+from napari_panoptic.live.working_copies import WHOLE, EditedAnnotation, RegionCopies, key_of
 from napari_panoptic.nuclei.edits import Area, Edit, IdWindow
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
@@ -475,6 +476,38 @@ class Session:
             box=window.box,
         )
 
+    def apply(self, mend: Mend) -> tuple[EditedEvaluation, ...]:
+        """Apply an action on objects, see `napari_panoptic.live.actions`; or its inverse.
+
+        Returns
+        -------
+        tuple of EditedEvaluation
+            One for each side that changes, and one for the ambiguous area.
+
+        Raises
+        ------
+        PanopticError
+            If there is nothing to edit, or the objects have changed since the action was
+            prepared; nothing is changed then.
+        """
+        here, team = self._here, str(self.team)
+        for change in mend.sides:
+            change.check(here.pair(team))
+        done = [self._apply(change) for change in mend.sides]
+        if mend.area is not None:
+            area = here.ambiguous
+            shape = here.pair(team).reference.shape
+            done.append(self.set_ambiguous(mend.area.applied_to(area, shape)))
+        return tuple(done)
+
+    def _apply(self, change: SideChange) -> EditedEvaluation:
+        area = change.y, change.x
+        return self._edit(
+            change.side,
+            lambda copies, team: copies.edit(team, change.side, change.apply, area),
+            box=change.box,
+        )
+
     def evaluate_edited(self) -> None:
         """Evaluate the teams whose evaluation is older than the edits."""
         snapshot = self.snapshot
@@ -564,6 +597,15 @@ class Session:
     def edited_labels(self, side: Side) -> LabelImage:
         """Return the reference or the current team's prediction as it is now, to be saved."""
         return self._here.labels(side, str(self.team))
+
+    @property
+    def has_drawn_annotations(self) -> bool:
+        """Whether the annotation of any region differs from the files by edits by hand."""
+        return any(copies.is_annotation_drawn for copies in self._copies.values())
+
+    def drawn_annotations(self) -> list[EditedAnnotation]:
+        """Return the annotations of all regions that differ by edits by hand."""
+        return [own.annotation() for own in self._copies.values() if own.is_annotation_drawn]
 
     def discard_edits(self) -> None:
         """Go back to the files of the current region."""

@@ -7,7 +7,7 @@ team and settings, until they are discarded.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
@@ -17,6 +17,7 @@ from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.live.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.edits import Area, EditedPair, EditedSide
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluate
+from napari_panoptic.values.cohort import Region
 from napari_panoptic.values.labels import LabelImage, LabelPair
 from napari_panoptic.values.settings import EvaluationSettings, Overlaps
 from napari_panoptic.values.vocabulary import SIDES, Side
@@ -24,6 +25,21 @@ from napari_panoptic.values.vocabulary import SIDES, Side
 T = TypeVar("T")
 WHOLE: Area = (slice(0), slice(0))
 """An empty area, for edits of unknown pixels: afterwards, all pixels are compared."""
+
+
+@dataclass(frozen=True, eq=False)
+class EditedAnnotation:
+    """The annotation of a region in the files and now, in arrays that later edits do not change."""
+
+    region: Region
+    #: The objects; they share no pixels.
+    before: LabelImage
+    now: LabelImage
+    #: The ambiguous area now: a bool image (y, x), or None.
+    ambiguous: NDArray[np.bool_] | None
+    is_area_changed: bool
+    #: Micrometres per pixel, or None.
+    mpp: float | None
 
 
 class RegionCopies:
@@ -171,6 +187,26 @@ class RegionCopies:
         if key in self.edited:
             return replace(labels, index=labels.index.copy())
         return self._flat[key]
+
+    @property
+    def is_annotation_drawn(self) -> bool:
+        """Whether the annotation, or the ambiguous area, differs by edits by hand."""
+        is_reference = None in self.edited and None in self.drawn
+        return is_reference or (self.is_ambiguous_edited and self.is_area_drawn)
+
+    def annotation(self) -> EditedAnnotation:
+        """Return the annotation in the files and now."""
+        before = self._flat[None]
+        now = self._sides[None].labels if None in self.edited else before
+        area = self.ambiguous
+        return EditedAnnotation(
+            self.loaded.region,
+            before,
+            replace(now, index=now.index.copy(), ids=now.ids.copy()),
+            None if area is None else area.copy(),
+            self.is_ambiguous_edited,
+            self.loaded.mpp,
+        )
 
     def known_ids(self, side: Side, team: str) -> NDArray[np.int64]:
         """Return the ids of a side that have a class, including those without pixels."""

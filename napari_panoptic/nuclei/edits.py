@@ -32,6 +32,10 @@ Box = tuple[slice, slice]
 Labels = NDArray[np.int32]
 Area = tuple[Any, Any]
 """Pixels of an image as two indices: arrays of rows and columns, or two slices."""
+TILE = 64
+"""Side of the squares, in px, that are counted again when pixels far apart are edited."""
+SMALL_BOX_PX = 1 << 16
+"""Boxes of up to this number of pixels are counted again as a whole."""
 ROWS_AT_A_TIME = 256
 """Rows of two images that are compared at a time."""
 Erased = dict[int, tuple[int, int]]
@@ -193,6 +197,15 @@ class EditedSide:
         self.row_of = {id_: row for row, id_ in enumerate(self.labels.ids.tolist())}
         return np.where(present, np.searchsorted(self.labels.ids, before.ids), -1)
 
+    def set_scores(self, scores: Mapping[int, float]) -> None:
+        """Set the scores of objects (id -> score), as before they were edited."""
+        known = self.labels.known_scores
+        values = {} if known is None else dict(zip(known.ids.tolist(), known.values, strict=True))
+        values |= scores
+        ids = np.array(sorted(values), np.int64)
+        ordered = np.array([values[id_] for id_ in ids.tolist()], np.float64)
+        self.labels = replace(self.labels, known_scores=Scores(ids, ordered))
+
     def drop_scores(self, ids: NDArray[np.int64]) -> None:
         """Drop the scores of objects that are not those of the model any more."""
         scores = self.labels.known_scores
@@ -201,6 +214,65 @@ class EditedSide:
             self.labels = replace(
                 self.labels, known_scores=Scores(scores.ids[kept], scores.values[kept])
             )
+
+
+@dataclass(frozen=True, eq=False)
+class _Tiles:
+    """Boxes of an image that contain all pixels of an edit: one, or a row of tiles each."""
+
+    boxes: tuple[Box, ...]
+    #: The box around all.
+    around: Box
+    #: int64 (rows + 1, columns + 1): the number of tiles up to each corner; None for a single box.
+    sums: NDArray[np.int64] | None = None
+
+    @classmethod
+    def whole(cls, box: Box) -> _Tiles:
+        """Return a single box."""
+        return cls((box,), box)
+
+    @classmethod
+    def of(cls, ys: NDArray[np.int64], xs: NDArray[np.int64], box: Box) -> _Tiles:
+        """Return the tiles that contain some pixels, or their box if that is about as small."""
+        top, left = box[0].start, box[1].start
+        height, width = box[0].stop - top, box[1].stop - left
+        if height * width <= SMALL_BOX_PX:
+            return cls.whole(box)
+        used = np.zeros((-(-height // TILE), -(-width // TILE)), np.bool_)
+        used[(ys - top) // TILE, (xs - left) // TILE] = True
+        if 2 * np.count_nonzero(used) > used.size:
+            return cls.whole(box)
+        sums = np.zeros((used.shape[0] + 1, used.shape[1] + 1), np.int64)
+        sums[1:, 1:] = used.cumsum(axis=0).cumsum(axis=1)
+        ends = np.flatnonzero(np.diff(np.pad(used, ((0, 0), (1, 1))).ravel().view(np.int8)))
+        row, first = np.divmod(ends[::2] + 1, used.shape[1] + 2)
+        y0, x0 = top + TILE * row, left + TILE * (first - 1)
+        x1 = x0 + TILE * (ends[1::2] - ends[::2])
+        y1, x1 = np.minimum(y0 + TILE, box[0].stop), np.minimum(x1, box[1].stop)
+        corners = zip(y0.tolist(), y1.tolist(), x0.tolist(), x1.tolist(), strict=True)
+        return cls(tuple((slice(a, b), slice(c, d)) for a, b, c, d in corners), box, sums)
+
+    def contain(
+        self,
+        y0: NDArray[np.int64],
+        x0: NDArray[np.int64],
+        y1: NDArray[np.int64],
+        x1: NDArray[np.int64],
+    ) -> NDArray[np.bool_]:
+        """Return bool (n,): which bounding boxes lie in the tiles."""
+        ys, xs = self.around
+        inside: NDArray[np.bool_] = (
+            (y0 >= ys.start) & (x0 >= xs.start) & (y1 <= ys.stop) & (x1 <= xs.stop)
+        )
+        if self.sums is None:
+            return inside
+        rows = (y0[inside] - ys.start) // TILE, -(-(y1[inside] - ys.start) // TILE)
+        columns = (x0[inside] - xs.start) // TILE, -(-(x1[inside] - xs.start) // TILE)
+        sums = self.sums
+        n_used = sums[rows[1], columns[1]] - sums[rows[0], columns[1]]
+        n_used += sums[rows[0], columns[0]] - sums[rows[1], columns[0]]
+        inside[inside] = n_used == (rows[1] - rows[0]) * (columns[1] - columns[0])
+        return inside
 
 
 class EditedPair:
@@ -271,10 +343,8 @@ class EditedPair:
             return Edit(side, 0, ())
         box = self._box(int(ys.min()), int(xs.min()), int(ys.max()) + 1, int(xs.max()) + 1)
         unique, inverse = np.unique(np.atleast_1d(np.asarray(ids, np.int64)), return_inverse=True)
-        numbers = self._numbers(side, unique, classes)
-        wanted = self._sides[side].index[box].copy()
-        wanted[ys - box[0].start, xs - box[1].start] = numbers[inverse]
-        return self._write(side, box, wanted)
+        numbers = np.broadcast_to(self._numbers(side, unique, classes)[inverse], ys.shape)
+        return self._write(side, (ys, xs), numbers, _Tiles.of(ys, xs, box))
 
     def set_window(
         self,
@@ -326,8 +396,8 @@ class EditedPair:
             rows, columns = np.flatnonzero(changed.any(axis=1)), np.flatnonzero(changed.any(axis=0))
             box = np.s_[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
             self._known = [None, None]
-            self._count(box, before, sign=-1)
-            self._count(box, after, sign=1)
+            self._count(_Tiles.whole(box), before, sign=-1)
+            self._count(_Tiles.whole(box), after, sign=1)
             reference, prediction = (
                 np.unique(self._sides[side].index[box][changed[box]]) - 1 for side in SIDES
             )
@@ -344,6 +414,10 @@ class EditedPair:
         """
         self._check_class(side, id_, class_name)
         self._sides[side].set_class(id_, class_name)
+
+    def set_scores(self, side: Side, scores: Mapping[int, float]) -> None:
+        """Set the scores of objects (id -> score): an edit drops those of what it changes."""
+        self._sides[side].set_scores(scores)
 
     def pair(self) -> LabelPair:
         """Return the label pair as it is now; the next edit changes its pixels."""
@@ -375,7 +449,7 @@ class EditedPair:
             raise LabelError(f"found the number {present[-1]}, there are {len(window.ids)} ids")
         lookup = np.zeros(int(present[-1]) + 1, np.int32)
         lookup[present] = self._numbers(side, window.ids[present], classes)
-        return self._write(side, box, lookup[window.numbers])
+        return self._write(side, box, lookup[window.numbers], _Tiles.whole(box))
 
     def _check_class(self, side: Side, id_: int, class_name: str) -> None:
         own = self._sides[side]
@@ -399,10 +473,10 @@ class EditedPair:
             pair._counter.make_room(number, len(own.labels))
         return numbers
 
-    def _write(self, side: Side, box: Box, wanted: Labels) -> Edit:
-        """Write a box of one side, and count it again."""
+    def _write(self, side: Side, place: Area, wanted: Labels, tiles: _Tiles) -> Edit:
+        """Write pixels of one side, and count the tiles again that contain them."""
         number, own, pairs = SIDES.index(side), self._sides[side], self._sharing(side)
-        pixels = own.index[box]
+        pixels = own.index[place]
         changed = pixels != wanted
         changed_px = int(np.count_nonzero(changed))
         if not changed_px:
@@ -414,24 +488,23 @@ class EditedPair:
         is_touched[wanted[changed]] = True
         touched = np.flatnonzero(is_touched[1:])
         y0, x0, y1, x1 = rows[lost, Y0 : X1 + 1].T
-        ys, xs = box
-        is_inside = (y0 >= ys.start) & (x0 >= xs.start) & (y1 <= ys.stop) & (x1 <= xs.stop)
+        is_inside = tiles.contain(y0, x0, y1, x1)
         if ((y1 - y0) * (x1 - x0))[~is_inside].sum() > own.index.size:  # scattered, as in noise
-            pixels[...] = wanted
+            own.index[place] = wanted
             for pair in pairs:
                 table = overlap_table(pair.pair())
                 pair._counter = OverlapCounter.from_table(table, own.index.shape)
         else:
             for pair in pairs:
-                pair._count(box, pair._pair.ambiguous, sign=-1)
-            pixels[...] = wanted
+                pair._count(tiles, pair._pair.ambiguous, sign=-1)
+            own.index[place] = wanted
             rows[lost[is_inside], Y0:] = FAR, FAR, 0, 0, FAR
             for label in lost[~is_inside]:
                 _shrink(rows[label], own.index, label)
             for pair in pairs:
                 pair._counter.rows[number][lost, Y0:] = rows[lost, Y0:]
             for pair in pairs:
-                pair._count(box, pair._pair.ambiguous, sign=1)
+                pair._count(tiles, pair._pair.ambiguous, sign=1)
         nothing = np.zeros(0, np.int64)
         both = (touched, nothing) if side is Side.REFERENCE else (nothing, touched)
         for pair in pairs:
@@ -455,11 +528,12 @@ class EditedPair:
         self._known = [table.reference, table.prediction]
         self._distances = self._distances.renumbered(*both)
 
-    def _count(self, box: Box, void: NDArray[np.bool_] | None, *, sign: int) -> None:
-        """Add a box to the counts, or subtract it."""
-        reference, prediction = (self._sides[side].index[box] for side in SIDES)
-        area = None if void is None else void[box]
-        self._counter.add((box[0].start, box[1].start), reference, prediction, area, sign=sign)
+    def _count(self, tiles: _Tiles, void: NDArray[np.bool_] | None, *, sign: int) -> None:
+        """Add tiles to the counts, or subtract them."""
+        for box in tiles.boxes:
+            reference, prediction = (self._sides[side].index[box] for side in SIDES)
+            area = None if void is None else void[box]
+            self._counter.add((box[0].start, box[1].start), reference, prediction, area, sign=sign)
 
     def _box(self, y0: int, x0: int, y1: int, x1: int) -> Box:
         """Return the box as slices, checked to lie in the image."""

@@ -246,7 +246,10 @@ def count(outcomes: Outcomes) -> Counts:
     is_tp, is_measured = own == other, ~np.isnan(hausdorff)
 
     def by_class(values: FloatArray, chosen: NDArray[np.bool_]) -> FloatArray:
-        return np.bincount(own[chosen], values[chosen], minlength=n)[1:].astype(np.float64)
+        # In ascending order, so that the last digit does not depend on the ids.
+        rows = np.flatnonzero(chosen)
+        rows = rows[np.argsort(values[rows])]
+        return np.bincount(own[rows], values[rows], minlength=n)[1:].astype(np.float64)
 
     confusion = np.bincount(own * n + other, minlength=n * n).reshape(n, n)
     confusion[:, 0] = np.bincount(reference.class_index[reference.status == _FN], minlength=n)
@@ -259,7 +262,7 @@ def count(outcomes: Outcomes) -> Counts:
         fn=fn,
         iou_sum=by_class(iou, is_tp),
         confusion=confusion,
-        matched_iou_sum=np.bincount(own, iou, minlength=n)[1:].astype(np.float64),
+        matched_iou_sum=by_class(iou, np.ones(len(own), np.bool_)),
         hausdorff_sum_px=by_class(hausdorff, is_measured),
         hausdorff_pairs=np.bincount(own[is_measured], minlength=n)[1:],
         hausdorff95_sum_px=by_class(reference.hausdorff95_px[matched], is_measured),

@@ -46,6 +46,7 @@ from napari_panoptic.tables.columns import (
     TableColumn,
     TableSpec,
     bounds,
+    link_column,
     name_column,
     number,
     unshown,
@@ -54,6 +55,7 @@ from napari_panoptic.tables.columns import (
 )
 from napari_panoptic.tables.figures import FIGURE_NAMES, count, counted, p_value, signed
 from napari_panoptic.values.cohort import Cohort
+from napari_panoptic.values.links import LinkMaker
 from napari_panoptic.values.vocabulary import Side, Status
 
 if TYPE_CHECKING:
@@ -82,6 +84,7 @@ DIFF = TableSpec(
         unshown("iou_change", about="`up` or `down` if by more than the setting"),
         unshown("area_px", "centroid_y_px", "centroid_x_px"),
         unshown("delta_pq", about="its part of the change of PQ"),
+        link_column(),
     ],
 )
 
@@ -183,7 +186,11 @@ class Compare(Question):
         """Return what changed, how certainly, and for which objects."""
         settings = {**self.settings.as_record(), "iou_step": self.iou_step}
         return comparison_answer(
-            gathered, settings=settings, cohort=cohort.name, protocol=self.protocol
+            gathered,
+            LinkMaker.of(cohort, self.settings, self.source),
+            settings=settings,
+            cohort=cohort.name,
+            protocol=self.protocol,
         )
 
 
@@ -200,8 +207,13 @@ def check_limits(metric: str, margin: float, iou_step: float) -> None:
         raise SettingsError(f"--iou-step must be a number from 0, found {iou_step:g}")
 
 
-def comparison_answer(comparison: VersionComparison, **more: Any) -> Answer:
-    """Return a comparison as an answer, whose record has the given entries as well."""
+def comparison_answer(
+    comparison: VersionComparison, links: LinkMaker | None = None, **more: Any
+) -> Answer:
+    """Return a comparison as an answer, whose record has the given entries as well.
+
+    Without ``links``, as for two output folders of ``evaluate``, the objects have none.
+    """
     diff = comparison.diff
     sides = [side for side in Side if (diff.rows["side"] == str(side)).any()]
     return Answer(
@@ -210,7 +222,7 @@ def comparison_answer(comparison: VersionComparison, **more: Any) -> Answer:
         tables=(
             AnswerTable(
                 DIFF,
-                diff_table(comparison),
+                diff_table(comparison, links),
                 lambda row: changed_objects(diff, [row]),
                 has_others=True,
                 heading="Objects",
@@ -356,9 +368,24 @@ def _notes(comparison: VersionComparison) -> Iterator[str]:
 # --- tables -----------------------------------------------------------------------------------
 
 
-def diff_table(comparison: VersionComparison) -> pd.DataFrame:
+def diff_table(comparison: VersionComparison, links: LinkMaker | None = None) -> pd.DataFrame:
     """Return the rows of ``diff.csv``."""
-    return comparison.diff.rows.assign(delta_pq=comparison.change.of_row)[DIFF.keys]
+    diff = comparison.diff
+    rows = diff.rows.assign(delta_pq=comparison.change.of_row)
+    return rows.assign(link="" if links is None else _links(diff, links))[DIFF.keys]
+
+
+def _links(diff: VersionDiff, links: LinkMaker) -> list[str]:
+    """Return the link of each row: to its object in a version in which it fails, if it does."""
+    rows = diff.rows
+    was, is_ = (rows[f"status_{when}"].isin(_FAILING) for when in ("before", "after"))
+    # As in `failure_names`; a version that lacks an FP has no status of it.
+    of_old = ((was & ~is_) | (rows["status_after"] == "")) & (rows["status_before"] != "")
+    ids = rows["id"].where(~of_old, rows["id_before"])
+    return [
+        links.text(region, diff.old if is_old else diff.new, side, int(id_))
+        for region, is_old, side, id_ in zip(rows["region"], of_old, rows["side"], ids, strict=True)
+    ]
 
 
 def _differences(

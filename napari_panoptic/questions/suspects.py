@@ -23,6 +23,7 @@ from napari_panoptic.tables.columns import (
     Record,
     TableColumn,
     TableSpec,
+    link_column,
     name_column,
     number,
     unshown,
@@ -30,6 +31,7 @@ from napari_panoptic.tables.columns import (
 )
 from napari_panoptic.tables.markup import named
 from napari_panoptic.values.cohort import Cohort
+from napari_panoptic.values.links import LinkMaker
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import Side
 
@@ -63,6 +65,7 @@ SUSPECTS = TableSpec(
         TableColumn("teams", _agreeing, ("teams",), "which agree, separated by ` | `"),
         unshown("centroid_y_px", "centroid_x_px"),
         unshown("reason", about="in words"),
+        link_column(),
     ],
     "Places where teams agree with each other, but not with the annotation. The score orders them; "
     "it is no probability.",
@@ -134,7 +137,8 @@ class Suspects(Question):
     ) -> Answer:
         """List the suspects."""
         suspects = gathered.suspects
-        rows = map(_row, suspects)
+        links = LinkMaker.of(cohort, self.settings, self.source)
+        rows = [_row(suspect, links) for suspect in suspects]
         return Answer(
             headline=_headline(gathered) if suspects else NONE,
             notes=(CAUTION,),
@@ -206,7 +210,7 @@ def _headline(found: CohortSuspects) -> str:
     )
 
 
-def _row(suspect: Suspect) -> Record:
+def _row(suspect: Suspect, links: LinkMaker) -> Record:
     return {
         **fields_of(suspect, "score", "kind", "patient", "region", "side"),
         "team": suspect.team or "",
@@ -218,4 +222,12 @@ def _row(suspect: Suspect) -> Record:
         "centroid_y_px": suspect.centroid_yx_px[0],
         "centroid_x_px": suspect.centroid_yx_px[1],
         "reason": suspect.sentence,
+        "link": links.to(_objects(suspect)),
     }
+
+
+def _objects(suspect: Suspect) -> list[FailureName]:
+    """Return the objects that a link to a suspect leads to, all pieces of a split one."""
+    team = suspect.team or suspect.teams[0]
+    ids = (suspect.id, *suspect.other_ids)
+    return [FailureName(team, suspect.region, suspect.side, id_) for id_ in ids]

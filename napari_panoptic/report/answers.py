@@ -18,6 +18,7 @@ from napari_panoptic.report.nuclei.tables import input_fingerprints
 from napari_panoptic.report.page import team_label, write_page
 from napari_panoptic.report.plots.embed import plot_figure
 from napari_panoptic.report.writing import provenance, write_set
+from napari_panoptic.tables.columns import CellContent, Record, TableColumn
 from napari_panoptic.tables.markup import (
     Child,
     bullets,
@@ -25,10 +26,14 @@ from napari_panoptic.tables.markup import (
     folded,
     fragment,
     named,
+    object_link,
     paragraph,
 )
 from napari_panoptic.values.cohort import Cohort
+from napari_panoptic.values.links import MOST_OBJECTS, LinkMaker
 
+_LINK = "link of row"
+_LINK_COLUMN = TableColumn("link", lambda row: CellContent(object_link(row[_LINK])))
 MOST_SENTENCES = 10
 """The number of rows that a page shows as sentences."""
 MOST_ROWS = 25
@@ -136,15 +141,20 @@ def answers_section(
     answers: Sequence[Asked],
     teams: Sequence[str],
     pictures: Callable[[Sequence[FailureName]], Sequence[Child]],
+    cohort: Cohort,
 ) -> list[Child]:
     """Return the section of a report on the answers to one kind of question; see `answer_parts`."""
     parts: list[Child] = []
+    links = LinkMaker.of(cohort)
     for number, (question, answer) in enumerate(answers, start=1):
         slug = question.name()
         if (team := getattr(question, "team", None)) is not None:
             parts.append(element("h3", team_label(team, teams)))
             slug += f"-{number}"
-        parts += answer_parts(answer, slug, teams, pictures)
+        own = replace(
+            links, settings=question.settings.replaced(distances=True), source=question.source
+        )
+        parts += answer_parts(answer, slug, teams, pictures, own)
     return parts
 
 
@@ -153,6 +163,7 @@ def answer_parts(
     slug: str,
     teams: Sequence[str] = (),
     pictures: Callable[[Sequence[FailureName]], Sequence[Child]] = lambda _names: (),
+    links: LinkMaker | None = None,
 ) -> list[Child]:
     """Return an answer as the content of a section.
 
@@ -166,23 +177,27 @@ def answer_parts(
         All teams of the cohort, in its order, which decides their colours.
     pictures
         Returns pictures of objects.
+    links
+        Writes the links of rows that are about objects of one region; None for none.
     """
     parts: list[Child] = [paragraph(named(answer.headline))]
     if answer.notes:
         parts.append(bullets(map(named, answer.notes)))
-    parts += _content(answer, slug, teams)
+    parts += _content(answer, slug, teams, links)
     for title, names in shown_objects(answer):
         if drawings := pictures(names):
             parts += [paragraph(named(title)), *drawings]
     return parts
 
 
-def _content(answer: Answer, slug: str, teams: Sequence[str] = ()) -> list[Child]:
+def _content(
+    answer: Answer, slug: str, teams: Sequence[str], links: LinkMaker | None
+) -> list[Child]:
     """Return plots and tables."""
     plots = enumerate((plot for plot in answer.plots if plot.is_on_pages), start=1)
     return [
         *(plot_figure(drawn(plot), f"{slug}-{number}", plot.caption) for number, plot in plots),
-        *(_table(table, slug, teams) for table in _tables(answer)),
+        *(_table(table, slug, teams, links) for table in _tables(answer)),
     ]
 
 
@@ -191,20 +206,40 @@ def _tables(answer: Answer) -> list[AnswerTable]:
     return [table for table in answer.tables if table.is_shown and not table.is_long]
 
 
-def _table(table: AnswerTable, slug: str, teams: Sequence[str]) -> Child:
+def _table(table: AnswerTable, slug: str, teams: Sequence[str], links: LinkMaker | None) -> Child:
     heading = table.heading.lower().replace(" ", "-")
     name = table.spec.file.removesuffix(".csv") or heading or "summary"
     own = slug if name == slug.partition("-")[0] else f"{slug}_{name}"
     spec = replace(table.spec, file=f"{own}.csv")
-    shown = None
+    shown: list[Record] = [
+        {**row, _LINK: link}
+        for row, link in zip(
+            table.frame.head(MOST_ROWS).to_dict("records"), _links(table, links), strict=False
+        )
+    ]
+    if any(row[_LINK] for row in shown):
+        spec = replace(spec, columns=[*spec.columns, _LINK_COLUMN])
     if len(table.frame) > MOST_ROWS:
-        shown = table.frame.head(MOST_ROWS).to_dict("records")
         of = f"The first {MOST_ROWS} of {len(table.frame)}; the CSV file has all."
         spec = replace(spec, caption=f"{spec.caption} {of}")
     if table.sentence is None:
         return spec_table(spec, table.frame, teams, rows=shown)
-    listed = bullets(map(named, table.sentences(MOST_SENTENCES)))
+    listed = bullets(
+        fragment(named(sentence), " ", object_link(row[_LINK]))
+        for sentence, row in zip(table.sentences(MOST_SENTENCES), shown, strict=False)
+    )
     as_table = None
     if len(table.frame) and spec.shown():
         as_table = spec_table(spec, table.frame, teams, rows=shown)
     return fragment(listed, None if as_table is None else folded("The same as a table", as_table))
+
+
+def _links(table: AnswerTable, links: LinkMaker | None) -> list[str]:
+    """Return the links of the first rows, empty for rows without one."""
+    rows = range(min(MOST_ROWS, len(table.frame)))
+    if links is None or table.objects is None:
+        return [""] * len(rows)
+    if "link" in table.frame:
+        return list(table.frame["link"].head(MOST_ROWS))
+    found = [table.objects(row) for row in rows]
+    return [links.to(own.in_order()) if len(own.names) <= MOST_OBJECTS else "" for own in found]

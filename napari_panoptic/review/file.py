@@ -168,6 +168,49 @@ def open_review_file(
     )
 
 
+def open_to_read(path: Path) -> tuple[sqlite3.Connection, int]:
+    """Open an existing review file without ever writing to it.
+
+    Returns
+    -------
+    sqlite3.Connection
+        For reading.
+    int
+        The version of the file's layout.
+
+    Raises
+    ------
+    ReviewError
+        If there is no file, it is damaged, or it is none of this program and version.
+    """
+    if not path.is_file():
+        raise ReviewError("there is no review file; check the name", path=path)
+    failure = "the review cannot be read"
+    try:
+        with ExitStack() as on_error:
+            uri = _uri_without_creating(path).removesuffix("rw") + "ro"
+            connection = sqlite3.connect(uri, isolation_level=None, uri=True)
+            on_error.callback(connection.close)
+            _distrust(connection)
+            version = _version(connection, path)
+            _check_schema(connection, path)
+            ((verdict,), *_) = connection.execute("PRAGMA quick_check(1)").fetchall()
+            if verdict != "ok":
+                raise ReviewError(f"{failure}: the file is damaged ({verdict})", path=path)
+            on_error.pop_all()
+    except UnicodeDecodeError as error:
+        raise ReviewError(f"{failure}: the file is damaged", path=path) from error
+    except sqlite3.Error as error:
+        if _code(error) in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
+            what = "it is no review file, or a damaged one; choose another file"
+            raise ReviewError(f"{failure}: {what}", path=path) from error
+        raise explained(error, path, failure) from error
+    if version is None:
+        connection.close()
+        raise ReviewError(f"{failure}: the file is empty", path=path)
+    return connection, version
+
+
 def _prepare_folder(path: Path, *, create: bool) -> None:
     try:
         is_folder = path.is_dir()

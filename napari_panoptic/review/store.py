@@ -6,7 +6,7 @@ import sqlite3
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
@@ -19,6 +19,7 @@ from napari_panoptic.review.file import (
     file_identity,
     now,
     open_review_file,
+    open_to_read,
     stamp,
     transaction,
 )
@@ -57,6 +58,8 @@ _STANDING = (
     "withdrawn_at IS NULL AND NOT EXISTS (SELECT 1 FROM verdicts AS later "
     "WHERE later.replaces = verdicts.id AND later.withdrawn_at IS NULL)"
 )
+_ALL = f"SELECT {_COLUMNS} FROM verdicts WHERE {_STANDING} ORDER BY id"  # noqa: S608
+_ALL_WITHOUT_ROLE = _ALL.replace("role", "'' AS role")  # in files of the first layout
 _OWN = "reviewer = :reviewer AND role = :role"
 _OWN_WINDOW = f"{_OWN} AND writer = :writer"
 # Near enough to be worth a comparison.
@@ -65,6 +68,23 @@ _OWN_NEARBY = (
     "AND class_name = :class_name AND centroid_y_px BETWEEN :y - :reach AND :y + :reach "
     "AND centroid_x_px BETWEEN :x - :reach AND :x + :reach"
 )
+
+
+def read_verdicts(path: Path) -> list[ReviewRecord]:
+    """Read all verdicts that stand, of all reviewers, oldest first; the file does not change.
+
+    Raises
+    ------
+    ReviewError
+        If the file is missing, damaged, or none of this program.
+    """
+    connection, version = open_to_read(path)
+    with closing(connection):
+        try:
+            rows = connection.execute(_ALL if version > 1 else _ALL_WITHOUT_ROLE).fetchall()
+        except sqlite3.Error as error:
+            raise explained(error, path, "the verdicts cannot be read") from error
+    return [_record(row, path) for row in rows]
 
 
 class ReviewStore:

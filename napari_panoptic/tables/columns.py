@@ -134,6 +134,11 @@ def unshown(*keys: str, about: str = "") -> TableColumn:
     return TableColumn(None, None, keys, about)
 
 
+def link_column() -> TableColumn:
+    """Return the column of links to the objects of rows."""
+    return unshown("link", about="to the object, for `view --link`; empty if there can be none")
+
+
 def words(key: str, title: Child = None, about: str = "") -> TableColumn:
     """Return a column of words of this program, such as statuses."""
     return TableColumn(title or key, lambda row: CellContent(str(row[key])), (key,), about)

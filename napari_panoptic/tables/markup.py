@@ -96,6 +96,14 @@ def named(name: str) -> Html:
     return element("bdi", name, class_="short" if len(name) <= SHORT_NAME else None)
 
 
+def object_link(text: str) -> Html:
+    """Return a link to an object; nothing without one."""
+    if not text:
+        return trusted("")
+    about = "Copy the address of this link, and open it with: napari-panoptic view --link"
+    return element("a", "link", class_="object", href=text, title=about)
+
+
 def data_uri(kind: str, content: bytes) -> str:
     """Return the content of a file as a data URL."""
     return f"data:{kind};base64,{base64.b64encode(content).decode()}"

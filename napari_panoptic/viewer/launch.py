@@ -8,6 +8,8 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import napari
@@ -19,13 +21,28 @@ from napari_panoptic.common.errors import PanopticError, checked_name
 from napari_panoptic.live.read_ahead import ReadAhead, ReadAheadSettings
 from napari_panoptic.live.session import Session
 from napari_panoptic.values.cohort import Cohort, Task
+from napari_panoptic.values.links import CohortKey, ObjectLink, check_link
+from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.viewer.desk.nuclei import Desk, desk_of
 from napari_panoptic.viewer.desk.window import fit_into_screen, mark_own
 from napari_panoptic.viewer.kit.napari_private import settings_saved_once, window_of
-from napari_panoptic.viewer.opening import AnyDesk, Opened, read_folder, show_in, title_of
+from napari_panoptic.viewer.kit.questions import folder_from
+from napari_panoptic.viewer.kit.shown import OpeningReport, shown
+from napari_panoptic.viewer.opening import (
+    TITLE_END,
+    AnyDesk,
+    Opened,
+    open_link_in,
+    read_folder,
+    show_in,
+    title_of,
+)
+from napari_panoptic.viewer.state.preferences import PREFERENCES
 
 PREFERRED_SIZE = (1600, 1000)
 """Width and height of the window, where the screen is large enough."""
+MOST_RECENT = 10
+"""The most cohorts shown lately that are read to find that of a link."""
 FIRST_REGION_S = 0.3
 """How long a window waits for its first region before it is painted without one."""
 PATIENCE_S = 300.0
@@ -44,6 +61,7 @@ def run_view(
     region: str | None = None,
     screenshot: Path | None = None,
     allow_outside: bool = False,
+    link: ObjectLink | None = None,
 ) -> int:
     """Open a cohort in a window, and stay until it is closed.
 
@@ -58,6 +76,9 @@ def run_view(
         as everything is loaded, and the window is closed.
     allow_outside
         Whether links that lead out of the cohort's folder are followed.
+    link
+        What to show of the cohort, which is one of nuclei; the user is asked about a link to
+        another version of it.
 
     Returns
     -------
@@ -67,7 +88,7 @@ def run_view(
     Raises
     ------
     SettingsError
-        For an unknown region.
+        For an unknown region, and a link to something that the cohort lacks.
     PanopticError
         For a folder that is no cohort, or a picture that cannot be taken.
     """
@@ -78,14 +99,72 @@ def run_view(
     )
     if region is not None:
         checked_name("--region", region, lambda name: str(opened.cohort.region(name).name))
-    ahead = None
+    begin, ahead = Beginning(region), None
     if isinstance(opened.cohort, Cohort):
-        ahead = _being_read(opened.cohort, region)  # while the window is being built
+        begin = Beginning.of(link, opened.cohort, region)
+        ahead = _being_read(opened.cohort, begin)  # while the window is being built
     viewer = napari.Viewer(title=title_of(opened))
     with _painted_once(viewer):
         _give_size(viewer)
-        desk = _filled(viewer, opened, region, ahead)
+        desk = _filled(viewer, opened, begin, ahead)
         _keep_on_screen(viewer)
+    if link is not None and isinstance(desk, Desk):
+        desk.later(partial(desk.links.open, link))
+        QCoreApplication.processEvents()
+    return _stay(viewer, desk, screenshot)
+
+
+def recent_cohort(link: ObjectLink) -> Cohort | None:
+    """Return the cohort of a link among those shown lately.
+
+    A cohort of the same name is taken if none has the same fingerprint; None if there is none.
+    """
+    folders = PREFERENCES.recent_cohorts()
+    # Links have the name of the folder, unless a description states another one.
+    folders.sort(key=lambda folder: folder.name != link.cohort.name)
+    alike: Cohort | None = None
+    for folder in folders[:MOST_RECENT]:
+        try:
+            opened = read_folder(folder)
+        except PanopticError:  # it may be gone, or be none any more
+            continue
+        if not isinstance(opened.cohort, Cohort):
+            continue
+        key = CohortKey.of(opened.cohort)
+        if not key.differences(link.cohort):
+            return opened.cohort
+        if alike is None and key.name == link.cohort.name:
+            alike = opened.cohort
+    return alike
+
+
+def run_link(link: ObjectLink) -> int:
+    """Open a window that asks for the folder of a link's cohort, and stay until it is closed.
+
+    Returns
+    -------
+    int
+        0.
+    """
+    viewer = napari.Viewer(title=f"{shown(link.cohort.name)}{TITLE_END}")
+    with _painted_once(viewer):
+        _give_size(viewer)
+        desk = desk_of(viewer)
+        _keep_on_screen(viewer)
+    desk.later(partial(_ask_for_folder_of, viewer, link, desk.start))
+    return _stay(viewer, desk, None)
+
+
+def _ask_for_folder_of(viewer: napari.Viewer, link: ObjectLink, report: OpeningReport) -> None:
+    recent = PREFERENCES.recent_cohorts()
+    title = f"Open link: the folder of the cohort {link.cohort.name}"
+    folder = folder_from(window_of(viewer), shown(title), recent[0].parent if recent else "")
+    if folder is not None:
+        open_link_in(viewer, folder, link, report)
+
+
+def _stay(viewer: napari.Viewer, desk: AnyDesk | None, screenshot: Path | None) -> int:
+    """Stay until a window is closed, or until its picture is taken; returns 0."""
     status = 1
     try:
         if screenshot is None or desk is None:
@@ -125,10 +204,39 @@ def show_folder(folder: Path, keep: object = None) -> napari.Viewer:
     return viewer
 
 
-def _being_read(cohort: Cohort, region: str | None) -> ReadAhead:
+@dataclass(frozen=True)
+class Beginning:
+    """What a window shows first."""
+
+    #: The region; None for the first.
+    region: str | None = None
+    #: The team, and how to evaluate; None for the usual ones.
+    team: str | None = None
+    settings: EvaluationSettings | None = None
+
+    @classmethod
+    def of(cls, link: ObjectLink | None, cohort: Cohort, region: str | None) -> Beginning:
+        """Return the beginning of a link; its region and team, unless the user is asked first.
+
+        Raises
+        ------
+        LinkError
+            If the cohort lacks something.
+        """
+        if link is None:
+            return cls(region)
+        link = check_link(link, cohort)
+        if CohortKey.of(cohort).differences(link.cohort):
+            return cls(region)
+        return cls(link.region or None, link.team or None, link.settings)
+
+
+def _being_read(cohort: Cohort, begin: Beginning) -> ReadAhead:
     """Begin to read the first region as the desk will ask for it."""
-    session, ahead = Session(cohort), ReadAhead(cohort)
-    first = region or next((at.name for at in cohort.regions), None)
+    session, ahead = Session(cohort, begin.settings), ReadAhead(cohort)
+    if begin.team is not None:
+        session.set_team(begin.team)
+    first = begin.region or next((at.name for at in cohort.regions), None)
     if first is not None:
         wanted = ReadAheadSettings(session.settings, session.source, session.team, no_others=True)
         ahead.want("", [first], wanted)
@@ -136,16 +244,22 @@ def _being_read(cohort: Cohort, region: str | None) -> ReadAhead:
 
 
 def _filled(
-    viewer: napari.Viewer, opened: Opened, region: str | None, ahead: ReadAhead | None
+    viewer: napari.Viewer, opened: Opened, begin: Beginning, ahead: ReadAhead | None
 ) -> AnyDesk | None:
     """Show a cohort on its desk; regions of nuclei may be read already."""
     with settings_saved_once(get_settings()):
         if ahead is None or not isinstance(opened.cohort, Cohort):
-            return show_in(viewer, opened, region=region)
+            return show_in(viewer, opened, region=begin.region)
         desk = desk_of(viewer)
     QCoreApplication.processEvents()  # gives the panels their sizes
     if _is_open(viewer):  # the user may close the window whenever events are processed
-        desk.show_cohort(opened.cohort, region=region, ahead=ahead)
+        desk.show_cohort(
+            opened.cohort,
+            region=begin.region,
+            settings=begin.settings,
+            team=begin.team,
+            ahead=ahead,
+        )
         _process_events(lambda: _has_shown(desk) or not _is_open(viewer), FIRST_REGION_S)
     return desk
 

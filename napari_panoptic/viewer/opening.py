@@ -24,17 +24,20 @@ from napari_panoptic.io.cohorts.tasks import task_of
 from napari_panoptic.report.nuclei.inspection_picture import InspectionPicture, inspection_picture
 from napari_panoptic.samples.write import write_sample
 from napari_panoptic.values.cohort import Task
+from napari_panoptic.values.links import ObjectLink
+from napari_panoptic.viewer.desk.nuclei import Desk
 from napari_panoptic.viewer.desk.shell import DeskShell, Wanted
 from napari_panoptic.viewer.jobs.jobs import Several
 from napari_panoptic.viewer.kit.napari_private import unwrapped, window_check, window_of
 from napari_panoptic.viewer.kit.questions import folder_from
-from napari_panoptic.viewer.kit.shown import NOTIFICATIONS, OpeningReport, shown
+from napari_panoptic.viewer.kit.shown import NOTIFICATIONS, OpeningReport, show_error, shown
 from napari_panoptic.viewer.panels.inspection import InspectionDialog
 from napari_panoptic.viewer.state.preferences import PREFERENCES
 
 TITLE_END = " · napari-panoptic"
 """How the title of a window of this program's own ends, after the cohort's name."""
 
+NO_NUCLEI = "Links lead to nuclei, and this cohort has none. Open the cohort of the link."
 SAMPLE_FOLDERS = {
     Task.NUCLEI: "sample",
     Task.DETECTIONS: "sample-detections",
@@ -239,6 +242,14 @@ def inspect_in_background(viewer: Any, folder: Path, report: OpeningReport = NOT
     _in_background(viewer, folder.name, read, _show_chosen, report)
 
 
+def open_link_in(
+    viewer: Any, folder: Path, link: ObjectLink, report: OpeningReport = NOTIFICATIONS
+) -> None:
+    """Open a folder in the background, and in it what a link leads to."""
+    read = partial(_ask_about_links, partial(_read, folder))
+    _in_background(viewer, folder.name, read, partial(_show_linked, link), report)
+
+
 def open_dropped(viewer: Any, paths: Sequence[Path], report: OpeningReport = NOTIFICATIONS) -> None:
     """Open a cohort's folder, or compare files with objects of one image, in the background."""
     if len(paths) == 1 and paths[0].is_dir() and paths[0].suffix.casefold() != ".zarr":
@@ -440,6 +451,18 @@ def _show_chosen(viewer: Any, answer: Opened | _Inspected) -> None:
         _ask_about(viewer, answer)
     elif show_in(viewer, answer) is not None:
         PREFERENCES.last_cohort = answer.cohort.root
+
+
+def _show_linked(link: ObjectLink, viewer: Any, answer: Opened) -> None:
+    """Show a cohort, and in it what a link leads to."""
+    desk = show_in(viewer, answer)
+    if desk is None:
+        return
+    PREFERENCES.last_cohort = answer.cohort.root
+    if isinstance(desk, Desk):
+        desk.links.open(link)
+    else:
+        show_error(NO_NUCLEI)
 
 
 def _open(

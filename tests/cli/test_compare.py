@@ -15,6 +15,11 @@ import pytest
 import tifffile
 
 from napari_panoptic.cli.main import main
+from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.questions.compare import Compare
+from napari_panoptic.questions.engines.cohort_failures import FailureName
+from napari_panoptic.values.links import CohortKey, ObjectLink, check_link
+from napari_panoptic.values.settings import EvaluationSettings
 from tests.support.paths import SHARED_CASES, needs_shared_cases
 from tests.support.version_cohort import PATIENTS, write_version_cohort
 
@@ -148,6 +153,26 @@ def test_the_diff_agrees_with_the_tables_of_evaluate(
     assert rows["delta_pq"].sum() == pytest.approx(record(tmp_path)["difference"], abs=1e-12)
 
 
+def test_links_lead_to_the_object_of_the_version_that_fails(
+    cohort: Path, tmp_path: Path, run: Run
+) -> None:
+    settings = ("--iou-threshold", "0.6", "--no-distances")
+    run("compare", cohort, "old", "worse", "-o", tmp_path, *settings)
+    rows, opened = diff(tmp_path), open_cohort(cohort)
+    assert rows.columns[-1] == "link"
+    question = Compare(old="old", new="worse", settings=EvaluationSettings(iou_threshold=0.6))
+    table = question.answer(opened).tables[0]
+    assert table.objects is not None
+    for row, text in enumerate(rows["link"]):
+        link = ObjectLink.parse(text)
+        ((side, id_),) = link.objects
+        named = FailureName(link.team, link.region, side, id_)
+        assert {named} == table.objects(row).names
+        assert check_link(link, opened) == link
+        assert link.cohort == CohortKey.of(opened)
+        assert link.settings == EvaluationSettings(iou_threshold=0.6)
+
+
 def test_output_folders_of_evaluate_give_the_same(
     cohort: Path, tables: Path, tmp_path: Path, run: Run
 ) -> None:
@@ -160,12 +185,13 @@ def test_output_folders_of_evaluate_give_the_same(
     for name in (*CONTRACT, "counts", "delta_pq", "metrics", "classes", "before_after"):
         assert found[name] == files[name], name
     # The squares are alike enough to their discs.
-    pd.testing.assert_frame_equal(diff(tmp_path / "files"), diff(tmp_path / "tables"))
+    of_files = diff(tmp_path / "files").assign(link=np.nan)  # folders name no cohort
+    pd.testing.assert_frame_equal(of_files, diff(tmp_path / "tables"))
     chosen = run(
         "compare", tables / "all", tables / "all", "--teams", "old,better", "-o", tmp_path / "all"
     )
     assert chosen.code == NOT_WORSE
-    pd.testing.assert_frame_equal(diff(tmp_path / "files"), diff(tmp_path / "all"))
+    pd.testing.assert_frame_equal(of_files, diff(tmp_path / "all"))
 
 
 def test_one_team_in_two_runs_is_named_after_the_folders(

@@ -451,7 +451,7 @@ OPTIONS = {
         "COHORT --output --teams --protocol --correct --source --metadata --jobs --scheduler "
         "--resume --held-up-to --date"
     ),
-    "view": "COHORT --region --screenshot",
+    "view": "COHORT --region --link --screenshot",
     "sample": "FOLDER",
     "demo": "--cohort --screenshot",
 }

@@ -10,6 +10,7 @@ from napari_panoptic.cli.main import main
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.live.snapshots import load_region
 from napari_panoptic.questions.suspects import SUSPECTS, Suspects
+from napari_panoptic.values.links import CohortKey, ObjectLink, check_link
 from napari_panoptic.values.settings import EvaluationSettings, Restoration
 from tests.support.paths import REPOSITORY
 
@@ -33,6 +34,14 @@ def test_the_table_names_objects_of_the_cohort(nuclei_sample, tmp_path, capsys):
             assert row.id in labels.ids
             assert (row.team == "") == (row.side == "reference")
             assert row.team in ("", *row.teams.split(" | "))
+            link = ObjectLink.parse(row.link)
+            assert check_link(link, cohort) == link
+            assert (link.cohort, link.region) == (CohortKey.of(cohort), name)
+            assert link.settings == settings.replaced(distances=True)
+            assert link.team in row.teams.split(" | ")
+            assert link.objects[0] == (row.side, row.id)
+            others = " ".join(str(id_) for _, id_ in link.objects[1:])
+            assert others == " ".join(sorted(str(row.other_ids).split()))
 
 
 def test_the_record_states_what_was_compared(nuclei_sample, tmp_path):

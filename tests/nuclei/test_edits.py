@@ -424,3 +424,31 @@ def test_objects_keep_their_scores_until_an_edit_touches_them() -> None:
     live.set_pixels(Side.PREDICTION, np.array([8]), np.array([8]), 0)
     assert np.isnan(live.pair().prediction.scores).all()
     np.testing.assert_array_equal(before.scores, [np.nan, 0.75, np.nan])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_pixels_far_apart_are_counted_as_those_of_one_window(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    images = []
+    for _ in Side:
+        image = np.zeros((700, 500), np.int64)
+        for id_ in rng.permutation(300)[:150] + 1:
+            (y, x), (height, width) = rng.integers(0, (690, 490)), rng.integers(3, 60, 2)
+            image[y : y + height, x : x + width] = id_
+        images.append(image)
+    names = {id_: CLASS_NAMES[id_ % 4] for id_ in range(1, 400)}
+    void = rng.random((700, 500)) < 0.1
+    live = EditedPair(pair_of(LabelCase(images[0].copy(), images[1].copy(), names, names, void)))
+    for step in range(6):
+        side = list(Side)[step % 2]
+        image = images[step % 2]
+        chosen = rng.choice(np.unique(image)[1:], 5)
+        y, x = np.nonzero(np.isin(image, chosen))
+        if step > 3:  # parts of objects, and new ones
+            kept = rng.random(len(y)) < 0.5
+            y, x = y[kept], x[kept]
+        ids = np.where(image[y, x] == chosen[0], 0, rng.integers(0, 400, len(y)))
+        image[y, x] = ids
+        live.set_pixels(side, y, x, ids, classes=names)
+        case = LabelCase(images[0].copy(), images[1].copy(), names, names, void)
+        assert_same(live.evaluate(EvaluationSettings()), evaluate(pair_of(case)))

@@ -79,6 +79,16 @@ def test_nothing_is_imported_that_runs_or_fetches() -> None:
         assert not prefixes & FORBIDDEN_MODULES or (name, module) in KNOWN, (name, module)
 
 
+def test_nothing_listens_or_connects_but_the_local_socket_of_links() -> None:
+    """Local sockets only: those of one user on one machine, which no other machine can reach."""
+    found = {(name, module) for name, module in imported() if "QtNetwork" in module}
+    place, module = "viewer/kit/link_socket.py", "qtpy.QtNetwork"
+    names = {f"{module}.{name}" for name in ("QLocalServer", "QLocalSocket")}
+    assert found == {(place, module), *((place, name) for name in names)}
+    options = {said for name, said in named() if name == place and "Option" in said}
+    assert "QLocalServer.SocketOption.UserAccessOption" in options
+
+
 def test_nothing_is_called_that_runs_what_is_in_a_file() -> None:
     for name, call, node in all_calls():
         assert call not in FORBIDDEN_CALLS, (name, node.lineno, call)

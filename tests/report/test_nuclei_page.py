@@ -48,9 +48,10 @@ from napari_panoptic.report.nuclei.tables import (
 from napari_panoptic.report.plots.embed import plot_figure
 from napari_panoptic.report.sections import REFERENCES, methods
 from napari_panoptic.tables.figures import p_value, ratio, signed
-from napari_panoptic.tables.markup import element, escaped
+from napari_panoptic.tables.markup import element, escaped, object_link
 from napari_panoptic.values.cohort import ClassScheme, Cohort
 from napari_panoptic.values.conventions import CORRECTED_PROTOCOL
+from napari_panoptic.values.links import CohortKey, LinkMaker, ObjectLink, check_link
 from napari_panoptic.values.settings import (
     AmbiguousPolicy,
     EvaluationSettings,
@@ -61,6 +62,7 @@ from napari_panoptic.values.settings import (
 )
 from tests.support.reports import (
     HOSTILE_PATIENTS,
+    HOSTILE_REGION,
     HOSTILE_TEAMS,
     hostile,
     of_patients,
@@ -153,7 +155,8 @@ def csv(text: str) -> pd.DataFrame:
 def test_all_sections_are_there_and_listed(shown: Page) -> None:
     ids = [attributes["id"] for tag, attributes in shown.elements if tag == "section"]
     assert tuple(ids) == SECTIONS
-    links = [a["href"] for tag, a in shown.elements if tag == "a" and "download" not in a]
+    anchors = [a for tag, a in shown.elements if tag == "a" and "download" not in a]
+    links = [a["href"] for a in anchors if a.get("class") != "object"]
     assert set(links) == {f"#{slug}" for slug in SECTIONS}
     for slug in SECTIONS:
         assert len(shown.section(slug)) > 100
@@ -164,6 +167,9 @@ def test_nothing_comes_from_elsewhere(shown: Page) -> None:
         assert tag not in ("link", "iframe", "object", "embed", "base", "form")
         for name in ("src", "href", "xlink:href", "srcset", "action"):
             address = attributes.get(name)
+            if name == "href" and attributes.get("class") == "object":
+                assert ObjectLink.parse(str(address)).text == address
+                continue
             assert address is None or address.startswith(("data:", "#"))
     policies = [a.get("content") for tag, a in shown.elements if tag == "meta"]
     assert any(policy and policy.startswith("default-src 'none'") for policy in policies)
@@ -284,6 +290,43 @@ def test_hostile_names_stay_text(attacked: Page, shown: Page) -> None:
     for patient in HOSTILE_PATIENTS:
         assert patient in attacked.section("patients")
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f\u202a-\u202e\ud800-\udfff]", attacked.text)
+
+
+def object_links(page: Page) -> list[ObjectLink]:
+    return [
+        ObjectLink.parse(str(a["href"])) for _, a in page.elements if a.get("class") == "object"
+    ]
+
+
+def test_rows_and_pictures_have_links(report: CohortReport, shown: Page) -> None:
+    cohort = report.cohort
+    found = object_links(shown)
+    for link in found:
+        assert check_link(link, cohort) == link
+        assert link.cohort == CohortKey.of(cohort)
+        assert link.objects
+    pictured = {(f.team, f.region, f.side, f.id) for f in pictured_failures(report)}
+    linked = {(own.team, own.region, *one) for own in found for one in own.objects}
+    assert pictured <= linked
+    suspects = re.findall('href="(panoptic:[^"]*restoration=border-dilated)"', shown.text)
+    assert suspects
+    assert "panoptic:" not in shown.section("teams")
+
+
+def test_links_to_hostile_names_are_inert(cohort: Cohort, attacked: Page) -> None:
+    assert not object_links(attacked)  # the regions have a line break in their names
+    region = HOSTILE_REGION.rstrip("\n")
+    for team in HOSTILE_TEAMS:
+        text = LinkMaker.of(cohort).text(region, team, "reference", 1)
+        anchor = object_link(text)
+        if team == HOSTILE_TEAMS[-1]:  # it has control characters
+            assert (text, anchor) == ("", "")
+            continue
+        (tag, attributes), *rest = Page(anchor).elements
+        assert (tag, rest) == ("a", [])
+        assert set(attributes) == {"class", "href", "title"}
+        link = ObjectLink.parse(str(attributes["href"]))
+        assert (link.region, link.team) == (region, team)
 
 
 def test_what_cannot_be_shown_becomes_a_mark() -> None:

@@ -72,6 +72,7 @@ def test_the_section_has_the_figures_of_the_comparison(
     assert matrix.to_numpy().sum() == (comparison.diff.rows["side"] == "reference").sum()
     assert found["versions_by-patient.csv"]["patient"].tolist() == list(PATIENTS[:6])
     assert diff_table(comparison).columns.tolist() == DIFF.keys
+    assert set(diff_table(comparison)["link"]) == {""}
     moved = transitions(comparison)
     assert moved["objects"].sum() == sum(
         n

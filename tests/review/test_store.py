@@ -25,7 +25,7 @@ from napari_panoptic.nuclei.evaluate import evaluate
 from napari_panoptic.review import file as review_file
 from napari_panoptic.review.file import ReviewError, suggested_path
 from napari_panoptic.review.identity import Fingerprint, Subject
-from napari_panoptic.review.store import ReviewStore
+from napari_panoptic.review.store import ReviewStore, read_verdicts
 from napari_panoptic.review.verdicts import Judgement, ReviewRecord, Role, paired
 from napari_panoptic.values.labels import LabelImage, LabelPair
 from napari_panoptic.values.settings import EvaluationSettings
@@ -997,3 +997,29 @@ def test_a_file_from_before_the_look_up_gets_it(path: Path) -> None:
         names = store._connection.execute("SELECT name FROM sqlite_master").fetchall()
         assert store.notices == ()
     assert ("verdicts_by_object",) in names
+
+
+def test_verdicts_are_read_without_writing(tmp_path: Path) -> None:
+    path = tmp_path / "review.sqlite"
+    with ReviewStore(path, reviewer="Ann") as store:
+        first = store.give(subject(1), Verdict.BOTH_WRONG)
+        store.give(subject(2), Verdict.BOTH_WRONG)
+        second = store.give(subject(2), Verdict.PREDICTION_RIGHT)
+    with sqlite3.connect(path) as connection:  # as an earlier version wrote it
+        connection.execute("ALTER TABLE verdicts DROP COLUMN role")
+        connection.execute("UPDATE schema_version SET version = 1")
+    connection.close()
+    before = path.read_bytes()
+    assert read_verdicts(path) == [first, second]
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("content", [b"", b"no database", b"SQLite format 3\0" + b"x" * 2000])
+def test_other_files_are_not_read_and_stay(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "review.sqlite"
+    path.write_bytes(content)
+    with pytest.raises(ReviewError):
+        read_verdicts(path)
+    assert path.read_bytes() == content
+    assert list(tmp_path.iterdir()) == [path]

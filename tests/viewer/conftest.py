@@ -5,6 +5,7 @@ import gc
 import os
 import shutil
 import sys
+import tempfile
 import time
 from dataclasses import replace
 from types import SimpleNamespace
@@ -109,6 +110,17 @@ def autosaves(tmp_path_factory):
         return tmp_path_factory.mktemp("autosaves")
 
     with patch.object(autosaving, "user_cache_path", own_folder):
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def sockets():
+    """Keep the sockets of desks apart from those of open windows; their paths must be short."""
+    if os.environ.get("WAYLAND_DISPLAY"):
+        yield
+        return
+    with tempfile.TemporaryDirectory() as runtime, pytest.MonkeyPatch.context() as patched:
+        patched.setenv("XDG_RUNTIME_DIR", runtime)
         yield
 
 

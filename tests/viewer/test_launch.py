@@ -1,7 +1,9 @@
 """The window that the command line opens."""
 
+import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,9 +12,14 @@ from skimage.io import imread
 
 from napari_panoptic.common.errors import CohortError, SettingsError
 from napari_panoptic.display.styles import STATUS_COLOURS
+from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.live.session import Session
+from napari_panoptic.values.links import CohortKey, LinkError, LinkMaker, ObjectLink
+from napari_panoptic.values.settings import EvaluationSettings
+from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer import launch
 from tests.support.sandbox import contents, sandbox
+from tests.viewer.in_a_process import run_in_process
 
 OTHERS = ("napari", "vispy", "mesa_shader_cache", "qtshadercache", "fontconfig")
 """What the viewer, Qt and the graphics driver keep in their own places."""
@@ -147,7 +154,7 @@ def test_a_window_needs_nothing_that_takes_long_to_import():
 
 def test_the_first_region_is_read_as_the_desk_asks_for_it(cohort, wait_until):
     """Of the first region only the team that is looked at: the others would delay the picture."""
-    ahead = launch._being_read(cohort, None)
+    ahead = launch._being_read(cohort, launch.Beginning())
     try:
         wait_until(lambda: ahead.names and not ahead.is_busy)
         read = ahead.take(cohort.regions[0].name)
@@ -156,6 +163,93 @@ def test_the_first_region_is_read_as_the_desk_asks_for_it(cohort, wait_until):
         assert read.snapshot.settings == Session(cohort).settings
     finally:
         ahead.close()
+
+
+def test_the_region_of_a_link_is_read_first(cohort, wait_until):
+    link = LinkMaker.of(cohort).link("Sample-A_2", "merger", [(Side.REFERENCE, 3)])
+    settings = EvaluationSettings(iou_threshold=0.4)
+    begin = launch.Beginning.of(replace(link, settings=settings), cohort, None)
+    assert begin == launch.Beginning("Sample-A_2", "merger", settings)
+    ahead = launch._being_read(cohort, begin)
+    try:
+        wait_until(lambda: ahead.names and not ahead.is_busy)
+        read = ahead.take("Sample-A_2")
+        assert set(read.snapshot.evaluations) == {"merger"}
+        assert read.snapshot.settings == settings
+    finally:
+        ahead.close()
+    # The user is asked first about another version of the cohort.
+    other = replace(cohort, regions=cohort.regions[:2])
+    assert launch.Beginning.of(link, other, None) == launch.Beginning()
+    with pytest.raises(LinkError, match="there is no region 'Sample-A_2'"):
+        launch.Beginning.of(link, replace(cohort, regions=cohort.regions[2:]), None)
+
+
+def test_the_cohort_of_a_link_is_found_among_those_shown_lately(
+    nuclei_sample, tmp_path, preferences
+):
+    folders = [tmp_path / name for name in ("two", "one", "fewer/one", "gone", "no cohort")]
+    for folder in folders[:3]:
+        shutil.copytree(nuclei_sample, folder)
+    folders[4].mkdir()
+    for place in [*folders[2].glob("*/merger")]:
+        shutil.rmtree(place)
+    for folder in (folders[0], *folders[2:]):
+        preferences.keep_place(folder, "Sample-A_1", "careful")
+    whole, fewer = (CohortKey.of(open_cohort(folders[k])) for k in (0, 2))
+    # The same fingerprint counts, whatever the folder is named.
+    assert launch.recent_cohort(ObjectLink(replace(whole, name="one"))).root == folders[0]
+    assert launch.recent_cohort(ObjectLink(fewer)).root == folders[2]
+    # Without one, a cohort of the same name: the user is asked about it.
+    unknown = replace(whole, regions="00000000")
+    assert launch.recent_cohort(ObjectLink(replace(unknown, name="one"))).root == folders[2]
+    assert launch.recent_cohort(ObjectLink(replace(unknown, name="three"))) is None
+    preferences.keep_place(folders[1], None, None)
+    assert launch.recent_cohort(ObjectLink(replace(whole, name="one"))).root == folders[1]
+
+
+LINKED = """
+from napari_panoptic.values.links import LinkMaker
+from napari_panoptic.values.vocabulary import Side
+from napari_panoptic.viewer import launch
+from napari_panoptic.viewer.desk.nuclei import desk_in
+
+cohort = open_cohort(sys.argv[1])
+link = LinkMaker.of(cohort).link("Sample-A_2", "merger", [(Side.REFERENCE, 3)])
+
+
+def look():
+    viewer = napari.current_viewer()
+
+    def is_there():
+        session = desk_in(viewer).session
+        return session is not None and session.selection is not None and desk_in(viewer).is_settled
+
+    wait_until(is_there)
+    session = desk_in(viewer).session
+    print(session.snapshot.region.name, session.selection.team, session.selection.id)
+    viewer.close()
+
+
+def choose(_parent, title, _start):
+    print(title)
+    return cohort.root
+
+
+napari.run, launch.folder_from = look, choose
+assert launch.run_view(cohort, link=link) == 0
+assert launch.run_link(link) == 0
+"""
+
+
+def test_new_windows_open_links(sample_folder, tmp_path):
+    """Of the cohort that is given, or of the folder that the window asks for."""
+    printed = run_in_process(LINKED, sample_folder, tmp_path / "around").splitlines()
+    assert printed == [
+        "Sample-A_2 merger 3",
+        f"Open link: the folder of the cohort {sample_folder.name}",
+        "Sample-A_2 merger 3",
+    ]
 
 
 def test_a_window_is_painted_again_after_it_was_filled(make_napari_viewer):

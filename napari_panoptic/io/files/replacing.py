@@ -80,6 +80,13 @@ def exchange(parts: Sequence[Path], paths: Sequence[Path]) -> None:
         _remove_folder(before)
 
 
+def set_usual_mode(folder: Path) -> None:
+    """Set the permissions of a temporary folder, which is private, to those of a new folder."""
+    mask = os.umask(0o022)
+    os.umask(mask)
+    folder.chmod(0o777 & ~mask)
+
+
 def folder_to_disk(folder: Path) -> None:
     """Flush everything in a folder to the disk before it replaces another one."""
     for path in folder.rglob("*"):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
@@ -99,6 +99,8 @@ class Objects:
     patient: str = ""
     #: The files from which edited objects were read: a format may copy their other content.
     original: MaskFiles | None = None
+    #: Id -> what else is known of an object, for formats that have a place for it.
+    details: Mapping[int, Mapping[str, object]] = field(default_factory=dict)
 
     @property
     def ambiguous_class(self) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ import numpy as np
 from napari_panoptic.common.errors import PanopticError, SettingsError, UnwritableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.text import encodable, english_list
+from napari_panoptic.io.files.replacing import set_usual_mode
 from napari_panoptic.io.formats.format import Format, LoadedMasks, Objects
 from napari_panoptic.io.formats.registry import form_of, known_forms
 from napari_panoptic.io.formats.saving import check_not_in_cohort, files_of, without_erased
@@ -202,7 +202,7 @@ def _move(part: Path, output: Path, cohort: Cohort) -> None:
                 path=output,
             )
     check_not_in_cohort(sorted(targets), cohort.root)
-    part.chmod(0o777 & ~_umask())
+    set_usual_mode(part)
     if not output.is_dir() or not any(output.iterdir()):
         part.replace(output)
         return
@@ -211,10 +211,3 @@ def _move(part: Path, output: Path, cohort: Cohort) -> None:
         if target.is_dir():
             shutil.rmtree(target)
         path.replace(target)
-
-
-def _umask() -> int:
-    """Return the umask for new folders: temporary folders are private."""
-    mask = os.umask(0o022)
-    os.umask(mask)
-    return mask

@@ -205,6 +205,10 @@ class FailureSet:
         """The teams that have these failures."""
         return frozenset(name.team for name in self.names)
 
+    def in_order(self) -> list[FailureName]:
+        """Return the objects: annotated ones first, by their ids."""
+        return sorted(self.names, key=lambda name: (name.side is not Side.REFERENCE, name.id))
+
     def outlined(self, name: FailureName) -> tuple[str, ...]:
         """Return the further teams whose outlines the crop of an object shows."""
         if self.versions is not None and name.team in self.versions:

@@ -30,8 +30,10 @@ from napari_panoptic.tables.markup import (
     fragment,
     named,
     note,
+    object_link,
     paragraph,
 )
+from napari_panoptic.values.links import LinkMaker
 from napari_panoptic.values.vocabulary import Cause, Side, Status
 
 _LEGEND = {
@@ -126,6 +128,7 @@ def gallery_section(report: CohortReport, pictures: Sequence[Picture]) -> list[C
         ),
         failure_pictures.legend(_LEGEND),
     ]
+    links = links_of(report)
     order = {team: place for place, team in enumerate(report.evaluation.team_names)}
     kinds = {kind: place for place, kind in enumerate(failure_kinds())}
     ordered = sorted(
@@ -133,7 +136,7 @@ def gallery_section(report: CohortReport, pictures: Sequence[Picture]) -> list[C
         key=lambda p: (order[p.failure.team], kinds[_kind(p)], -p.failure.area_px),
     )
     for team_name, of_team in groupby(ordered, key=lambda p: p.failure.team):
-        causes = [_cause(list(own)) for _, own in groupby(of_team, key=_kind)]
+        causes = [_cause(list(own), links) for _, own in groupby(of_team, key=_kind)]
         parts += [
             element("h3", team_label(team_name, all_teams(report))),
             element("div", *causes, class_="causes"),
@@ -145,14 +148,21 @@ def _kind(picture: Picture) -> tuple[Side, Cause]:
     return picture.failure.side, picture.failure.cause
 
 
-def _cause(pictures: Sequence[Picture]) -> Html:
+def links_of(report: CohortReport) -> LinkMaker:
+    """Return what writes links to the objects of a report."""
+    request = report.request
+    return LinkMaker.of(request.cohort, request.settings, request.source)
+
+
+def _cause(pictures: Sequence[Picture], links: LinkMaker) -> Html:
     failure = pictures[0].failure
     title = "misclassified" if failure.cause is Cause.NONE else f"{failure.status}: {failure.cause}"
-    return failure_pictures.group(title, [failure_figure(picture) for picture in pictures])
+    figures = [failure_figure(picture, links) for picture in pictures]
+    return failure_pictures.group(title, figures)
 
 
-def failure_figure(picture: Picture) -> Html:
-    """Return the picture of an object with its caption."""
+def failure_figure(picture: Picture, links: LinkMaker) -> Html:
+    """Return the picture of an object with its caption, and a link to it."""
     failure = picture.failure
     side = "nucleus" if failure.side is Side.REFERENCE else "prediction"
     what = f"{side} {failure.id}, {failure.class_name}"
@@ -169,6 +179,8 @@ def failure_figure(picture: Picture) -> Html:
         what,
         element("br"),
         f"{overlap} {ratio(failure.iou, 2)}, {count(failure.area_px)} px, {width} wide",
+        " ",
+        object_link(links.text(failure.region, failure.team, failure.side, failure.id)),
     )
     alt = f"{failure.status} {failure.cause}, {what}, region {failure.region}"
     return failure_pictures.figure(picture.jpeg, alt, caption)

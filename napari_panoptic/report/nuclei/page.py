@@ -21,6 +21,7 @@ from napari_panoptic.report.nuclei.failures import (
     causes_section,
     failure_figure,
     gallery_section,
+    links_of,
     sizes_section,
 )
 from napari_panoptic.report.nuclei.gallery import (
@@ -218,13 +219,14 @@ def _answered(
     report: CohortReport, pictures: Mapping[FailureName, Picture]
 ) -> Iterator[tuple[str, str, Callable[[CohortReport], Sequence[Child]]]]:
     """Yield the sections on questions over the cohort: one for all answers of a kind."""
+    links = links_of(report)
 
     def drawn(names: Sequence[FailureName]) -> list[Child]:
-        figures = [failure_figure(pictures[name]) for name in names if name in pictures]
+        figures = [failure_figure(pictures[name], links) for name in names if name in pictures]
         return [element("div", *figures, class_="gallery")] if figures else []
 
     for kind, answers in groupby(report.answers, key=lambda asked: type(asked[0])):
-        parts = answers_section(list(answers), all_teams(report), drawn)
+        parts = answers_section(list(answers), all_teams(report), drawn, report.cohort)
         yield kind.name(), kind.heading or kind.title, lambda _, parts=parts: parts  # type: ignore[misc]
 
 

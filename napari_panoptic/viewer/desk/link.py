@@ -23,11 +23,13 @@ from napari_panoptic.live.summary import RegionSummary
 from napari_panoptic.questions.engines.cohort_failures import FailureName, FailureSet
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.desk.failure_steps import FailureSteps
+from napari_panoptic.viewer.desk.object_links import LinkClipboard
 from napari_panoptic.viewer.desk.pointer import Pointer
+from napari_panoptic.viewer.editing.history import EditHistory
 from napari_panoptic.viewer.jobs.jobs import single_shot, stop_timers
 from napari_panoptic.viewer.jobs.region_work import RegionLoader, SummaryWork
 from napari_panoptic.viewer.kit.commands import bind_commands
-from napari_panoptic.viewer.kit.keys import DESK_KEYS, EXPORT_OBJECTS, panel_shortcut
+from napari_panoptic.viewer.kit.keys import COPY_LINK, DESK_KEYS, EXPORT_OBJECTS, panel_shortcut
 from napari_panoptic.viewer.kit.layouts import Curtain
 from napari_panoptic.viewer.kit.napari_private import window_check
 from napari_panoptic.viewer.kit.shown import (
@@ -125,7 +127,9 @@ class Link:
         self._steady = SteadyView(viewer, self.scene, self._keep_in_sight)
         self.pointer = Pointer(viewer, session, self.scene, self.slides, panels.title)
         self.loader = RegionLoader(session, window_check(viewer), ahead)
+        self.history = EditHistory()
         self.summary = SummaryWork(session)
+        self.links = LinkClipboard(session, state, self.say)
         self.failures = FailureSteps(
             session,
             state,
@@ -189,6 +193,7 @@ class Link:
         *,
         team: str | None = None,
         beside: Sequence[str] = (),
+        **changes: Any,
     ) -> None:
         """Show a region, and an object in it, as soon as it is loaded.
 
@@ -202,14 +207,18 @@ class Link:
             The team to show; the current one where None.
         beside
             Other teams whose outlines are shown too.
+        changes
+            Settings or a source to show the object under; as `request`.
         """
+        session = self._session
         if team is not None:
-            self._session.set_team(team)
+            session.set_team(team)
         self._going_to = None
         if side is not None and object_id is not None:
             self._going_to = _Place(region, side, object_id, tuple(beside))
-        if self._session.wanted_region != region or self._session.snapshot is None:
-            self.request(region=region)
+        is_changed = any(getattr(session, name) != value for name, value in changes.items())
+        if is_changed or session.wanted_region != region or session.snapshot is None:
+            self.request(region=region, **changes)
         else:
             self._select_place()
 
@@ -329,6 +338,7 @@ class Link:
             if part.key is not None:
                 keys[panel_shortcut(part.key, part.title)] = partial(self.reveal, part.title)
             keys.update(part.shortcuts())
+        keys[COPY_LINK] = self.links.copy_shown
         keys[EXPORT_OBJECTS] = self.presenter(ObjectsPresenter).export
         self._release_keys = bind_commands(self._viewer, keys)
 

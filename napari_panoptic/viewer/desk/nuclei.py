@@ -16,11 +16,13 @@ from napari_panoptic.values.cohort import Cohort
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.viewer.desk import shell
 from napari_panoptic.viewer.desk.link import Link
-from napari_panoptic.viewer.desk.shell import DeskShell
+from napari_panoptic.viewer.desk.object_links import LinkOpener
+from napari_panoptic.viewer.desk.shell import DeskShell, after_layout
 from napari_panoptic.viewer.desk.workspaces import Arrangement, DockArea, Stack, Workspace
 from napari_panoptic.viewer.kit.commands import offer
 from napari_panoptic.viewer.kit.keys import (
     OPEN_COHORT,
+    OPEN_LINK,
     TOGGLE_OVERVIEW,
     key_sections,
     panel_shortcut,
@@ -212,6 +214,7 @@ class Desk(DeskShell):
         super().__init__(viewer)
         self.link: Link | None = None
         self.session: Session | None = None
+        self.links = LinkOpener(self)
         legend, queue, objects = LegendStrip(), QueueBar(), ObjectTable()
         title = TitleStrip(legend, queue)
         title.show_message(NOTHING_OPEN)
@@ -239,7 +242,7 @@ class Desk(DeskShell):
     @property
     def is_settled(self) -> bool:
         """Whether everything asked for is shown."""
-        return self.link is None or self.link.is_settled
+        return self.link is None or (self.link.is_settled and not self.links.is_busy)
 
     def docked(self) -> Mapping[str, QWidget]:
         """Return title -> panel of all docks."""
@@ -276,7 +279,11 @@ class Desk(DeskShell):
         middle = window.centralWidget()
         if middle is not None:
             self._base.append(PanelPart(OverviewPresenter, OverviewPicture(middle)))
-        commands = {OPEN_COHORT: self.ask_for_cohort, TOGGLE_OVERVIEW: self._toggle_overview}
+        commands = {
+            OPEN_COHORT: self.ask_for_cohort,
+            OPEN_LINK: self.links.open_copied,
+            TOGGLE_OVERVIEW: self._toggle_overview,
+        }
         self._withdraw = offer(self.viewer, commands)
 
     def show_cohort(
@@ -321,9 +328,15 @@ class Desk(DeskShell):
             ahead=ahead,
         )
         self.link.start(region or last_region)
+        self.links.begin(cohort)
+
+    def later(self, action: Callable[[], None]) -> None:
+        """Do something when Qt has handled what is pending, unless the desk is gone by then."""
+        after_layout(self.strip, action)
 
     def leave_cohort(self) -> None:
         """Stop all work and undo all connections; touch no widget."""
+        self.links.end()
         link, self.link = self.link, None
         if link is not None:
             link.close()

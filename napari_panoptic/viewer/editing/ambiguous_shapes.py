@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from napari_panoptic.values.labels import LabelImage
 from napari_panoptic.viewer.editing.live_edits import LiveEdits
 from napari_panoptic.viewer.jobs.jobs import single_shot, stop_timers
 from napari_panoptic.viewer.kit.napari_private import is_being_drawn, is_in_hand
+from napari_panoptic.viewer.kit.shown import show_info
 from napari_panoptic.viewer.layers.owned import OwnedLayers, Owner, Slot
 
 NAME = "ambiguous areas (shapes)"
@@ -122,14 +124,9 @@ class AmbiguousShapes:
                 self._make()
             self.changed.emit()
 
-    def undo(self, *, redo: bool = False) -> None:
-        """Undo the last change to the shapes, or redo it."""
-        if self._history is not None:
-            (self._history.redo if redo else self._history.undo)()
-
-    def may_undo(self, *, redo: bool = False) -> bool:
-        """Return whether `undo` has a step to undo or redo."""
-        return self._history is not None and self._history.may_undo(redo=redo)
+    def _on_undo_asked(self, redo: bool) -> None:
+        if problem := self._edits.history.undo(redo=redo):
+            show_info(problem)
 
     def follow(self) -> None:
         """Let the figures follow the shapes as they are now."""
@@ -168,7 +165,8 @@ class AmbiguousShapes:
         self._own.add(SHAPES, layer)
         self._viewer.layers.selection.active = layer
         self._layer = layer
-        self._history = ShapesHistory(layer)
+        self._history = ShapesHistory(layer, self._on_undo_asked)
+        self._edits.history.add_source(self._history)
         layer.mode = "select" if layer.nshapes else "add_polygon"
         for emitter in (layer.events.data, layer.events.set_data):
             emitter.connect(self._on_drawn)
@@ -181,6 +179,7 @@ class AmbiguousShapes:
 
     def _disconnect(self) -> None:
         if self._history is not None:
+            self._edits.history.remove_source(self._history)
             self._history.close()
             self._history = None
         if self._layer is not None:
@@ -232,17 +231,20 @@ class ShapesHistory:
     ----------
     layer
         The layer; as it is now is as far back as it goes.
+    asked
+        Called when the user undoes (False) or redoes (True) on the layer, in place of its own
+        last step; None to replay that.
     """
 
-    def __init__(self, layer: Shapes) -> None:
+    def __init__(self, layer: Shapes, asked: Callable[[bool], object] | None = None) -> None:
         self._layer = layer
         self._now = self._drawn()
         self._done: deque[_Drawn] = deque(maxlen=MAX_STEPS)
         self._undone: deque[_Drawn] = deque(maxlen=MAX_STEPS)
         self._is_stepping = False
         layer.events.data.connect(self._on_data)
-        layer.bind_key(UNDO_KEY, lambda _layer: self.undo(), overwrite=True)
-        layer.bind_key(REDO_KEY, lambda _layer: self.redo(), overwrite=True)
+        for key, redo in ((UNDO_KEY, False), (REDO_KEY, True)):
+            layer.bind_key(key, partial(self._on_key, asked, redo), overwrite=True)
 
     def close(self) -> None:
         """Let go of the layer."""
@@ -250,19 +252,26 @@ class ShapesHistory:
         for key in (UNDO_KEY, REDO_KEY):
             self._layer.bind_key(key, None)
 
-    def undo(self) -> None:
-        """Take the last step back."""
-        self._step(self._done, self._undone)
+    def replay(self, *, redo: bool) -> None:
+        """Take the last step back, or do what was undone last again."""
+        steps = self._done, self._undone
+        self._step(*reversed(steps) if redo else steps)
 
-    def redo(self) -> None:
-        """Do what was undone last again."""
-        self._step(self._undone, self._done)
-
-    def may_undo(self, *, redo: bool = False) -> bool:
-        """Return whether there is a step to undo, or to do again."""
+    def depth(self, *, redo: bool = False) -> int:
+        """Return how many steps can be undone, or redone."""
         if redo:
-            return bool(self._undone)
-        return bool(self._done) or not _are_equal(self._drawn(), self._now)
+            return len(self._undone)
+        return len(self._done) + (not _are_equal(self._drawn(), self._now))
+
+    def forget_undone(self) -> None:
+        """Let nothing be redone any more."""
+        self._undone.clear()
+
+    def _on_key(self, asked: Callable[[bool], object] | None, redo: bool, _layer: Shapes) -> None:
+        if asked is None:
+            self.replay(redo=redo)
+        else:
+            asked(redo)
 
     def _step(self, source: deque[_Drawn], target: deque[_Drawn]) -> None:
         if is_in_hand(self._layer):

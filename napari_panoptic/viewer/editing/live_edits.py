@@ -26,6 +26,7 @@ from napari_panoptic.values.cohort import MaskFiles
 from napari_panoptic.values.labels import LabelImage
 from napari_panoptic.values.settings import Overlaps
 from napari_panoptic.values.vocabulary import Side
+from napari_panoptic.viewer.editing.history import EditHistory
 from napari_panoptic.viewer.jobs.jobs import single_shot, stop_timers
 from napari_panoptic.viewer.kit.events import Within
 from napari_panoptic.viewer.kit.napari_private import show_tools
@@ -88,13 +89,18 @@ class LiveEdits:
         The live state.
     scene
         The layers.
+    history
+        The order of strokes and of all else that can be undone.
     """
 
     changed = Signal()
     """What is edited, unsaved, or switched on has changed."""
 
-    def __init__(self, viewer: ViewerModel, session: Session, scene: Scene) -> None:
+    def __init__(
+        self, viewer: ViewerModel, session: Session, scene: Scene, history: EditHistory
+    ) -> None:
         self._viewer, self._session, self._scene = viewer, session, scene
+        self.history = history
         self._watches: dict[Side, LayerWatch] = {}
         self._region = ""
         self._is_on = False
@@ -173,7 +179,9 @@ class LiveEdits:
                 changed=partial(self._take, side),
                 classed=partial(self._give_classes, side),
                 refused=partial(self._refuse, side),
+                asked=self._on_undo_asked,
             )
+            self.history.add_source(self._watches[side])
             # napari's own would give the number, and so the class, of an object that was undone.
             layer.bind_key(NEW_OBJECT_KEY, self._on_new_label, overwrite=True)
         self._give_locks()
@@ -306,17 +314,14 @@ class LiveEdits:
             return False
         return True
 
-    def undo(self, *, redo: bool = False) -> None:
-        """Undo the last stroke or class given on the active layer, or do it again."""
-        side = self.active_side
-        if side is not None:
-            layer = self._watches[side].layer
-            (layer.redo if redo else layer.undo)()
+    def next_id(self, side: Side) -> int:
+        """Return an id that no object of a side has or had."""
+        highest = self._highest_ids.get(self._part(side), 0)
+        return max(highest, int(self._session.known_ids(side).max(initial=0))) + 1
 
-    def may_undo(self, *, redo: bool = False) -> bool:
-        """Return whether `undo` has a step to take back, or to do again."""
-        side = self.active_side
-        return side is not None and self._watches[side].may_replay("redo" if redo else "undo")
+    def _on_undo_asked(self, redo: bool) -> None:
+        if problem := self.history.undo(redo=redo):
+            show_info(problem)
 
     def objects_to_save(self, side: Side) -> Objects:
         """Return a side as it is now, in arrays that later edits do not change."""
@@ -459,6 +464,7 @@ class LiveEdits:
             show_warning(FLATTENED)
         if not self._taking and result.edit is not None:
             self._show_edit(result)
+        self.history.sync()
         self.changed.emit()
 
     def _show_edit(self, result: EditedEvaluation) -> None:
@@ -558,6 +564,7 @@ class LiveEdits:
     def _drop_watches(self) -> None:
         for watch in self._watches.values():
             watch.layer.bind_key(NEW_OBJECT_KEY, None)
+            self.history.remove_source(watch)
             watch.close()
         self._watches = {}
 
@@ -592,6 +599,7 @@ class LiveEdits:
         ]
         for side in gone:
             watch = self._watches.pop(side)
+            self.history.remove_source(watch)
             watch.close()
             if session.is_drawn(side) and self._labels(side) is not None:
                 scene.restore_objects(side, session.team)

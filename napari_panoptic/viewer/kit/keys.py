@@ -48,6 +48,8 @@ DESK_KEYS: tuple[Shortcut, ...] = (
 EXPORT_OBJECTS = Shortcut("", "export the listed objects", "export_objects")
 TOGGLE_OVERVIEW = Shortcut("", "show or hide the overview", "toggle_overview")
 OPEN_COHORT = Shortcut("", "open another cohort", "open_another_cohort")
+COPY_LINK = Shortcut("", "copy a link to the selected object", "copy_link")
+OPEN_LINK = Shortcut("", "open the link in the clipboard", "open_link")
 """Commands without a key: only in napari's palette."""
 
 DETECTION_KEYS: tuple[Shortcut, ...] = (
@@ -173,8 +175,6 @@ FIELD_KEYS: tuple[Shortcut, ...] = (
 NAPARI_KEYS: tuple[Shortcut, ...] = (
     Shortcut("2", "paint on the active labels layer; not in Review"),
     Shortcut("1", "erase on the active labels layer; not in Review"),
-    Shortcut("Ctrl-z", "undo an edit"),
-    Shortcut("Ctrl-Shift-z", "redo an edit"),
     Shortcut("Home", "reset the view"),
 )
 """Some of napari's own keys that the desk leaves alone."""

@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Callable
 
 from psygnal import Signal
 from qtpy.QtCore import QEvent, QPoint, QRectF, QSize, Qt
-from qtpy.QtGui import QColor, QIcon, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QPixmap
+from qtpy.QtGui import (  # type: ignore[attr-defined]
+    QAction,
+    QColor,
+    QIcon,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QPen,
+    QPixmap,
+)
 from qtpy.QtWidgets import (
     QAbstractButton,
     QAbstractScrollArea,
@@ -223,6 +234,16 @@ class ToolButton(QToolButton):
 
     def _on_clicked(self, _checked: bool = False) -> None:
         self.pushed.emit()
+
+
+def offer_link(view: QWidget, copy: Callable[[], object]) -> QAction:
+    """Offer to copy a link to what is selected in a list, in its context menu."""
+    entry = QAction("Copy link", view)
+    entry.setToolTip("Copy a link to the selected object, for colleagues with the same cohort.")
+    entry.triggered.connect(lambda _checked=False: copy())
+    view.addAction(entry)
+    view.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
+    return entry
 
 
 def button_box(*buttons: QDialogButtonBox.StandardButton) -> QDialogButtonBox:

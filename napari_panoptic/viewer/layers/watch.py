@@ -138,6 +138,9 @@ class LayerWatch:
     refused
         Called if the layer's data cannot be this region's objects, with the
         reason. It puts the layer right again.
+    asked
+        Called when the user undoes (False) or redoes (True) on the layer, in place of its own
+        last step; None to replay that.
     """
 
     def __init__(
@@ -148,6 +151,7 @@ class LayerWatch:
         changed: Callable[[IdWindow, NDArray[np.int64]], None],
         classed: Callable[[Mapping[int, str]], object],
         refused: Callable[[str], None],
+        asked: Callable[[bool], object] | None = None,
     ) -> None:
         self.layer = layer
         self.values = values
@@ -171,8 +175,8 @@ class LayerWatch:
         for emitter, slot in self._events:
             emitter.connect(slot)
         self._wrapped = {name: getattr(layer, name) for name in ("undo", "redo")}
-        layer.undo = lambda: self._replay("undo")
-        layer.redo = lambda: self._replay("redo")
+        layer.undo = lambda: self.replay(redo=False) if asked is None else asked(False)
+        layer.redo = lambda: self.replay(redo=True) if asked is None else asked(True)
         self.forget_history()
 
     def close(self) -> None:
@@ -195,10 +199,14 @@ class LayerWatch:
         for history in histories(self.layer).values():
             history.clear()
 
-    def may_replay(self, name: str) -> bool:
-        """Return whether there is a step to ``undo`` or to ``redo``; True if unknown."""
-        steps = histories(self.layer)
-        return not steps or bool(steps[name])
+    def depth(self, *, redo: bool = False) -> int:
+        """Return how many steps can be undone, or redone; 0 if that is unknown."""
+        return len(histories(self.layer).get("redo" if redo else "undo", ()))
+
+    def forget_undone(self) -> None:
+        """Let nothing be redone any more."""
+        if steps := histories(self.layer):
+            steps["redo"].clear()
 
     def follow_copy(self, box: Box | None = None) -> None:
         """Write what was edited elsewhere into the layer.
@@ -318,8 +326,9 @@ class LayerWatch:
             self._stroke = None
             self._rest.start()
 
-    def _replay(self, name: str) -> None:
+    def replay(self, *, redo: bool) -> None:
         """Undo or redo, look where the history says, and redraw only that."""
+        name = "redo" if redo else "undo"
         history = histories(self.layer).get(name)
         changes = [at for at in history[-1] if isinstance(at, ClassChange)] if history else []
         if changes:

@@ -101,6 +101,9 @@ class ObjectCard(ScrollPanel):
         self._picture.setScaledContents(True)
         self.copy_button = ToolButton("Copy", "Copy everything on this card as text.")
         self.copy_button.pushed.connect(self.copy)
+        self.link_button = ToolButton(
+            "Copy link", "Copy a link to this object, for colleagues with the same cohort."
+        )
         self._head, self._sentence, self._figures = (RichLabel(wraps=True) for _ in range(3))
         self.reason = WrappedLabel()
         self._texts = (self._head, self._sentence, self.reason, self._figures)
@@ -109,11 +112,13 @@ class ObjectCard(ScrollPanel):
             label.linkActivated.connect(self.follow)
         self._content = QWidget()
         picture, texts = QWidget(), QWidget()
-        lay_out(picture, self._picture, (self.copy_button, None))
-        keeps = self.copy_button.sizePolicy()
-        keeps.setRetainSizeWhenHidden(True)
-        self.copy_button.setSizePolicy(keeps)
-        self.copy_button.hide()
+        lay_out(picture, self._picture, (self.copy_button, self.link_button, None))
+        self._buttons = self.copy_button, self.link_button
+        for button in self._buttons:
+            keeps = button.sizePolicy()
+            keeps.setRetainSizeWhenHidden(True)
+            button.setSizePolicy(keeps)
+            button.hide()
         lay_out(texts, *self._texts)
         self._columns = QBoxLayout(QBoxLayout.Direction.TopToBottom, self._content)
         self._columns.setContentsMargins(*NO_MARGINS)
@@ -144,12 +149,14 @@ class ObjectCard(ScrollPanel):
     def enterEvent(self, event: QEnterEvent | None) -> None:  # noqa: N802
         """Offer to copy while the mouse is over the card."""
         super().enterEvent(event)
-        self.copy_button.setVisible(self.card is not None)
+        for button in self._buttons:
+            button.setVisible(self.card is not None)
 
     def leaveEvent(self, event: QEvent | None) -> None:  # noqa: N802
         """Leave the room to the picture."""
         super().leaveEvent(event)
-        self.copy_button.hide()
+        for button in self._buttons:
+            button.hide()
 
     def resizeEvent(self, event: QResizeEvent | None) -> None:  # noqa: N802
         """Put the picture beside the text, and make it smaller, where there is less room."""
@@ -245,6 +252,7 @@ class ObjectPresenter(SeenPresenter[ObjectCard]):
                 for part in self.link.parts
                 if isinstance(part.widget, QuestionView)
             ),
+            (self.panel.link_button.pushed, self.link.links.copy_shown),
         ]
 
     def compute_now(self) -> None:

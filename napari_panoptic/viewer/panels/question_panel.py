@@ -41,7 +41,6 @@ from napari_panoptic.tables.columns import CellContent, TableColumn
 from napari_panoptic.tables.markup import Html, plain_text
 from napari_panoptic.values.cohort import Cohort
 from napari_panoptic.values.settings import protocol_name
-from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.jobs.jobs import Job, Latest, Stream, show_failure
 from napari_panoptic.viewer.kit.array_table import ArrayTable, Column
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox, TextInput
@@ -50,7 +49,7 @@ from napari_panoptic.viewer.kit.name_table import SentenceList
 from napari_panoptic.viewer.kit.plot_view import DRAWING, PlotView
 from napari_panoptic.viewer.kit.questions import folder_from, may_replace
 from napari_panoptic.viewer.kit.shown import WrappedLabel, show_info
-from napari_panoptic.viewer.kit.widgets import PushButton, WorkControls
+from napari_panoptic.viewer.kit.widgets import PushButton, WorkControls, offer_link
 from napari_panoptic.viewer.panels.notes import notes_in_tooltip
 from napari_panoptic.viewer.panels.part import Connections, Presenter, Surroundings
 
@@ -65,6 +64,7 @@ STOPPED = "Stopped. Press “{verb}” to start again."
 STALE = "Outdated: the team, the settings or the files have changed. Press “{verb}” again."
 OPENED = "Click a line to see its objects."
 NOT_EDITED = "Unsaved edits are not included: the files are read."
+NO_OBJECTS = "The rows of this table are not about objects, to which a link could lead."
 _NAMES = ("patient", "region", "team")
 """Columns of names that are shortened."""
 MOST_SENTENCES = 200
@@ -139,6 +139,7 @@ class QuestionView(ScrollPanel):
     wanted = Signal(list)  # of FailureSet: the objects of the chosen rows
     object_wanted = Signal(object)  # FailureSet: the object of a row
     centre_wanted = Signal(object)  # the same, in the middle of the view
+    link_wanted = Signal(list)  # of FailureSet: the objects of the selected rows
     table_chosen = Signal()
     answer_changed = Signal()  # another answer is shown, or none
 
@@ -197,6 +198,8 @@ class QuestionView(ScrollPanel):
         self.table.row_chosen.connect(self._on_row)
         self.table.cell_activated.connect(self._on_row)  # a click on the row that is current
         self.table.centre_wanted.connect(self._on_centre)
+        offer_link(self.table, self._want_link)
+        offer_link(self.sentences, self._want_link)
         self.show_nothing(kind.hint)
 
     @property
@@ -276,6 +279,20 @@ class QuestionView(ScrollPanel):
         table = self.shown_table
         if table is not None and table.objects is not None:
             self.wanted.emit([table.objects(row) for row in rows])
+
+    def _want_link(self) -> None:
+        """Ask for a link to the objects of the selected rows."""
+        table = self.shown_table
+        if table is None or table.objects is None:
+            show_info(NO_OBJECTS)
+            return
+        if table.sentence is not None:
+            rows = [self.sentences.currentRow()]
+        else:
+            listed = self.table.rows()
+            chosen = self.table.selection().selectedRows()
+            rows = [listed[place] for place in sorted(index.row() for index in chosen)]
+        self.link_wanted.emit([table.objects(row) for row in rows])
 
     def _object_of(self, row: int) -> FailureSet | None:
         """Return the object that a row is about; None if it is not about a single one."""
@@ -493,6 +510,7 @@ class QuestionPresenter(Presenter[QuestionView]):
             (panel.wanted, self.show_sets),
             (panel.object_wanted, self.go_to),
             (panel.centre_wanted, self.centre),
+            (panel.link_wanted, self.copy_link),
             (panel.save.pushed, self._on_save),
         ]
 
@@ -674,6 +692,11 @@ class QuestionPresenter(Presenter[QuestionView]):
         if snapshot is not None and selection is not None and snapshot.region.name == name.region:
             self.link.scene.centre(selection)
 
+    def copy_link(self, sets: Sequence[FailureSet]) -> None:
+        """Copy a link to the objects of rows."""
+        names = [name for own in sets for name in own.beside(self.session.team).in_order()]
+        self.link.links.copy(names)
+
     def _stop_making(self) -> None:
         self._gallery.stop()
         self._saving.stop()
@@ -700,7 +723,7 @@ class QuestionPresenter(Presenter[QuestionView]):
 
 def first_name(objects: FailureSet) -> FailureName:
     """Return the annotated object of a set with the lowest id; of predictions, if there is none."""
-    return min(objects.names, key=lambda name: (name.side is not Side.REFERENCE, name.id))
+    return objects.in_order()[0]
 
 
 def question_presenter(kind: type[Question]) -> type[QuestionPresenter]:

@@ -50,7 +50,7 @@ from napari_panoptic.viewer.kit.figures import Cell, FigureTable
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox, name_choices
 from napari_panoptic.viewer.kit.layouts import PANEL_MARGINS, FlowBar, Grow, lay_out
 from napari_panoptic.viewer.kit.shown import PlainLabel, WrappedLabel
-from napari_panoptic.viewer.kit.widgets import WorkControls
+from napari_panoptic.viewer.kit.widgets import WorkControls, offer_link
 from napari_panoptic.viewer.panels import slide_texts
 from napari_panoptic.viewer.panels.part import Connections, Surroundings
 from napari_panoptic.viewer.panels.question_panel import table_columns
@@ -227,6 +227,7 @@ class VersionsPanel(QWidget):
     choice_changed = Signal(VersionChoice)
     object_chosen = Signal(FailureName)
     region_chosen = Signal(str)
+    link_wanted = Signal(FailureName)
     gallery_wanted = Signal(str, object)  # title, list of FailureName
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -388,6 +389,7 @@ class VersionsPanel(QWidget):
         for table in (self.changes, *self.matrices.values()):
             table.chosen.connect(self.choose)
         self.table.row_chosen.connect(self._on_row)
+        offer_link(self.table, self._on_link)
         self.table.centre_wanted.connect(
             lambda row: self._on_row(row, self.table.currentIndex().column())
         )
@@ -419,6 +421,13 @@ class VersionsPanel(QWidget):
         elif view is VersionsList.REGIONS:
             regions = comparison.diff.by("patient", "region")["region"]
             self.region_chosen.emit(str(regions.iloc[row]))
+
+    def _on_link(self) -> None:
+        row, comparison = self.table.selected(), self._comparison
+        is_of_objects = self.view.choice is VersionsList.OBJECTS
+        if row is not None and comparison is not None and is_of_objects:
+            before = self.table.key(self.table.currentIndex().column()) == BEFORE
+            self.link_wanted.emit(object_name(comparison.diff, row, before=before))
 
     def _on_gallery(self) -> None:
         comparison = self._comparison
@@ -580,6 +589,7 @@ class VersionsPresenter(SeenPresenter[VersionsPanel]):
             (panel.object_chosen, self._on_object),
             (panel.region_chosen, link.go_to),
             (panel.gallery_wanted, self._on_gallery),
+            (panel.link_wanted, self._on_link),
         ]
 
     def close(self) -> None:
@@ -703,6 +713,9 @@ class VersionsPresenter(SeenPresenter[VersionsPanel]):
 
     def _on_object(self, name: FailureName) -> None:
         self.link.go_to(name.region, name.side, name.id, team=name.team)
+
+    def _on_link(self, name: FailureName) -> None:
+        self.link.links.copy([name])
 
     def _on_gallery(self, title: str, names: list[FailureName]) -> None:
         self.link.show_failures(title, names, (self.choice.old, self.choice.new))

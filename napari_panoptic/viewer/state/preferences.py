@@ -148,6 +148,10 @@ class Preferences:
     """The reviewer of an earlier start, offered at the next one; empty if there is none."""
     goes_on = _Kept("review", "goes_on", True)
     """Whether a verdict leads to the next failure without one."""
+    mends_at_once = _Kept("review", "mends_at_once", False)
+    """Whether a verdict mends the annotation at once."""
+    claims = _Kept("review", "claims", "ask")
+    """Whether a mended outline takes pixels of other objects: ask, keep or take."""
     follow = _Kept("desk", "follow", True)
     """Whether N brings a failure into view, large enough to judge."""
     overview = _Kept("desk", "overview", True)
@@ -278,14 +282,18 @@ class Preferences:
     def last_cohort(self) -> Path | None:
         """The folder of the cohort opened last, where it is still there."""
         text = str(self._get("desk", "last_cohort", ""))
-        try:
-            return Path(text) if text and Path(text).is_dir() else None
-        except OSError:  # such as a name that is too long
-            return None
+        return Path(text) if text and _is_folder(Path(text)) else None
 
     @last_cohort.setter
     def last_cohort(self, folder: Path | None) -> None:
         self._set("desk", "last_cohort", "" if folder is None else str(folder))
+
+    def recent_cohorts(self) -> list[Path]:
+        """Return the folders of cohorts that were shown, the newest first, if still there."""
+        last = self.last_cohort
+        shown = [Path(text) for text in reversed(self._json("desk", "places"))]
+        known = dict.fromkeys(([] if last is None else [last.absolute()]) + shown)
+        return [folder for folder in known if _is_folder(folder)]
 
     @property
     def tags(self) -> list[str]:
@@ -358,6 +366,13 @@ class Preferences:
             return get_plugin_settings(PLUGIN)
         except KeyError:
             return None
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):  # such as a name that is too long
+        return False
 
 
 def _are_words(found: object) -> bool:

@@ -42,15 +42,15 @@ def test_undo_and_redo_bring_back_the_class_of_the_time(desk, painted):
     part.edits.chosen_class = "Epithelial"
     layer.paint((y, x), label)
     assert class_at(desk, y, x) == "Epithelial"
-    part.edits.undo()
+    part.undo()
     assert class_at(desk, y, x) is None
     part.edits.chosen_class = "Macrophage"
-    part.edits.undo(redo=True)
+    part.undo(redo=True)
     assert class_at(desk, y, x) == "Epithelial"
-    part.edits.undo()
+    part.undo()
     layer.paint((y, x), label)  # the same label, drawn again
     assert class_at(desk, y, x) == "Macrophage"
-    part.edits.undo()
+    part.undo()
     assert not desk.session.is_edited(Side.PREDICTION)
 
 

@@ -135,7 +135,11 @@ def objects_and_areas(objects: Objects) -> Iterator[GeoObject]:
     Every connected piece of the area is an object of the ambiguous class.
     """
     yield from geo_objects(
-        objects.labels, side=objects.side, region=objects.region, team=objects.team
+        objects.labels,
+        side=objects.side,
+        region=objects.region,
+        team=objects.team,
+        details=objects.details,
     )
     if objects.ambiguous is not None:
         areas = connected_areas(objects.ambiguous, objects.ambiguous_class)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from psygnal import Signal
 from qtpy.QtCore import Qt
@@ -15,9 +15,11 @@ from napari_panoptic.live.autosaves import EditedPart
 from napari_panoptic.live.session import Session
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.metrics import METRIC_TEXTS
+from napari_panoptic.values.cohort import Source
 from napari_panoptic.values.vocabulary import Side, Status
+from napari_panoptic.viewer.editing.object_actions import ACTION_TEXTS, Asking, ObjectAction
 from napari_panoptic.viewer.kit.figures import Cell, FigureTable
-from napari_panoptic.viewer.kit.inputs import ChoiceBox
+from napari_panoptic.viewer.kit.inputs import ChoiceBox, MenuButton
 from napari_panoptic.viewer.kit.layouts import FlowBar, ScrollPanel, lay_out
 from napari_panoptic.viewer.kit.shown import PlainLabel, WrappedLabel, shown
 from napari_panoptic.viewer.kit.widgets import PushButton, separator
@@ -60,6 +62,9 @@ class EditsPanel(ScrollPanel):
     """The controls of editing; knows nothing of what they do."""
 
     shown = Signal()
+    corrected_wanted = Signal(str)  # the format, OWN for that of the files
+    action_wanted = Signal(object)  # ObjectAction
+    asking_chosen = Signal(object)  # Asking
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent, spacing_px=4)
@@ -77,10 +82,15 @@ class EditsPanel(ScrollPanel):
         ).shrinkable()
         self.undo = _button(
             "Undo",
-            "Take back what was done last on the active layer: a stroke, a class given, or an "
-            "ambiguous area (Ctrl+Z).",
+            "Take back what was done last: a stroke, a class given, an action on objects, an "
+            "ambiguous area or a verdict (Ctrl+Z).",
         )
         self.redo = _button("Redo", "Redo the last undone change (Ctrl+Shift+Z).")
+        self.mend = mend_button(self.action_wanted.emit)
+        self._asking = {asking: _radio(*texts) for asking, texts in _ASKING_TEXTS.items()}
+        for asking, entry in self._asking.items():
+            entry.pushed.connect(lambda asking=asking: self._choose_asking(asking))
+        self.mend.gather(None, *self._asking.values())
         self.shapes = _button(
             "Ambiguous areas as shapes",
             "Draw, move and delete the areas that the annotation excludes; figures follow.",
@@ -97,6 +107,7 @@ class EditsPanel(ScrollPanel):
             "Go on with objects that were saved: those of the side chosen above become those of a "
             "file, as if you had drawn them.",
         )
+        self.corrected = corrected_button(self.corrected_wanted.emit)
         self.discard = _button("Discard…", "Go back to the files of this region.")
         self.left = QFrame()
         self.left.setFrameShape(QFrame.Shape.StyledPanel)
@@ -105,6 +116,15 @@ class EditsPanel(ScrollPanel):
         self.discard_left = _button("Discard", "Delete these edits for good.")
         self._lay_out()
         self.show_left("", "")
+
+    def show_asking(self, asking: Asking) -> None:
+        """Mark what happens to pixels of other objects."""
+        for own, entry in self._asking.items():
+            entry.setChecked(own is asking)
+
+    def _choose_asking(self, asking: Asking) -> None:
+        self.show_asking(asking)
+        self.asking_chosen.emit(asking)
 
     def show_left(self, text: str, button: str, *, may_restore: bool = True) -> None:
         """Offer edits of an earlier window; an empty text hides the offer."""
@@ -146,10 +166,10 @@ class EditsPanel(ScrollPanel):
         self._rows.addWidget(self.left)
         self._rows.addLayout(grid)
         for row in (
-            FlowBar(self.new_object, self.undo, self.redo, self.shapes),
+            FlowBar(self.new_object, self.mend, self.undo, self.redo, self.shapes),
             separator(),
             self.state,
-            FlowBar(self.save, self.open, self.discard),
+            FlowBar(self.save, self.corrected, self.open, self.discard),
             self.differences,
         ):
             self._rows.addWidget(row)
@@ -158,6 +178,55 @@ class EditsPanel(ScrollPanel):
     def chosen_side(self) -> Side:
         """Return which side is to be edited."""
         return self.side.choice or Side.PREDICTION
+
+
+OWN = ""
+"""Stands for the format of the cohort's files."""
+_FORM_TEXTS: Mapping[str, tuple[str, str]] = {
+    OWN: (
+        "In the format of the files…",
+        "At the same relative paths, so that the folder can be laid over a copy of the cohort.",
+    ),
+    Source.GEOJSON: ("As GeoJSON (QuPath)…", "With the action of each changed object."),
+    Source.IMAGESCOPE: ("As ImageScope XML…", "With a cohort.toml that opens."),
+    Source.LABELS: ("As label images…", "TIFF with a table of classes, and a cohort.toml."),
+}
+_ASKING_TEXTS = {
+    Asking.ASK: ("Ask about pixels of other objects", "Ask before an outline covers them."),
+    Asking.KEEP: ("Leave pixels of other objects", "A new outline leaves them out."),
+    Asking.TAKE: ("Take pixels of other objects", "A new outline takes them."),
+}
+
+
+def mend_button(do: Callable[[ObjectAction], object]) -> MenuButton:
+    """Return a menu of the actions on the chosen objects."""
+    entries = []
+    for action, text in ACTION_TEXTS.items():
+        entry = PushButton(f"{text.title}   {text.shortcut.text}", text.meaning)
+        entry.pushed.connect(lambda action=action: do(action))
+        entries.append(entry)
+    return MenuButton(
+        "Mend", "Mend the chosen objects; Ctrl+Z undoes it. Files never change.", *entries
+    )
+
+
+def corrected_button(save: Callable[[str], object]) -> MenuButton:
+    """Return a menu of the formats in which corrected annotations can be saved."""
+    entries = []
+    for form, texts in _FORM_TEXTS.items():
+        entry = PushButton(*texts)
+        entry.pushed.connect(lambda form=form: save(form))
+        entries.append(entry)
+    return MenuButton(
+        "Save corrected annotation",
+        "Write the annotation of all regions with changes to a folder, with corrections.csv: what "
+        "was changed, by whom and when. The files of the cohort stay as they are.",
+        *entries,
+    )
+
+
+def _radio(text: str, tooltip: str) -> PushButton:
+    return _button(text, tooltip, checkable=True)
 
 
 def _button(text: str, tooltip: str, *, checkable: bool = False) -> PushButton:

@@ -3,23 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from qtpy.QtWidgets import QMessageBox, QWidget
 
+from napari_panoptic.live.actions import Target
 from napari_panoptic.live.session import EditedEvaluation
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.editing.ambiguous_shapes import AmbiguousShapes
 from napari_panoptic.viewer.editing.autosaving import Autosaver
 from napari_panoptic.viewer.editing.live_edits import LiveEdits
+from napari_panoptic.viewer.editing.object_actions import (
+    ACTION_TEXTS,
+    Asking,
+    ObjectAction,
+    ObjectActions,
+)
 from napari_panoptic.viewer.kit.inputs import Choice
 from napari_panoptic.viewer.kit.keys import Shortcut
 from napari_panoptic.viewer.kit.napari_private import napari_docks
 from napari_panoptic.viewer.kit.questions import unsaved_box
+from napari_panoptic.viewer.kit.shown import show_info
+from napari_panoptic.viewer.panels.edits.corrections import CorrectedAnnotations
 from napari_panoptic.viewer.panels.edits.files import EditsFiles, RecoveredEdits, is_confirmed
 from napari_panoptic.viewer.panels.edits.panel import EditsPanel, state_text
 from napari_panoptic.viewer.panels.part import Connections, Presenter, Surroundings
+from napari_panoptic.viewer.state.preferences import PREFERENCES
 
 
 class EditsPresenter(Presenter[EditsPanel]):
@@ -32,12 +43,24 @@ class EditsPresenter(Presenter[EditsPanel]):
     def __init__(self, around: Surroundings, panel: EditsPanel) -> None:
         super().__init__(around, panel)
         viewer, session, scene = around.viewer, self.session, self.link.scene
-        self.edits = edits = LiveEdits(viewer, session, scene)
+        self.edits = edits = LiveEdits(viewer, session, scene, self.link.history)
         self.shapes = shapes = AmbiguousShapes(viewer, session, edits)
         self.files = EditsFiles(session, edits, shapes, panel, self.refresh)
         self.autosaver = Autosaver(session, edits)
         self._recovered = RecoveredEdits(self.files, self.autosaver, around)
         self._is_given_up = False
+        #: What can be done with the chosen objects; other panels use it too.
+        self.mending = ObjectActions(
+            session,
+            self.link.history,
+            say=self.link.say,
+            go_to=lambda region, team: self.link.go_to(region, team=team),
+            parent=panel,
+            first_id=edits.next_id,
+        )
+        self.mending.asking = Asking(PREFERENCES.claims)
+        self.corrected = CorrectedAnnotations(session, edits, self.mending, self.files)
+        panel.show_asking(self.mending.asking)
 
     @property
     def is_busy(self) -> bool:
@@ -52,7 +75,15 @@ class EditsPresenter(Presenter[EditsPanel]):
     @classmethod
     def shortcuts(cls) -> tuple[tuple[Shortcut, Callable[[Any], None]], ...]:
         """Return the key that switches editing on and off."""
-        return ((Shortcut("Alt-d", "switch editing on or off", "toggle_editing"), cls.toggle),)
+        actions = (
+            (text.shortcut, partial(_do, action=action)) for action, text in ACTION_TEXTS.items()
+        )
+        return (
+            (Shortcut("Alt-d", "switch editing on or off", "toggle_editing"), cls.toggle),
+            *actions,
+            *((key, partial(_undo, redo=redo)) for redo, key in enumerate(UNDO_KEYS)),
+            (SAVE_CORRECTED, lambda presenter: presenter.corrected.save()),
+        )
 
     def connections(self) -> Connections:
         """List what is listened to."""
@@ -65,7 +96,7 @@ class EditsPresenter(Presenter[EditsPanel]):
             (session.edited, self._on_edited),
             (self.link.edits_rested, self.refresh),
             (session.copies_changed, self.edits.forget_discarded),
-            (session.edits_discarded, self.edits.forget_histories),
+            (session.edits_discarded, self._on_discarded),
             (self.edits.changed, self._on_changed),
             (self.shapes.changed, self.refresh),
             (self.around.viewer.layers.selection.events.active, self._on_active),
@@ -75,9 +106,13 @@ class EditsPresenter(Presenter[EditsPanel]):
             (panel.new_object.pushed, self._on_new_object),
             (panel.new_class.chosen, self._on_new_class),
             (panel.object_class.chosen, self.edits.set_class),
-            (panel.undo.pushed, lambda: self._history().undo()),
-            (panel.redo.pushed, lambda: self._history().undo(redo=True)),
+            (panel.undo.pushed, self.undo),
+            (panel.redo.pushed, partial(self.undo, redo=True)),
+            (panel.action_wanted, self.do),
+            (panel.asking_chosen, self._on_asking),
+            (self.link.history.changed, self.refresh),
             (panel.save.pushed, files.save_as),
+            (panel.corrected_wanted, self.corrected.save),
             (panel.open.pushed, files.open_file),
             (panel.discard.pushed, self.discard),
             (panel.restore.pushed, self._recovered.restore),
@@ -122,8 +157,8 @@ class EditsPresenter(Presenter[EditsPanel]):
         for field in (panel.edit, panel.shapes, panel.side):
             field.setEnabled(is_there)
         panel.new_object.setEnabled(self.edits.is_on)
-        panel.undo.setEnabled(self._history().may_undo())
-        panel.redo.setEnabled(self._history().may_undo(redo=True))
+        panel.undo.setEnabled(self.link.history.may_undo())
+        panel.redo.setEnabled(self.link.history.may_undo(redo=True))
         self._fill_menus()
         self._recovered.show()
         if panel.isVisible():  # otherwise when it comes to the front
@@ -141,6 +176,38 @@ class EditsPresenter(Presenter[EditsPanel]):
         self.panel.edit.setChecked(not self.edits.is_on)
         self._on_edit()
 
+    def do(self, action: ObjectAction) -> None:
+        """Do an action on the chosen objects of the region that is shown."""
+        self.mending.do(action, self.targets())
+
+    def targets(self) -> list[Target]:
+        """Return the chosen objects of the region and team that are shown."""
+        snapshot, selection = self.session.snapshot, self.session.selection
+        if snapshot is None:
+            return []
+        chosen = [
+            (name.side, name.id)
+            for name in self.link.failures.chosen
+            if name.region == snapshot.region.name and name.team == self.session.team
+        ]
+        if chosen or selection is None:
+            return chosen
+        shown = self.session.shown
+        rows = self.link.panels.objects.selected_objects()
+        if shown is None or len(rows) < 2:
+            return [(selection.side, selection.id)]
+        sides = {side: shown.outcomes.side(side).ids for side in Side}
+        return [(side, int(sides[side][row])) for side, row in rows if row < len(sides[side])]
+
+    def undo(self, *, redo: bool = False) -> None:
+        """Undo what was done last, or redo what was undone last."""
+        if problem := self.link.history.undo(redo=redo):
+            show_info(problem)
+
+    def _on_asking(self, asking: Asking) -> None:
+        self.mending.asking = asking
+        PREFERENCES.claims = str(asking)
+
     # What is shown.
 
     def _show_copies(self) -> None:
@@ -149,6 +216,7 @@ class EditsPresenter(Presenter[EditsPanel]):
         copies = self.edits.copies_here()
         for button in (panel.save, panel.open):
             button.setEnabled(session.evaluation is not None)
+        panel.corrected.setEnabled(session.has_drawn_annotations)
         panel.discard.setEnabled(bool(copies))
         panel.state.setText(
             state_text(
@@ -188,10 +256,6 @@ class EditsPresenter(Presenter[EditsPanel]):
         layer = self.shapes.layer
         return layer is not None and self.around.viewer.layers.selection.active is layer
 
-    def _history(self) -> LiveEdits | AmbiguousShapes:
-        """Return whose steps Undo takes back: those of the active layer."""
-        return self.shapes if self._draws_areas() else self.edits
-
     # What happens elsewhere.
 
     def _on_active(self, _event: Any) -> None:
@@ -206,6 +270,12 @@ class EditsPresenter(Presenter[EditsPanel]):
         if self.edits.is_on:
             self.edits.activate(self.panel.chosen_side())
         self.refresh()
+
+    def _on_discarded(self, *_told: object) -> None:
+        self.edits.forget_histories()
+        if (snapshot := self.session.snapshot) is not None:
+            self.link.history.forget_region(snapshot.region.name)
+            self.mending.forget_region(snapshot.region.name)
 
     def _on_team(self, _name: str) -> None:
         active = self.edits.active_side
@@ -250,6 +320,22 @@ class EditsPresenter(Presenter[EditsPanel]):
 
     def _on_new_class(self, name: str | None) -> None:
         self.edits.chosen_class = name
+
+
+UNDO_KEYS = (
+    Shortcut("Ctrl-z", "undo what was done last", "undo_edit"),
+    Shortcut("Ctrl-Shift-z", "redo what was undone last", "redo_edit"),
+)
+
+SAVE_CORRECTED = Shortcut("", "save corrected annotation", "save_corrected_annotation")
+
+
+def _do(presenter: EditsPresenter, *, action: ObjectAction) -> None:
+    presenter.do(action)
+
+
+def _undo(presenter: EditsPresenter, *, redo: int) -> None:
+    presenter.undo(redo=bool(redo))
 
 
 def _raise_layer_controls(window: QWidget | None) -> None:

@@ -223,6 +223,7 @@ class FailuresPresenter(SeenPresenter[FailuresPanel]):
             (panel.view.wanted, self._on_wanted),
             (panel.view.zoomed, self._on_zoomed),
             (panel.view.selection_moved, self._on_selection_moved),
+            (panel.view.link_wanted, self._copy_link),
             (panel.everything.pushed, self._on_everything),
             (panel.size_changed, self._resize_crops),
             (panel.halt.pushed, self._on_halt),
@@ -486,6 +487,9 @@ class FailuresPresenter(SeenPresenter[FailuresPanel]):
             return
         if (selection.side, selection.id) == (name.side, name.id):
             self.link.scene.show_object(selection)
+
+    def _copy_link(self) -> None:
+        self.link.links.copy(self.selected_failures())
 
     def _on_everything(self) -> None:
         self.panel.clear_filters()

@@ -38,7 +38,13 @@ from qtpy.QtWidgets import (
 
 from napari_panoptic.questions.engines.cohort_failures import FailureName
 from napari_panoptic.viewer.jobs.jobs import single_shot
-from napari_panoptic.viewer.kit.widgets import is_desk_key, is_in_sight, qcolor, viewport_of
+from napari_panoptic.viewer.kit.widgets import (
+    is_desk_key,
+    is_in_sight,
+    offer_link,
+    qcolor,
+    viewport_of,
+)
 from napari_panoptic.viewer.panels.failures.crops import Crops
 from napari_panoptic.viewer.panels.failures.model import FailureModel
 
@@ -64,6 +70,7 @@ class FailureView(QListView):
     wanted = Signal(int)
     zoomed = Signal(int)
     selection_moved = Signal()
+    link_wanted = Signal()  # to the selected failures
 
     def __init__(self, crops: Crops, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -85,6 +92,7 @@ class FailureView(QListView):
         self.setUniformItemSizes(False)  # headings are as wide as the view
         self.setMouseTracking(True)
         self.setAccessibleName("Failures")
+        offer_link(self, self.link_wanted.emit)
         self._cell_of, self._cell = (0, 0, 0), QSize()
         self._wanted_names: list[FailureName] = []
         self._modifiers = Qt.KeyboardModifier.NoModifier

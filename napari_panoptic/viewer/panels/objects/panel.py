@@ -29,6 +29,7 @@ from napari_panoptic.display.object_rows import (
 from napari_panoptic.live.session import Selection, Session
 from napari_panoptic.nuclei.outcomes import Outcomes
 from napari_panoptic.nuclei.regions.results import write_listed
+from napari_panoptic.questions.engines.cohort_failures import FailureName
 from napari_panoptic.values.vocabulary import CAUSES, STATUSES, Side
 from napari_panoptic.viewer.kit.array_table import ArrayTable
 from napari_panoptic.viewer.kit.inputs import (
@@ -42,7 +43,7 @@ from napari_panoptic.viewer.kit.inputs import (
 from napari_panoptic.viewer.kit.layouts import PANEL_MARGINS, FlowBar, Grow, lay_out
 from napari_panoptic.viewer.kit.questions import file_to_save
 from napari_panoptic.viewer.kit.shown import PlainLabel, WrappedLabel, show_error, show_info, shown
-from napari_panoptic.viewer.kit.widgets import ToolButton, opens_menu, viewport_of
+from napari_panoptic.viewer.kit.widgets import ToolButton, offer_link, opens_menu, viewport_of
 from napari_panoptic.viewer.panels.objects.model import ObjectTableModel
 from napari_panoptic.viewer.panels.part import Connections, Presenter, Surroundings
 
@@ -112,6 +113,7 @@ class ObjectTable(QWidget):
     verdicts_changed = Signal()
     listed_changed = Signal()  # other objects, or the same in another order
     columns_chosen = Signal(frozenset)  # the names of the columns that are hidden
+    link_wanted = Signal()  # to the selected objects
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -262,6 +264,7 @@ class ObjectTable(QWidget):
             lambda row: self.centre_wanted.emit(*self.model.rows.object_of(row))
         )
         view.copy_pressed.connect(self.copy)
+        offer_link(view, self.link_wanted.emit)
         self.model.modelReset.connect(self._on_listed)
         self.model.layoutChanged.connect(self._on_listed)
         for column in COLUMNS:
@@ -468,6 +471,7 @@ class ObjectsPresenter(Presenter[ObjectTable]):
             (panel.centre_wanted, self._centre),
             (panel.listed_changed, self._show_listed),
             (panel.export.pushed, self.export),
+            (panel.link_wanted, self._copy_link),
             (panel.filter_changed, partial(setattr, state, "object_filter")),
             (panel.others.chosen, partial(setattr, state, "others")),
             (panel.columns_chosen, partial(setattr, state, "hidden_columns")),
@@ -487,6 +491,25 @@ class ObjectsPresenter(Presenter[ObjectTable]):
     def export(self) -> None:
         """Save the listed objects as CSV."""
         export_listed(self.panel, self.session)
+
+    def _copy_link(self) -> None:
+        """Copy a link to the selected objects, the current one first."""
+        outcomes, snapshot = self.panel.outcomes, self.session.snapshot
+        if outcomes is None or snapshot is None:
+            return
+        current, chosen = self.panel.selected(), self.panel.selected_objects()
+        chosen.sort(key=lambda one: one != current)
+        self.link.links.copy(
+            [
+                FailureName(
+                    self.session.team or "",
+                    snapshot.region.name,
+                    side,
+                    int(outcomes.side(side).ids[row]),
+                )
+                for side, row in chosen
+            ]
+        )
 
     def _show_selection(self, selection: Selection | None) -> None:
         self.panel.select(None if selection is None else (selection.side, selection.row))

@@ -47,6 +47,7 @@ from napari_panoptic.viewer.kit.widgets import (
     opens_menu,
     swatch_icon,
 )
+from napari_panoptic.viewer.panels.edits.panel import corrected_button, mend_button
 from napari_panoptic.viewer.panels.review.compare import CompareDialog
 from napari_panoptic.viewer.panels.review.inputs import (
     UNDO_KEY,
@@ -211,6 +212,8 @@ class ReviewPanel(ScrollPanel):
     named = Signal(str)
     typing_ended = Signal()  # Enter or Esc in a field
     export_wanted = Signal(ReviewExport)
+    action_wanted = Signal(object)  # ObjectAction
+    corrected_wanted = Signal(str)  # the format of the corrected annotation
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent, margins_px=(8, 4, 8, 4), spacing_px=5)
@@ -225,6 +228,10 @@ class ReviewPanel(ScrollPanel):
         self.compare = PushButton("Compare reviewers…")
         self.compare_dialog = CompareDialog(self)
         self.goes_on = _switch("Next after a verdict")
+        self.mends_at_once = _switch("At once, with each verdict")
+        self.mend = mend_button(self.action_wanted.emit)
+        self.corrected = corrected_button(self.corrected_wanted.emit)
+        self.mend.gather(None, self.corrected, self.mends_at_once)
         self.shows_reviewer = _switch("Reviewer and file")
         self.shows_what_if = _switch("If the verdicts were right")
         self.place = PushButton("Change file…")
@@ -316,6 +323,12 @@ class ReviewPanel(ScrollPanel):
             self.tags.set_text(tags)
             self.note.set_text(note)
         self._show_draft()
+
+    def show_mending(self, at_once: bool) -> None:
+        """Show whether verdicts mend the annotation at once, and remember it."""
+        self.mends_at_once.setChecked(at_once)
+        self.mend.setText("Mend: at once" if at_once else "Mend")
+        _on_mends_at_once(at_once)
 
     def show_adjudication(self, text: str, opinions: str = "") -> None:
         """Show between whom is decided, and their verdicts on the object; empty hides it."""
@@ -446,6 +459,8 @@ class ReviewPanel(ScrollPanel):
             self.compare: "Two reviewers' agreement and the objects on which they differ. Shows "
             "you the other's verdicts: look when both are done.",
             self.end_adjudication: "Return to your own verdicts.",
+            self.mends_at_once: "“Prediction right” mends the annotation at once as the verdict "
+            "says; “both wrong” deletes the annotated object. Figures follow, Ctrl+Z undoes it.",
             self.goes_on: "Whether a verdict leads to the next failure without one, also in other "
             "regions.",
             self.place: "Choose another file for the verdicts, new or existing.",
@@ -504,7 +519,7 @@ class ReviewPanel(ScrollPanel):
             self.verdicts,
             details,
             self.state,
-            FlowBar(self.undo, self.following, more),
+            FlowBar(self.undo, self.following, self.mend, more),
             self.region_progress,
             (Grow(self.cohort_progress), self.stop),
             Grow(self.history),
@@ -530,6 +545,7 @@ class ReviewPanel(ScrollPanel):
         self.what_if.fold.toggled.connect(self.what_if.setVisible)
         self.what_if.hide()
         self.goes_on.toggled.connect(_on_goes_on)
+        self.mends_at_once.toggled.connect(self.show_mending)
 
     def _show_heading(self) -> None:
         """Show the name, or its field if the section is open or the name is missing."""
@@ -558,6 +574,10 @@ def _switch(text: str) -> ToolButton:
     button = ToolButton(text)
     button.setCheckable(True)
     return button
+
+
+def _on_mends_at_once(wanted: bool) -> None:
+    PREFERENCES.mends_at_once = wanted
 
 
 def _on_goes_on(wanted: bool) -> None:

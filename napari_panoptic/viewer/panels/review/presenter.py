@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Protocol
 
@@ -10,6 +10,7 @@ from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.display.glossary import VERDICT_WORDS
 from napari_panoptic.display.object_rows import GivenVerdicts
+from napari_panoptic.live.actions import Mend
 from napari_panoptic.live.session import Selection
 from napari_panoptic.questions.engines.cohort_failures import FailureName
 from napari_panoptic.review.cohort_verdicts import CohortVerdicts, Details
@@ -19,11 +20,14 @@ from napari_panoptic.review.judged import Judged
 from napari_panoptic.review.reviewing import Reviewing, usual_place
 from napari_panoptic.review.verdicts import ReviewRecord, Role
 from napari_panoptic.values.vocabulary import Side, Verdict
+from napari_panoptic.viewer.editing.history import Step
+from napari_panoptic.viewer.editing.object_actions import ObjectAction
 from napari_panoptic.viewer.jobs.jobs import single_shot, stop_timers
 from napari_panoptic.viewer.kit.commands import SingleKeys
 from napari_panoptic.viewer.kit.keys import Shortcut
 from napari_panoptic.viewer.kit.shown import show_error, show_info, show_warning
 from napari_panoptic.viewer.panels import slide_texts
+from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
 from napari_panoptic.viewer.panels.part import Connections, Presenter, Surroundings
 from napari_panoptic.viewer.panels.region_panel import Sight
 from napari_panoptic.viewer.panels.review.counting import ReviewCounting
@@ -113,7 +117,10 @@ class ReviewPresenter(Presenter[ReviewPanel]):
         self._saved: ReviewRecord | None = None
         self._shown: tuple[object, ...] = ()
         """Reviewer and objects that the panel shows."""
+        self._steps: list[_VerdictStep] = []
+        """The verdicts of this window that can be taken back, oldest first."""
         panel.goes_on.setChecked(PREFERENCES.goes_on)
+        panel.show_mending(PREFERENCES.mends_at_once)
         self.say("")
 
     @classmethod
@@ -144,6 +151,7 @@ class ReviewPresenter(Presenter[ReviewPanel]):
             (link.edits_rested, self._on_settled),
             (session.selection_changed, self._on_chosen),
             (session.selected_again, self._on_selected_again),
+            (session.edits_discarded, self._on_discarded),
             (session.summary_changed, self._on_summary),
             (self._sight.changed, self._on_sight),
             (link.panels.objects.rows_selected, self._show_object),
@@ -176,6 +184,8 @@ class ReviewPresenter(Presenter[ReviewPanel]):
             (panel.compare.pushed, self._adjudicating.compare),
             (panel.end_adjudication.pushed, self._adjudicating.end),
             (panel.export_wanted, self.files.export),
+            (panel.action_wanted, self._on_action),
+            (panel.corrected_wanted, self._on_corrected),
             (panel.stop.pushed, self.counting.stop),
             (dialog.record_chosen, self._queue.go_to),
             (dialog.adjudication_wanted, self._adjudicating.begin),
@@ -186,6 +196,8 @@ class ReviewPresenter(Presenter[ReviewPanel]):
         """Open the review file where there is one."""
         self.reviewing.begin()
         self.files.begin()
+        if (edits := self._edits()) is not None:
+            edits.mending.reviewer = lambda: self.reviewing.reviewer
         self._on_workspace(self.link.state.workspace)
 
     def close(self) -> None:
@@ -285,28 +297,82 @@ class ReviewPresenter(Presenter[ReviewPanel]):
         # Go on from here, though the verdict removes the object from the list.
         self.link.failures.stand_here()
         details = self._drafts.to_save(self._queue.chosen())
-        records = self._save({name: (verdict, *texts) for name, texts in details.items()})
+        given = {name: (verdict, *texts) for name, texts in details.items()}
+        # Before the verdict is saved: afterwards the object may be another one.
+        mend = self._mend_of(given)
+        records = self._save(given)
         if not records:
             self.say(f"NOT saved: {VERDICT_WORDS[verdict]}", saved=False)
             self._show_object()
             return
+        self._note_step(given, mend)
         self._queue.refuse()
         if PREFERENCES.goes_on:
             self._queue.go_on_after(records[-1])
         self.return_keys()
 
     def undo(self) -> None:
-        """Withdraw the newest verdicts of this window and show their object."""
+        """Withdraw the newest verdicts of this window, with what they mended; show their object."""
         self.panel.finish_name()
+        step = self._steps[-1] if self._steps else None
+        problem = self._withdraw_last() if step is None else step.undo()
+        if problem:
+            self.say(problem)
+        elif step is not None:
+            self.link.history.drop(step.own)
+
+    def _withdraw_last(self) -> str:
+        """Withdraw the newest verdicts of this window; return why not, empty if it was done."""
         records = self.reviewing.undo()
         if not records:
-            if self.reviewing.problem is None:
-                self.say(NOTHING_TO_UNDO)
-            return
+            problem = self.reviewing.problem
+            return NOTHING_TO_UNDO if problem is None else str(problem)
         self._take_back(records)
         self.say(f"undone: {verdict_text(records)}")
         self._queue.go_to(records[-1])
         self.return_keys()
+        return ""
+
+    # What verdicts mend.
+
+    def _on_action(self, action: ObjectAction) -> None:
+        if (edits := self._edits()) is not None:
+            edits.do(action)
+            self.return_keys()
+
+    def _on_corrected(self, form: str) -> None:
+        if (edits := self._edits()) is not None:
+            edits.corrected.save(form)
+
+    def _edits(self) -> EditsPresenter | None:
+        """Return what mends objects, where its panel is there."""
+        try:
+            return self.link.presenter(EditsPresenter)
+        except LookupError:
+            return None
+
+    def _mend_of(self, given: Mapping[FailureName, Details]) -> Mend | None:
+        """Return what verdicts on objects of this region mend at once; None for nothing."""
+        edits, snapshot = self._edits(), self.session.snapshot
+        if not PREFERENCES.mends_at_once or edits is None or snapshot is None:
+            return None
+        here = snapshot.region.name, self.session.team
+        wanted = {
+            (name.side, name.id): verdict
+            for name, (verdict, *_) in given.items()
+            if (name.region, name.team) == here
+        }
+        return edits.mending.of_verdicts(wanted) if wanted else None
+
+    def _note_step(self, given: dict[FailureName, Details], mend: Mend | None) -> None:
+        """Mend, and let that be undone together with the verdicts."""
+        edits, mended = self._edits(), None
+        if mend is not None and edits is not None:
+            verdicts = {(name.side, name.id): verdict for name, (verdict, *_) in given.items()}
+            mended = edits.mending.apply(mend, verdicts)
+        step = _VerdictStep(self, given, mended)
+        self._steps.append(step)
+        self.link.history.push(step.own)
 
     def withdraw(self) -> None:
         """Withdraw the verdict on the selected object, whenever it was given."""
@@ -442,6 +508,11 @@ class ReviewPresenter(Presenter[ReviewPanel]):
         if seen and self.counting.is_stale:
             self.refresh()
 
+    def _on_discarded(self, *_told: object) -> None:
+        if (snapshot := self.session.snapshot) is not None:
+            for step in self._steps:
+                step.forget_mend(snapshot.region.name)
+
     def _on_region(self, _snapshot: object) -> None:
         self.reviewing.refresh()
         self._queue.arrive()
@@ -498,6 +569,39 @@ class ReviewPresenter(Presenter[ReviewPanel]):
 
     def _on_noticed(self, finding: Finding) -> None:
         show_warning(finding.message)
+
+
+class _VerdictStep:
+    """Verdicts that were given together, and what they mended."""
+
+    def __init__(
+        self, review: ReviewPresenter, given: dict[FailureName, Details], mended: Step | None
+    ) -> None:
+        self._review, self._given, self._mended = review, given, mended
+        self.own = Step(self.undo, self.redo)
+
+    def undo(self) -> str:
+        """Undo what they mended and withdraw them; return why not, empty if it was done."""
+        if self._mended is not None and (problem := self._mended.undo()):
+            return problem
+        if problem := self._review._withdraw_last():
+            if self._mended is not None:
+                self._mended.redo()
+            return problem
+        self._review._steps.remove(self)
+        return ""
+
+    def forget_mend(self, region: str) -> None:
+        """Forget what they mended in a region whose edits were discarded."""
+        if self._mended is not None and self._mended.region == region:
+            self._mended = None
+
+    def redo(self) -> str:
+        """Save them again; return why not, empty if it was done."""
+        if not self._review._save(self._given):
+            return "the verdict could not be saved again"
+        self._review._steps.append(self)
+        return "" if self._mended is None else self._mended.redo()
 
 
 def _give_by_key(presenter: ReviewPresenter, *, verdict: Verdict) -> None:

@@ -1,0 +1,335 @@
+"""Actions on the chosen objects: what they would overwrite is asked before, and undone in one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any, TypeVar
+
+from qtpy.QtWidgets import QMessageBox, QWidget
+
+from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.common.text import counted, english_list
+from napari_panoptic.explain.failure_groups import failure_groups
+from napari_panoptic.live import actions
+from napari_panoptic.live.actions import Claim, Covered, Mend, Target
+from napari_panoptic.nuclei.evaluate import Evaluation
+from napari_panoptic.review.mended_annotation import DoneMend
+from napari_panoptic.values.labels import LabelPair
+from napari_panoptic.values.vocabulary import Side, Verdict
+from napari_panoptic.viewer.editing.history import EditHistory, Step
+from napari_panoptic.viewer.kit.keys import Shortcut
+from napari_panoptic.viewer.kit.shown import show_error, show_info
+
+T = TypeVar("T")
+NO_OBJECT = "Select an object first (N: the next failure); then choose what to do with it."
+NO_PIXELS = "Objects of a slide that is read in windows cannot be mended; export a part of it."
+
+
+class ObjectAction(StrEnum):
+    """What can be done with objects."""
+
+    ACCEPT = "accept"
+    DELETE = "delete"
+    MERGE = "merge"
+    SPLIT = "split"
+    TAKE_CLASS = "take class"
+    MARK_AMBIGUOUS = "mark ambiguous"
+
+
+@dataclass(frozen=True)
+class ActionText:
+    """What an action is called, and its key."""
+
+    key: str
+    title: str
+    meaning: str
+
+    @property
+    def shortcut(self) -> Shortcut:
+        """The line about its key."""
+        words = self.meaning[:1].lower() + self.meaning[1:].rstrip(".")
+        return Shortcut(self.key, words, f"mend_{self.title.lower().replace(' ', '_')}")
+
+
+ACTION_TEXTS: Mapping[ObjectAction, ActionText] = {
+    ObjectAction.ACCEPT: ActionText(
+        "a", "Accept", "Give the annotation the prediction's outline and class."
+    ),
+    ObjectAction.DELETE: ActionText("d", "Delete", "Delete the object."),
+    ObjectAction.MERGE: ActionText(
+        "i", "Merge", "Make one object of the selected ones, or of the predictions of a split."
+    ),
+    ObjectAction.SPLIT: ActionText(
+        "s", "Split", "Divide an object by the objects of the other side in it."
+    ),
+    ObjectAction.TAKE_CLASS: ActionText("t", "Take class", "Give it the class of its partner."),
+    ObjectAction.MARK_AMBIGUOUS: ActionText(
+        "r", "Mark ambiguous", "Add its area to the ambiguous area."
+    ),
+}
+DONE_WORDS: Mapping[ObjectAction, str] = {
+    ObjectAction.ACCEPT: "accepted",
+    ObjectAction.DELETE: "deleted",
+    ObjectAction.MERGE: "merged",
+    ObjectAction.SPLIT: "split",
+    ObjectAction.TAKE_CLASS: "given another class",
+    ObjectAction.MARK_AMBIGUOUS: "marked as ambiguous",
+}
+
+
+class Asking(StrEnum):
+    """What happens to pixels of other objects within a new outline."""
+
+    ASK = "ask"
+    KEEP = "keep"
+    TAKE = "take"
+
+
+class ObjectActions:
+    """Does actions on objects of the region that is shown.
+
+    Parameters
+    ----------
+    session
+        The live state.
+    history
+        Where they can be undone.
+    say
+        Shows what was done.
+    go_to
+        Shows a region with a team.
+    parent
+        The widget that questions belong to.
+    first_id
+        Returns an id above all that a side has had.
+    """
+
+    def __init__(
+        self,
+        session: Any,
+        history: EditHistory,
+        *,
+        say: Callable[[str], None],
+        go_to: Callable[[str, str | None], None],
+        parent: QWidget,
+        first_id: Callable[[Side], int],
+    ) -> None:
+        self._session, self._history = session, history
+        self._say, self._go_to, self._parent, self._first_id = say, go_to, parent, first_id
+        self.asking = Asking.ASK
+        #: Returns who mends, by name; empty if nobody has given a name.
+        self.reviewer: Callable[[], str] = str
+        #: The mends that are in effect, oldest first.
+        self.done: list[DoneMend] = []
+
+    def do(self, action: ObjectAction, targets: Sequence[Target]) -> bool:
+        """Do an action on objects of this region; tells whether something changed."""
+        evaluation = self._evaluation()
+        if evaluation is None:
+            return False
+        if not targets:
+            show_info(NO_OBJECT)
+            return False
+
+        def prepare(claim: Claim, covered: Covered) -> Mend:
+            return self._prepared(action, evaluation, targets, claim, covered)
+
+        mend = self._decided(prepare)
+        if mend is None or (step := self.apply(mend)) is None:
+            return False
+        self._history.push(step)
+        n = len({own.target for own in mend.objects})
+        self._say(f"{counted(n, 'object')} {DONE_WORDS[action]}. Ctrl+Z undoes it.")
+        return True
+
+    def of_verdicts(self, verdicts: Mapping[Target, Verdict]) -> Mend | None:
+        """Return what verdicts on objects of this region mend; None if nothing, or cancelled."""
+        evaluation = self._evaluation(quiet=True)
+        if evaluation is None:
+            return None
+
+        def prepare(claim: Claim, covered: Covered) -> Mend:
+            return actions.mend_of_verdicts(
+                evaluation,
+                verdicts,
+                claim=claim,
+                covered=covered,
+                first_id=self._first_id(Side.REFERENCE),
+            )
+
+        return self._decided(prepare)
+
+    def apply(self, mend: Mend, verdicts: Mapping[Target, Verdict] | None = None) -> Step | None:
+        """Apply a mend of what is shown; return the step that undoes it, None if nothing changed.
+
+        Parameters
+        ----------
+        mend
+            The mend.
+        verdicts
+            Those that it follows from, if any.
+        """
+        for refused in mend.not_done:
+            show_info(f"{refused.target[0]} {refused.target[1]}: {refused.reason}.")
+        snapshot, team = self._session.snapshot, str(self._session.team)
+        if mend.changes_nothing or snapshot is None:
+            return None
+        at, region = datetime.now(UTC), snapshot.region.name
+        done = DoneMend(region, team, mend, at, self.reviewer(), verdicts or {})
+        if problem := self._redo(done):
+            show_error(problem)
+            return None
+        return Step(lambda: self._undo(done), lambda: self._redo(done), region=region)
+
+    def forget_region(self, region: str) -> None:
+        """Forget what was mended in a region whose edits were discarded."""
+        self.done = [own for own in self.done if own.region != region]
+
+    def _redo(self, done: DoneMend) -> str:
+        if not (problem := self._applied(done.mend, done.region, done.team)):
+            self.done.append(done)
+        return problem
+
+    def _undo(self, done: DoneMend) -> str:
+        if not (problem := self._applied(done.mend.inverse, done.region, done.team)):
+            self.done = [own for own in self.done if own is not done]
+        return problem
+
+    def _applied(self, mend: Mend, region: str, team: str) -> str:
+        """Apply a mend in its region; return why it cannot be, empty if it was."""
+        snapshot = self._session.snapshot
+        is_here = snapshot is not None and snapshot.region.name == region
+        if not is_here or self._session.team != team:
+            self._go_to(region, team)
+            return f"This step is in {region}, which is shown now: press again to undo or redo it."
+        try:
+            self._session.apply(mend)
+        except PanopticError as error:
+            return str(error)
+        return ""
+
+    def _evaluation(self, *, quiet: bool = False) -> Evaluation | None:
+        found = self._session.with_all_scores(self._session.team)
+        if found is None:
+            return None
+        if isinstance(found.pair, LabelPair):
+            evaluation: Evaluation = found
+            return evaluation
+        if not quiet:
+            show_info(NO_PIXELS)
+        return None
+
+    def _prepared(
+        self,
+        action: ObjectAction,
+        evaluation: Evaluation,
+        targets: Sequence[Target],
+        claim: Claim,
+        covered: Covered,
+    ) -> Mend:
+        match action:
+            case ObjectAction.ACCEPT:
+                first = self._first_id(Side.REFERENCE)
+                return actions.accept(
+                    evaluation, targets, claim=claim, covered=covered, first_id=first
+                )
+            case ObjectAction.DELETE:
+                return actions.delete(evaluation, targets)
+            case ObjectAction.MERGE:
+                return actions.merge(evaluation, _sets(evaluation, targets), claim=claim)
+            case ObjectAction.SPLIT:
+                divided = _divided(evaluation, targets)
+                first = self._first_id(divided[0][0])
+                return actions.split(evaluation, divided, first_id=first)
+            case ObjectAction.TAKE_CLASS:
+                return actions.take_class(evaluation, targets)
+        return actions.mark_ambiguous(evaluation, targets)
+
+    def _decided(self, prepare: Callable[[Claim, Covered], Mend]) -> Mend | None:
+        """Prepare a mend, and ask what it may overwrite; None if it was cancelled."""
+        covered = Covered.ASK
+        mend = prepare(Claim.TAKE, covered)
+        if covers := [own for own in mend.not_done if own.covers]:
+            chosen = self._ask_covered(covers)
+            if chosen is None:
+                return None
+            covered = chosen
+            mend = prepare(Claim.TAKE, covered)
+        if not mend.overwritten or self.asking is Asking.TAKE:
+            return mend
+        keeps = self.asking is Asking.KEEP
+        if self.asking is Asking.ASK:
+            answer = self._ask_overwritten(mend)
+            if answer is None:
+                return None
+            keeps = answer is Claim.KEEP
+        return prepare(Claim.KEEP, covered) if keeps else mend
+
+    def _ask_overwritten(self, mend: Mend) -> Claim | None:
+        names = [f"{side} {id_} ({n} px)" for (side, id_), n in mend.overwritten.items()]
+        gone = f" {english_list([str(id_) for _, id_ in mend.vanished])} would vanish."
+        text = (
+            f"The new outline covers pixels of other objects: {english_list(names)}."
+            f"{gone if mend.vanished else ''}"
+        )
+        options = {"Leave them": Claim.KEEP, "Take them": Claim.TAKE}
+        return self._ask(text, options, "Pixels of other objects")
+
+    def _ask_covered(self, covers: Sequence[actions.NotMended]) -> Covered | None:
+        said = [
+            f"{own.target[0]} {own.target[1]} covers the annotated objects "
+            f"{english_list([str(id_) for id_ in own.covers])}"
+            for own in covers
+        ]
+        options = {
+            "Replace them": Covered.REPLACE,
+            "Accept beside them": Covered.BESIDE,
+            "Leave it out": Covered.ASK,
+        }
+        return self._ask(f"{'; '.join(said)}.", options, "Accept a merger")
+
+    def _ask(self, text: str, options: Mapping[str, T], title: str) -> T | None:
+        """Ask; None for Cancel."""
+        box = QMessageBox(QMessageBox.Icon.Question, title, text, parent=self._parent)
+        role = QMessageBox.ButtonRole.AcceptRole
+        buttons = [(box.addButton(word, role), value) for word, value in options.items()]
+        cancel = box.addButton(QMessageBox.StandardButton.Cancel)
+        box.setEscapeButton(cancel)
+        box.exec()
+        return next((value for button, value in buttons if button is box.clickedButton()), None)
+
+
+def _sets(evaluation: Evaluation, targets: Sequence[Target]) -> list[list[Target]]:
+    """Return the objects to merge: those chosen, or the split that a single one belongs to."""
+    if len(targets) > 1:
+        by_side = [[own for own in targets if own[0] is side] for side in Side]
+        return [own for own in by_side if own]
+    return [
+        found
+        for group in failure_groups(evaluation)
+        if len(found := actions.objects_to_merge(group, evaluation)) > 1
+        and _belongs(evaluation, group, targets[0])
+    ] or [list(targets)]
+
+
+def _divided(evaluation: Evaluation, targets: Sequence[Target]) -> list[Target]:
+    """Return the objects to split: those chosen, or the mergers of the groups they belong to."""
+    found: dict[Target, None] = {}
+    for target in targets:
+        mergers = [
+            merger
+            for group in failure_groups(evaluation)
+            if _belongs(evaluation, group, target)
+            for merger in actions.objects_to_split(group, evaluation)
+        ]
+        found |= dict.fromkeys(mergers or [target])
+    return list(found)
+
+
+def _belongs(evaluation: Evaluation, group: Any, target: Target) -> bool:
+    rows = {Side.REFERENCE: group.reference_rows, Side.PREDICTION: group.prediction_rows}
+    ids = evaluation.outcomes.side(target[0]).ids[rows[target[0]]]
+    return target[1] in ids.tolist()
