@@ -1,4 +1,4 @@
-"""Measure this package beside its peers, and write docs/benchmarks.md.
+"""Measure this package beside its peers, and write docs/explanation/benchmarks.md.
 
 Run by ``make bench``. See benchmarks/README.md.
 """
@@ -36,7 +36,7 @@ from benchmarks.stages import (
 )
 from benchmarks.workers import PACKAGES, ROOT, UnansweredError, Workers
 
-DOCUMENT = ROOT / "docs" / "benchmarks.md"
+DOCUMENT = ROOT / "docs" / "explanation" / "benchmarks.md"
 TEMPLATE = Path(__file__).with_name("document.md")
 ROUNDS = 11
 FEWEST_ROUNDS = 2

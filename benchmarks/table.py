@@ -1,4 +1,4 @@
-"""The Markdown of docs/benchmarks.md."""
+"""The Markdown of docs/explanation/benchmarks.md."""
 
 from __future__ import annotations
 

@@ -81,5 +81,5 @@ def test_regions_without_two_teams_are_left_out(nuclei_sample, tmp_path, capsys)
 
 
 def test_the_documentation_has_the_columns():
-    lines = (REPOSITORY / "docs" / "suspects.md").read_text(encoding="utf-8").splitlines()
+    lines = (REPOSITORY / "docs" / "tasks" / "suspects.md").read_text(encoding="utf-8").splitlines()
     assert SUSPECTS.described() in lines

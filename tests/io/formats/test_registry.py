@@ -24,7 +24,7 @@ from napari_panoptic.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
 from tests.support.builders import noise, two_objects, write_svs, write_tiff
 from tests.support.paths import REPOSITORY
 
-PAGE = (REPOSITORY / "docs" / "formats.md").read_text(encoding="utf-8")
+PAGE = (REPOSITORY / "docs" / "reference" / "formats.md").read_text(encoding="utf-8")
 MODULE, OUTLINES = re.findall(r"^```python\n(.*?)^```$", PAGE, re.M | re.S)
 (PROJECT,) = re.findall(r"^```toml\n(.*?)^```$", PAGE, re.M | re.S)
 SHAPE = (12, 16)
