@@ -10,6 +10,10 @@ from pathlib import Path
 import pytest
 
 from napari_panoptic.cli.main import command_parser, main
+from napari_panoptic.questions.conventions import MATCHES, VALUES
+from napari_panoptic.questions.engines.covariates import TEXTS
+from napari_panoptic.questions.slices import SLICES
+from napari_panoptic.values.conventions import CONVENTIONS
 from tests.support.paths import REPOSITORY
 
 DOCS = REPOSITORY / "docs"
@@ -137,11 +141,44 @@ def test_every_table_and_column_is_described(task: str, sample_tables: dict[str,
             assert re.search(rf"\b{re.escape(name)}", text), f"{column} of {path.name}"
 
 
+def options_of(*command: str) -> set[str]:
+    """Give the options of a command."""
+    parser = command_parser().parse_args(command).parser
+    return set(re.findall(r"--[a-z-]+", parser.format_usage()))
+
+
 def test_the_options_of_a_report_are_described() -> None:
-    text = (DOCS / "tasks" / "report.md").read_text("utf-8")
-    parser = command_parser().parse_args(["report", "a", "-o", "b.html"]).parser
-    options = set(re.findall(r"--[a-z-]+", parser.format_usage())) - {"--resume"}
+    text = (DOCS / "reference" / "report.md").read_text("utf-8")
+    options = options_of("report", "a", "-o", "b.html") - {"--resume"}
     assert {option for option in options if f"`{option}" not in text} == set()
+
+
+@pytest.mark.parametrize("command", ["ranking", "compare", "sweep", "suspects", "dump"])
+def test_the_options_of_questions_are_described(command: str) -> None:
+    text = (DOCS / "reference" / "questions.md").read_text("utf-8")
+    options = options_of(command, "a", "-o", "b")
+    assert {option for option in options if f"`{option}" not in text} == set()
+
+
+@pytest.mark.parametrize("command", ["slices", "scores"])
+def test_the_options_of_questions_about_a_team_are_described(command: str) -> None:
+    text = (DOCS / "reference" / "questions.md").read_text("utf-8")
+    options = options_of(command, "a", "--team", "T", "-o", "b")
+    assert {option for option in options if f"`{option}" not in text} == set()
+
+
+def test_options_and_columns_of_conventions_are_described() -> None:
+    text = (DOCS / "reference" / "conventions.md").read_text("utf-8")
+    options = options_of("conventions", "a", "-o", "b")
+    assert {option for option in options if f"`{option}" not in text} == set()
+    assert {spec.described() for spec in (VALUES, MATCHES)} <= set(text.splitlines())
+    assert {name for name in CONVENTIONS if f"`{name}`" not in text} == set()
+
+
+def test_the_columns_of_slices_are_described() -> None:
+    text = (DOCS / "reference" / "questions.md").read_text("utf-8")
+    assert SLICES.described() in text.splitlines()
+    assert {name for name in TEXTS if f"`{name}`" not in text} == set()
 
 
 def test_the_tests_that_pages_name_are_there() -> None:

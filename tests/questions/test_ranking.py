@@ -55,7 +55,7 @@ def test_one_team_has_no_rank(
 
 def test_the_table_is_described() -> None:
     lines = (
-        (Path(__file__).parents[2] / "docs" / "explanation" / "statistics.md")
+        (Path(__file__).parents[2] / "docs" / "reference" / "questions.md")
         .read_text("utf-8")
         .splitlines()
     )
