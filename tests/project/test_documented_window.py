@@ -33,9 +33,9 @@ def section(page: str, title: str) -> str:
 
 
 def rows(title: str) -> set[tuple[str, str]]:
-    """Return key and action of each line of a table; a line can have several keys."""
-    lines = re.findall(r"^\| (.+?) \| (.+?) \|$", section(KEYS, title), flags=re.MULTILINE)
-    return {(key, action) for named, action in lines[1:] for key in named.split(", ")}
+    """Return key and action of each line of a list; a line can have several keys."""
+    lines = re.findall(r"^- (.+?): (.+)$", section(KEYS, title), flags=re.MULTILINE)
+    return {(key, action) for named, action in lines for key in named.split(", ")}
 
 
 def is_of_panel(line: Shortcut) -> bool:
@@ -69,7 +69,8 @@ def test_the_page_has_no_other_section() -> None:
 
 
 def test_the_page_has_the_keys_of_the_panels() -> None:
-    assert rows("Panels") == {(keys.key_text(key), title) for key, title in PANELS.items()}
+    listed = re.findall(r"(\S+) (\w+)(?=[,.])", section(KEYS, "Panels").rpartition(": ")[2])
+    assert set(listed) == {(keys.key_text(key), title) for key, title in PANELS.items()}
 
 
 def test_the_page_has_the_commands_without_a_key() -> None:
@@ -84,5 +85,5 @@ def test_panels_are_described_under_their_keys() -> None:
 
 
 def test_the_workspaces_are_those_of_the_window() -> None:
-    listed = re.findall(r"^\| (\d) (\w+) \|", section(DESK, "Workspaces"), re.MULTILINE)
+    listed = re.findall(r"^(\d)\. \*\*(\w+)\*\*: ", section(DESK, "Workspaces"), re.MULTILINE)
     assert listed == [(str(n), at.name) for n, at in enumerate(WORKSPACES, 1)]
