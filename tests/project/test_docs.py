@@ -125,8 +125,8 @@ def test_every_page_is_in_the_contents() -> None:
 
 TABLES = {
     "nuclei": "reference/figures.md",
-    "detections": "tasks/detections.md",
-    "raters": "tasks/raters.md",
+    "detections": "reference/detections.md",
+    "raters": "reference/raters.md",
 }
 
 

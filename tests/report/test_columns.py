@@ -26,8 +26,8 @@ from tests.support.paths import REPOSITORY
 NAN = float("nan")
 TASKS = {
     "nuclei": (nuclei.TABLES, "reference/figures.md"),
-    "detections": (detections.TABLES, "tasks/detections.md"),
-    "raters": (raters.TABLES, "tasks/raters.md"),
+    "detections": (detections.TABLES, "reference/detections.md"),
+    "raters": (raters.TABLES, "reference/raters.md"),
 }
 SPEC = TableSpec(
     "few.csv",
