@@ -54,6 +54,7 @@ OTHERS: tuple[tuple[tuple[str, ...], bool], ...] = (
     (("benchmarks.switch",), True),
     (("benchmarks.sliders",), True),
     (("benchmarks.strokes",), True),
+    (("benchmarks.mends",), True),
     (("benchmarks.fills",), True),
     (("benchmarks.outlines",), True),
     (("benchmarks.desk",), True),

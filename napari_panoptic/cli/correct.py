@@ -8,12 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from napari_panoptic.cli.console import progress_bar, report_findings
+from napari_panoptic.cli.console import progress_bar, report_findings, share_bar
 from napari_panoptic.cli.inputs import nuclei_from, reading_from
-from napari_panoptic.cli.options import add_cohort, add_output, add_reading
+from napari_panoptic.cli.options import add_cohort, add_matching, add_output, add_reading
 from napari_panoptic.cli.parser import add_choice
 from napari_panoptic.cli.printing import say, warn
-from napari_panoptic.common.errors import SettingsError, checked_name
+from napari_panoptic.common.errors import PanopticError, SettingsError, checked_name
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.common.text import counted, english_list
 from napari_panoptic.io.files.fingerprints import file_fingerprints
@@ -41,10 +41,20 @@ from napari_panoptic.review.corrections import (
     pixels_of_others,
     unknown_regions,
 )
+from napari_panoptic.review.identity import one_spelling
+from napari_panoptic.review.plan.after_mending import AfterMending, after_mending
+from napari_panoptic.review.plan.mending_tables import (
+    ESTIMATES,
+    figure_records,
+    mending_record,
+    sentences,
+)
+from napari_panoptic.review.plan.object_verdicts import object_verdicts
+from napari_panoptic.review.plan.store import PlanAnswers, read_plan_answers
 from napari_panoptic.review.store import read_verdicts
 from napari_panoptic.review.verdicts import ReviewRecord
 from napari_panoptic.values.cohort import Cohort
-from napari_panoptic.values.settings import AmbiguousPolicy, EvaluationSettings, Matching
+from napari_panoptic.values.settings import EvaluationSettings
 
 OWN = "own"
 FORMS = ("imagescope", "geojson", "labels")
@@ -53,9 +63,10 @@ _SHOWN = 20
 ABOUT = (
     "Apply the verdicts of a review to the annotation, and write the regions that change, in the "
     "cohort's own format at its relative paths or in another one, with corrections.csv (what was "
-    "changed) and corrections.json (what was not, and why). The cohort's own files stay as they "
-    "are. See docs/corrections.md. Exit status: 0 done, 1 nothing to correct or nothing could be "
-    "read, 2 wrong arguments."
+    "changed) and corrections.json (what was not, and why). With verdicts on the items of a plan, "
+    "estimates.csv says what mending the whole annotation in this way would change for every "
+    "team. The cohort's own files stay as they are. See docs/corrections.md. Exit status: 0 done, "
+    "1 nothing to correct or nothing could be read, 2 wrong arguments."
 )
 
 
@@ -86,58 +97,58 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_output(parser, meaning="a new or empty folder, or one that this command wrote")
     add_reading(parser)
-    add_choice(parser, "--matching", Matching, "which prediction belongs to which nucleus")
-    parser.add_argument(
-        "--iou-threshold",
-        type=float,
-        metavar="T",
-        help="overlap that strict-iou must exceed, between 0 and 1 (default: 0.5)",
-    )
-    add_choice(parser, "--ambiguous", AmbiguousPolicy, "how ambiguous areas are treated")
+    add_matching(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Write the annotation with verdicts applied."""
     cohort = nuclei_from(options)
     check_folder(options.output)
-    records = read_verdicts(options.review)
-    team = _team(options, cohort, records)
+    records, planned = read_verdicts(options.review), read_plan_answers(options.review)
+    team = _team(options, cohort, records, planned)
     if team is None:
         warn(f"nothing to correct: {options.review} has no verdicts")
         return 1
-    work = _request(options, cohort, records, team)
+    work = _request(options, cohort, records, team, planned)
     if work.form is None:
         _check_own_format(work)
     found: list[CorrectedRegion] = []
     unknown = unknown_regions(work)
     with complete_folder(options.output) as folder:
         written = CorrectionsWriter(cohort, work.settings, work.source, work.form, folder)
-        names = {record.region for record in records if record.team == team}
-        with progress_bar(len(names), "region") as bar:
+        with progress_bar(len(work.region_names), "region") as bar:
             for each in corrected_regions(work):
                 written.add(each.annotation)
                 found.append(_without_pixels(each))
                 bar.update()
         not_applied = [*unknown, *(item for each in found for item in each.not_applied)]
         _report(found, not_applied)
+        estimated = _estimated(work, planned, _findings(found))
         if not written.rows:
-            return _report_nothing(found, not_applied)
+            _report_nothing(found, not_applied, is_written=estimated is not None)
+        if not written.rows and estimated is None:
+            return 1
         written.describe()
-        record = _record(options, work, found, written, not_applied)
+        record = _record(options, work, found, written, not_applied, estimated)
+        tables = {CORRECTIONS.file: CORRECTIONS.frame(written.rows)}
+        if estimated is not None:
+            tables[ESTIMATES.file] = ESTIMATES.frame(figure_records(estimated))
         content = {**record, "written": written_files(folder)}
-        frame = CORRECTIONS.frame(written.rows)
-        write_set(folder, {CORRECTIONS.file: frame}, (CORRECTIONS_RECORD, content))
-    _say(options.output, written)
+        write_set(folder, tables, (CORRECTIONS_RECORD, content))
+    _say(options.output, written, estimated)
     return 0
 
 
 def _team(
-    options: argparse.Namespace, cohort: Cohort, records: Sequence[ReviewRecord]
+    options: argparse.Namespace,
+    cohort: Cohort,
+    records: Sequence[ReviewRecord],
+    planned: PlanAnswers | None,
 ) -> str | None:
     """Return the team that the verdicts are about; None without verdicts."""
     if options.team is not None:
         return checked_name("--team", options.team, cohort.checked_team)
-    teams = sorted({record.team for record in records})
+    teams = sorted({record.team for record in records} | (planned.teams if planned else set()))
     if len(teams) > 1:
         raise SettingsError(
             f"--team: the verdicts are about predictions of {english_list(teams, limit=99)}; name "
@@ -147,7 +158,11 @@ def _team(
 
 
 def _request(
-    options: argparse.Namespace, cohort: Cohort, records: Sequence[ReviewRecord], team: str
+    options: argparse.Namespace,
+    cohort: Cohort,
+    records: Sequence[ReviewRecord],
+    team: str,
+    planned: PlanAnswers | None,
 ) -> CorrectionRequest:
     settings, source = reading_from(options, cohort, (team,))
     given = {
@@ -157,7 +172,26 @@ def _request(
     }
     settings = settings.replaced(**given, distances=False)
     claim = Claim(options.overlaps or Claim.KEEP)
-    return CorrectionRequest(cohort, records, team, settings, source, claim, _form(options.to))
+    of_plan = () if planned is None else object_verdicts(planned)
+    return CorrectionRequest(
+        cohort, records, team, settings, source, claim, _form(options.to), of_plan
+    )
+
+
+def _estimated(
+    work: CorrectionRequest, planned: PlanAnswers | None, known: Sequence[Finding]
+) -> AfterMending | None:
+    """Estimate what mending the whole annotation changes; None without verdicts on a plan."""
+    if planned is None or one_spelling(work.team) not in planned.teams:
+        return None
+    try:
+        with share_bar() as progress:
+            found = after_mending(work, planned.stored.plan, planned.answers, progress=progress)
+    except PanopticError as error:
+        warn(f"what mending the whole annotation changes is not estimated: {error.message}")
+        return None
+    report_findings([each for each in found.findings if each not in known], CORRECTIONS_RECORD)
+    return found
 
 
 def _form(name: str) -> Format | None:
@@ -166,7 +200,7 @@ def _form(name: str) -> Format | None:
 
 def _check_own_format(work: CorrectionRequest) -> None:
     """Check that the annotation can be written in its own format."""
-    names = {record.region for record in work.records if record.team == work.team}
+    names = work.region_names
     for region in work.cohort.regions:
         if region.name in names and region.reference is not None:
             reason = why_not_writable(region.reference, work.cohort.root)
@@ -183,8 +217,7 @@ def _without_pixels(found: CorrectedRegion) -> CorrectedRegion:
 
 
 def _report(found: Sequence[CorrectedRegion], not_applied: Sequence[NotApplied]) -> None:
-    findings = [finding for each in found for finding in each.findings]
-    report_findings(findings, CORRECTIONS_RECORD)
+    report_findings(_findings(found), CORRECTIONS_RECORD)
     for each, conflict in _conflicts(found)[:_SHOWN]:
         record = conflict_record(each, conflict)
         given = english_list([f"{name}: {verdict}" for name, verdict in record["verdicts"].items()])
@@ -198,18 +231,23 @@ def _report(found: Sequence[CorrectedRegion], not_applied: Sequence[NotApplied])
         warn(f"{more} more are not shown")
 
 
+def _findings(found: Sequence[CorrectedRegion]) -> list[Finding]:
+    return [finding for each in found for finding in each.findings]
+
+
 def _conflicts(found: Sequence[CorrectedRegion]) -> list[tuple[CorrectedRegion, Any]]:
     return [(each, conflict) for each in found for conflict in each.decided.conflicts]
 
 
-def _report_nothing(found: Sequence[CorrectedRegion], not_applied: Sequence[NotApplied]) -> int:
+def _report_nothing(
+    found: Sequence[CorrectedRegion], not_applied: Sequence[NotApplied], *, is_written: bool
+) -> None:
     n_decided = sum(len(each.decided.decisions) for each in found)
     warn(
         f"nothing to correct: of {n_decided} decided objects none changes the annotation, "
         f"{len(_conflicts(found))} are conflicts, and {len(not_applied)} verdicts cannot be "
-        f"applied; nothing was written"
+        f"applied; {'only estimates are written' if is_written else 'nothing was written'}"
     )
-    return 1
 
 
 def _record(
@@ -218,16 +256,13 @@ def _record(
     found: Sequence[CorrectedRegion],
     written: CorrectionsWriter,
     not_applied: Sequence[NotApplied],
+    estimated: AfterMending | None,
 ) -> dict[str, Any]:
-    cohort = work.cohort
-    regions = [each.region for each in found]
-    paths = [options.review]
-    for region in regions:
-        paths += [] if region.reference is None else region.reference.all_paths
-        for files in cohort.predictions.get((work.team, region.name), {}).values():
-            paths += files.all_paths
-    findings: list[Finding] = [finding for each in found for finding in each.findings]
-    others = sorted({record.team for record in work.records} - {work.team})
+    findings = _findings(found)
+    estimates = {} if estimated is None else {"after_mending": mending_record(estimated)}
+    if estimated is not None:
+        findings = list(dict.fromkeys([*findings, *estimated.findings]))
+    others = {record.team for record in work.records} | {own.team for own in work.planned}
     return {
         "settings": {
             "team": work.team,
@@ -237,7 +272,7 @@ def _record(
             "evaluation": _settings(work.settings),
         },
         "counts": {
-            "verdicts": sum(record.team == work.team for record in work.records),
+            "verdicts": len(work.given),
             "corrections": len(written.rows),
             "files": len(written.files),
             "differing_px": sum(each["differing_px"] for each in written.differences),
@@ -249,9 +284,28 @@ def _record(
         ],
         "shared_pixels": [item for each in found for item in pixels_of_others(each)],
         "files": written.differences,
-        "other_teams": others,
-        **provenance(findings, file_fingerprints(paths, cohort.root)),
+        "other_teams": sorted(others - {work.team}),
+        **estimates,
+        **provenance(findings, _fingerprints(options, work, found, estimated)),
     }
+
+
+def _fingerprints(
+    options: argparse.Namespace,
+    work: CorrectionRequest,
+    found: Sequence[CorrectedRegion],
+    estimated: AfterMending | None,
+) -> dict[str, str]:
+    """Return the fingerprints of all files that were read; estimates need those of all teams."""
+    cohort, paths = work.cohort, [options.review]
+    regions = [each.region for each in found] if estimated is None else cohort.regions
+    teams = (work.team,) if estimated is None else estimated.teams
+    for region in regions:
+        paths += [] if region.reference is None else region.reference.all_paths
+        for team in teams:
+            for files in cohort.predictions.get((team, region.name), {}).values():
+                paths += files.all_paths
+    return file_fingerprints(paths, cohort.root)
 
 
 def _settings(settings: EvaluationSettings) -> dict[str, Any]:
@@ -259,7 +313,7 @@ def _settings(settings: EvaluationSettings) -> dict[str, Any]:
     return {name: getattr(settings, name) for name in names}
 
 
-def _say(output: Path, written: CorrectionsWriter) -> None:
+def _say(output: Path, written: CorrectionsWriter, estimated: AfterMending | None) -> None:
     differing = [each for each in written.differences if each["differing_px"]]
     for each in differing[:_SHOWN]:
         warn(
@@ -268,3 +322,6 @@ def _say(output: Path, written: CorrectionsWriter) -> None:
         )
     rows, regions = len(written.rows), len(written.differences)
     say(f"{counted(rows, 'correction')} in {counted(regions, 'region')} written to {output}")
+    if estimated is not None:
+        for sentence in sentences(estimated):
+            say(sentence)

@@ -224,6 +224,12 @@ def add_restoration(
 def add_rules(parser: argparse.ArgumentParser) -> None:
     """Add how objects are recovered, matched, and excluded."""
     add_restoration(parser)
+    add_matching(parser)
+    add_overlaps(parser)
+
+
+def add_matching(parser: argparse.ArgumentParser) -> None:
+    """Add how objects are matched, and excluded."""
     add_choice(parser, "--matching", Matching, "which prediction belongs to which nucleus")
     parser.add_argument(
         "--iou-threshold",
@@ -232,7 +238,6 @@ def add_rules(parser: argparse.ArgumentParser) -> None:
         help="overlap that strict-iou must exceed, between 0 and 1 (default: 0.5)",
     )
     add_choice(parser, "--ambiguous", AmbiguousPolicy, "how ambiguous areas are treated")
-    add_overlaps(parser)
 
 
 def add_rules_of_objects(parser: argparse.ArgumentParser) -> None:

@@ -233,8 +233,10 @@ def hatching(
     uint8 (y, x): 1 on lines and outline, 0 elsewhere.
     """
     drawn = outline_pixels(mask.view(np.uint8), rim_px)
-    y, x = np.ogrid[: mask.shape[0], : mask.shape[1]]
-    drawn[mask & ((y + x + corner_px) % spacing_px == 0)] = 1
+    rows, columns = (np.arange(n) for n in mask.shape)
+    # As many rows as there are different ones: a remainder for each pixel takes far longer.
+    lines = (columns + np.arange(spacing_px)[:, np.newaxis] + corner_px) % spacing_px == 0
+    drawn |= mask & lines[rows % spacing_px]
     return drawn
 
 

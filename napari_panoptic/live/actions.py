@@ -220,11 +220,10 @@ class AreaChange:
 
     def applied_to(self, area: BoolArray | None, shape: tuple[int, int]) -> BoolArray | None:
         """Return the area afterwards; `area` does not change."""
-        if self.is_new and not self.is_added:
-            return None
         result = np.zeros(shape, np.bool_) if area is None else area.copy()
         result[self.y, self.x] = self.is_added
-        return result
+        # More may have been drawn since.
+        return None if self.is_new and not self.is_added and not result.any() else result
 
 
 @dataclass(frozen=True, eq=False)
@@ -473,6 +472,13 @@ def mend_of_verdicts(
     return work.mend(claim)
 
 
+def flattened(evaluation: Evaluation) -> Evaluation:
+    """Return the evaluation of the objects as edits see them: none shares pixels."""
+    if not evaluation.pair.has_planes:
+        return evaluation
+    return evaluate_again(evaluation, evaluation.settings.replaced(overlaps=Overlaps.FLATTEN))
+
+
 def objects_to_merge(group: FailureGroup, evaluation: Evaluation) -> list[Target]:
     """Return the predictions of a group that is a split or has duplicates."""
     ids = evaluation.outcomes.prediction.ids[group.prediction_rows]
@@ -659,10 +665,7 @@ class _Work:
     """A mend in the making."""
 
     def __init__(self, evaluation: Evaluation, first_id: int | None = None) -> None:
-        if evaluation.pair.has_planes:
-            flat = evaluation.settings.replaced(overlaps=Overlaps.FLATTEN)
-            evaluation = evaluate_again(evaluation, flat)
-        self.evaluation = evaluation
+        self.evaluation = evaluation = flattened(evaluation)
         self.views = {side: _View(evaluation, side) for side in SIDES}
         self._canvases = {side: _Canvas(self.views[side]) for side in SIDES}
         self._first_id = first_id

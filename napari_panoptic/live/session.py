@@ -50,6 +50,8 @@ class EditedEvaluation:
     #: Whether it only follows the source of the objects, such as a layer of the user: there is
     #: nothing to save then.
     is_mirrored: bool = False
+    #: Whether the ambiguous area was redrawn.
+    is_area: bool = False
 
     box: tuple[int, int, int, int] | None = None
     """y0, x0, y1, x1 of a window that contains all changed pixels, if known."""
@@ -549,6 +551,7 @@ class Session:
             Side.REFERENCE,
             lambda copies, _team: copies.set_ambiguous(ambiguous, is_mirrored=is_mirrored),
             is_mirrored=is_mirrored,
+            is_area=True,
         )
 
     def has_edits(self, region: str) -> bool:
@@ -661,6 +664,7 @@ class Session:
         *,
         team: str | None = None,
         is_mirrored: bool = False,
+        is_area: bool = False,
         box: tuple[int, int, int, int] | None = None,
     ) -> EditedEvaluation:
         """Change working copies for a team, the one shown where None; show what that changes."""
@@ -674,7 +678,7 @@ class Session:
         self._snapshot = _replaced(shown, whose, evaluation)
         selection = self._selection
         self._selection = self._refound(selection)
-        result = EditedEvaluation(whose, side, edit, evaluation, is_mirrored, box)
+        result = EditedEvaluation(whose, side, edit, evaluation, is_mirrored, is_area, box)
         if self._edited_here != was_edited:
             self.copies_changed.emit()
         if was_other and key not in copies.edited:  # more pixels changed than were edited

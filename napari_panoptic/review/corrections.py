@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -30,20 +31,20 @@ from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
 from napari_panoptic.nuclei.regions.region import HeldRegion
 from napari_panoptic.review.corrected_files import CorrectedAnnotation, Correction
-from napari_panoptic.review.identity import Fingerprint
+from napari_panoptic.review.identity import Fingerprint, matched, object_key
 from napari_panoptic.review.judged import Subjects
 from napari_panoptic.review.verdicts import ReviewRecord, Role
 from napari_panoptic.values.cohort import Cohort, Region, Source
 from napari_panoptic.values.labels import LabelPair
 from napari_panoptic.values.settings import EvaluationSettings
-from napari_panoptic.values.vocabulary import Verdict
+from napari_panoptic.values.vocabulary import Side, Verdict
 
 _SAME_PX = 1e-6
 """Centroids of the same pixels are as close as this, whatever the rounding of their sums."""
 
 
 @dataclass(frozen=True)
-class Decision:
+class ObjectDecision:
     """What holds of one object after all its verdicts."""
 
     target: Target
@@ -80,7 +81,7 @@ class NotApplied:
 class Decided:
     """What the verdicts on the objects of a region and team come to."""
 
-    decisions: tuple[Decision, ...]
+    decisions: tuple[ObjectDecision, ...]
     conflicts: tuple[VerdictConflict, ...]
     not_applied: tuple[NotApplied, ...]
 
@@ -137,6 +138,44 @@ class CorrectedRegion:
 
 
 @dataclass(frozen=True)
+class PlannedVerdict:
+    """A verdict on an object that a plan has drawn."""
+
+    team: str
+    region: str
+    side: Side
+    object_id: int
+    class_name: str
+    #: Centroid of the pixels that the ambiguous policy leaves, when the plan was drawn.
+    y_px: float
+    x_px: float
+    reviewer: str
+    verdict: Verdict
+    note: str
+    #: Time in UTC.
+    given_at: datetime
+
+    def of(self, fingerprint: Fingerprint) -> ReviewRecord:
+        """Return the verdict on an object, as a record like those without a plan."""
+        return ReviewRecord(
+            team=self.team,
+            region=self.region,
+            side=self.side,
+            object_id=self.object_id,
+            fingerprint=fingerprint,
+            reviewer=self.reviewer,
+            verdict=self.verdict,
+            note=self.note,
+            given_at=self.given_at,
+        )
+
+    @property
+    def not_found(self) -> ReviewRecord:
+        """The verdict as a record if its object is not known any more."""
+        return self.of(Fingerprint(self.class_name, self.y_px, self.x_px, 0))
+
+
+@dataclass(frozen=True)
 class CorrectionRequest:
     """What is corrected, and how."""
 
@@ -150,6 +189,24 @@ class CorrectionRequest:
     claim: Claim = Claim.KEEP
     #: The format to write; None for that of the cohort.
     form: Format | None = None
+    #: Verdicts on the items of a plan; those on other teams do not count.
+    planned: Sequence[PlannedVerdict] = ()
+
+    @property
+    def given(self) -> list[ReviewRecord | PlannedVerdict]:
+        """All verdicts on the team."""
+        every: list[ReviewRecord | PlannedVerdict] = [*self.records, *self.planned]
+        return [own for own in every if own.team == self.team]
+
+    @property
+    def region_names(self) -> set[str]:
+        """Names of the regions with a verdict on the team."""
+        return {own.region for own in self.given}
+
+    @property
+    def covered(self) -> Covered:
+        """How FPs that cover several annotated objects are accepted."""
+        return Covered.ASK if self.claim is Claim.KEEP else Covered.BESIDE
 
 
 # --- what reviewers say -----------------------------------------------------------------------
@@ -194,6 +251,58 @@ def decided(evaluation: Evaluation, records: Sequence[ReviewRecord], region: str
     return Decided(tuple(decisions), tuple(conflicts), tuple(not_applied))
 
 
+def planned_records(
+    evaluation: Evaluation, planned: Sequence[PlannedVerdict], region: str
+) -> tuple[list[ReviewRecord], list[NotApplied]]:
+    """Return verdicts on items of a plan as records of the objects as they are on disk.
+
+    Parameters
+    ----------
+    evaluation
+        The objects as they are on disk.
+    planned
+        The verdicts on one team in this region.
+    region
+        Its name.
+
+    Returns
+    -------
+    list of ReviewRecord
+        Those whose object is the same as when the plan was drawn.
+    list of NotApplied
+        The others.
+    """
+    records, not_applied = [], []
+    for own in planned:
+        outcomes = evaluation.outcomes.side(own.side)
+        row = outcomes.row_of(own.object_id)
+        if row is None:
+            not_applied.append(NotApplied(own.not_found, "the object is not there any more"))
+            continue
+        subject = Subjects(evaluation, region=region, team=own.team).of(own.side, row)
+        apart = outcomes.centroid_yx_px[row] - (own.y_px, own.x_px)
+        if np.hypot(*apart) < _SAME_PX and subject.class_name == own.class_name:
+            records.append(own.of(subject.fingerprint))
+        else:
+            not_applied.append(NotApplied(own.not_found, "the object has changed on disk since"))
+    return records, not_applied
+
+
+def newest_of_each(records: Sequence[ReviewRecord]) -> list[ReviewRecord]:
+    """Return the records without those that the same reviewer replaced by a newer one.
+
+    A verdict without a plan and one on an item of a plan can be about the same object.
+    """
+    kept: list[ReviewRecord] = []
+    for own in _by_giver(sorted(records, key=lambda record: record.given_at, reverse=True)):
+        newest: list[ReviewRecord] = []
+        for record in own:
+            (known,) = matched([object_key(record)], map(object_key, newest))
+            newest += [record] if known is None else []
+        kept += newest
+    return kept
+
+
 def _by_giver(records: Iterable[ReviewRecord]) -> Iterable[list[ReviewRecord]]:
     """Group verdicts by who gave them: an object has one of each."""
     groups: dict[tuple[str, str], list[ReviewRecord]] = defaultdict(list)
@@ -209,7 +318,7 @@ def _is_unchanged(now: Fingerprint, then: Fingerprint) -> bool:
     return now.area_px == then.area_px and bool(is_there < _SAME_PX)
 
 
-def _decision(target: Target, given: Sequence[ReviewRecord]) -> Decision | None:
+def _decision(target: Target, given: Sequence[ReviewRecord]) -> ObjectDecision | None:
     """Return what holds of an object; None if reviewers differ, undecided."""
     adjudicated = [record for record in given if record.role is Role.ADJUDICATOR]
     chosen = [max(adjudicated, key=lambda record: record.given_at)] if adjudicated else given
@@ -217,7 +326,7 @@ def _decision(target: Target, given: Sequence[ReviewRecord]) -> Decision | None:
         return None
     newest = max(chosen, key=lambda record: record.given_at)
     reviewers = tuple(dict.fromkeys(record.reviewer for record in chosen))
-    return Decision(target, newest.verdict, reviewers, newest)
+    return ObjectDecision(target, newest.verdict, reviewers, newest)
 
 
 # --- corrections ------------------------------------------------------------------------------
@@ -229,41 +338,47 @@ def corrected_regions(work: CorrectionRequest) -> Iterator[CorrectedRegion]:
     Regions without a verdict on the team are left out, and so are verdicts on regions that the
     cohort does not have: see `unknown_regions`.
     """
-    by_region: dict[str, list[ReviewRecord]] = defaultdict(list)
-    for record in work.records:
-        if record.team == work.team:
-            by_region[record.region].append(record)
+    names = work.region_names
     for region in work.cohort.regions:
-        if records := by_region.get(region.name):
-            yield _corrected(work, region, records)
+        if region.name in names:
+            yield _corrected(work, region)
 
 
 def unknown_regions(work: CorrectionRequest) -> list[NotApplied]:
     """Return the verdicts on regions that the cohort does not have."""
     known = {region.name for region in work.cohort.regions}
     return [
-        NotApplied(record, "the cohort has no such region")
-        for record in work.records
-        if record.team == work.team and record.region not in known
+        NotApplied(_as_record(own), "the cohort has no such region")
+        for own in work.given
+        if own.region not in known
     ]
 
 
-def _corrected(
-    work: CorrectionRequest, region: Region, records: Sequence[ReviewRecord]
-) -> CorrectedRegion:
+def _as_record(given: ReviewRecord | PlannedVerdict) -> ReviewRecord:
+    return given.not_found if isinstance(given, PlannedVerdict) else given
+
+
+def _corrected(work: CorrectionRequest, region: Region) -> CorrectedRegion:
+    given = [own for own in work.given if own.region == region.name]
+    records = [own for own in given if isinstance(own, ReviewRecord)]
+    planned = [own for own in given if isinstance(own, PlannedVerdict)]
     try:
         held = HeldRegion(work.cohort, region, work.settings, held_up_to_px=HELD_UP_TO_PX)
         found = held.evaluate(work.team, work.settings, work.source)
     except PanopticError as error:
         finding = Finding.unreadable(error, region=region.name, team=work.team)
-        return _unread(region, records, (finding,))
+        return _unread(region, [*map(_as_record, given)], (finding,))
     evaluation = found.evaluation
     if evaluation is None:
-        return _unread(region, records, found.findings)
-    outcome = decided(evaluation, records, region.name)
+        return _unread(region, [*map(_as_record, given)], found.findings)
+    if planned:
+        of_plan, not_applied = planned_records(evaluation, planned, region.name)
+        outcome = decided(evaluation, newest_of_each([*records, *of_plan]), region.name)
+        outcome = replace(outcome, not_applied=(*outcome.not_applied, *not_applied))
+    else:
+        outcome = decided(evaluation, records, region.name)
     verdicts = {decision.target: decision.verdict for decision in outcome.decisions}
-    covered = Covered.ASK if work.claim is Claim.KEEP else Covered.BESIDE
-    mend = mend_of_verdicts(evaluation, verdicts, claim=work.claim, covered=covered)
+    mend = mend_of_verdicts(evaluation, verdicts, claim=work.claim, covered=work.covered)
     edited = EditedPair(evaluation.pair, known=evaluation)
     apply(mend, edited)
     return CorrectedRegion(

@@ -16,6 +16,7 @@ import numpy as np
 from napari_panoptic.live.actions import Mend, MendAction, MendedObject, Target
 from napari_panoptic.live.working_copies import EditedAnnotation
 from napari_panoptic.review.corrected_files import CorrectedAnnotation, Correction
+from napari_panoptic.values.cohort import Region
 from napari_panoptic.values.labels import LabelImage
 from napari_panoptic.values.vocabulary import Side, Verdict
 
@@ -65,12 +66,23 @@ def mended_annotation(edited: EditedAnnotation, done: Sequence[DoneMend]) -> Cor
     ]
     is_marked = edited.is_area_changed
     rows += [
-        own.correction_of(mended)
+        own.correction_of(_of_annotation(mended))
         for own in done
         for mended in own.mend.objects
         if (mended.action is MendAction.AMBIGUOUS and is_marked) or _is_place(mended)
     ]
     return CorrectedAnnotation(edited.region, tuple(rows), edited.now, edited.ambiguous, edited.mpp)
+
+
+def noted_places(region: Region, done: Sequence[DoneMend]) -> CorrectedAnnotation:
+    """Return the places to draw in a region whose annotation is as in the files."""
+    rows = [
+        own.correction_of(mended)
+        for own in done
+        for mended in own.mend.objects
+        if own.region == region.name and _is_place(mended)
+    ]
+    return CorrectedAnnotation(region, tuple(rows))
 
 
 def pixels_lost(region: str, done: Iterable[DoneMend]) -> list[dict[str, Any]]:
@@ -123,6 +135,21 @@ def _mentions(done: Sequence[DoneMend]) -> dict[int, Correction]:
             if is_object and id_ is not None:
                 found[id_] = own.correction_of(mended)
     return found
+
+
+def _of_annotation(mended: MendedObject) -> MendedObject:
+    """Return what was done without the facts of a prediction: no annotated object has its id."""
+    if mended.side is Side.REFERENCE:
+        return mended
+    return replace(
+        mended,
+        id_before=None,
+        id_after=None,
+        class_before="",
+        class_after="",
+        area_before_px=0,
+        area_after_px=0,
+    )
 
 
 def _is_place(mended: MendedObject) -> bool:

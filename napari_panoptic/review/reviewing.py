@@ -286,6 +286,20 @@ class Reviewing:
         self._read_again(records)
         return records
 
+    def take_back(self, records: Sequence[ReviewRecord]) -> list[ReviewRecord] | None:
+        """Withdraw verdicts that were given together.
+
+        Returns
+        -------
+        list of ReviewRecord or None
+            Those that still stood and are withdrawn; None if that failed, which was reported.
+        """
+        found = self._ask(lambda store: store.take_back(records), default=None)
+        if found is not None:
+            self._problem = None
+            self._read_again(found)
+        return found
+
     def _read_again(self, records: Sequence[ReviewRecord]) -> None:
         """Read verdicts again after some were given or withdrawn, in any region."""
         if records:

@@ -375,6 +375,40 @@ class ReviewStore:
                 self._withdraw(connection, number)
         return number is not None
 
+    def take_back(self, records: Sequence[ReviewRecord]) -> list[ReviewRecord]:
+        """Withdraw verdicts of the reviewer that were given together.
+
+        Parameters
+        ----------
+        records
+            The verdicts; the ones that they replaced stand again.
+
+        Returns
+        -------
+        list of ReviewRecord
+            Those of them that were withdrawn; others were withdrawn or replaced before.
+
+        Raises
+        ------
+        ReviewError
+            If they could not be withdrawn.
+        """
+        failure = "the verdict was NOT undone"
+        with self._writing(failure, records[0] if records else None) as connection:
+            found = [(number, record) for record in records if (number := self._number_of(record))]
+            for number, _ in found:
+                self._withdraw(connection, number)
+        return [record for _, record in found]
+
+    def _number_of(self, record: ReviewRecord) -> int | None:
+        """Return the number of a verdict that still stands."""
+        rows = self._connection.execute(
+            f"SELECT id, {_COLUMNS} FROM verdicts WHERE {_OWN_NEARBY} AND {_STANDING}",  # noqa: S608
+            self._nearby(record),
+        )
+        same = (row[0] for row in rows if _record(row[1:], self._path) == record)
+        return next(same, None)
+
     def _withdraw(self, connection: sqlite3.Connection, number: int) -> None:
         connection.execute(
             "UPDATE verdicts SET withdrawn_at = ?, revision = ?, writer = ? WHERE id = ?",

@@ -312,18 +312,19 @@ def check_link(link: ObjectLink, cohort: Cohort) -> ObjectLink:
     LinkError
         If the cohort lacks the region, the team or the format of predictions of the link.
     """
+    remedy = f"Open the cohort of the link, “{link.cohort.name}”."
     try:
         region = cohort.region(link.region).name if link.region else ""
         team = cohort.checked_team(link.team) if link.team else ""
     except CohortError as error:
         why = str(error).removesuffix("?")
-        raise LinkError(f"Cannot open the link: {why}. Open the cohort of the link.") from error
+        raise LinkError(f"Cannot open the link: {why}. {remedy}") from error
     if link.source is not None:
         known = {str(form) for forms in cohort.predictions.values() for form in forms}
         if link.source not in known:
             raise LinkError(
                 f"Cannot open the link: it needs predictions in the format '{link.source}', found "
-                f"{english_list(sorted(known)) or 'none'}. Open the cohort of the link."
+                f"{english_list(sorted(known)) or 'none'}. {remedy}"
             )
     return replace(link, region=region, team=team)
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import tifffile
 from lxml import etree
@@ -20,8 +23,15 @@ from napari_panoptic.live.actions import Claim
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.regions.region import HeldRegion
 from napari_panoptic.review.corrected_files import CORRECTIONS
+from napari_panoptic.review.corrections import CorrectionRequest
+from napari_panoptic.review.plan.corrected import DECIDED, QUANTITIES, Quantity
+from napari_panoptic.review.plan.design import Plan, draw
+from napari_panoptic.review.plan.mending import annotated_cohort
+from napari_panoptic.review.plan.object_verdicts import object_verdicts
+from napari_panoptic.review.plan.store import PlannedReview, read_plan_answers
+from napari_panoptic.review.plan.units import ItemKind, population
 from napari_panoptic.review.store import ReviewStore
-from napari_panoptic.values.cohort import ClassScheme
+from napari_panoptic.values.cohort import ClassScheme, Cohort
 from napari_panoptic.values.labels import LabelImage
 from napari_panoptic.values.links import CohortKey, ObjectLink
 from napari_panoptic.values.vocabulary import STATUS_CODE, Side, Status, Verdict
@@ -417,3 +427,197 @@ def test_a_format_that_cannot_be_written_needs_another(
     assert "give --to" in capsys.readouterr().err
     assert correct(folder, review, tmp_path / "out", "--to", "labels") == 0
     assert table(tmp_path / "out")["action"].tolist() == ["accept"]
+
+
+# --- with a plan ------------------------------------------------------------------------------
+
+
+def reviewed_plan(
+    review: Path,
+    cohort: Cohort,
+    team: str,
+    n_items: int | None = None,
+    *,
+    n_given: int | None = None,
+    wrong: float = 0.15,
+    reviewer: str = "Ann",
+) -> Plan:
+    """Save a plan of a team and random verdicts on its first items, as the window does.
+
+    Without a number of items it has all objects, and no tile has a verdict.
+    """
+    units = population(cohort, (team,)).units
+    plan = draw(units, n_items or len(units), seed=1)
+    tiles = plan.units.is_kind(ItemKind.BACKGROUND)
+    verdicts = np.random.default_rng(5).choice(
+        3, len(plan), p=[1 - wrong, 2 * wrong / 3, wrong / 3]
+    )
+    with PlannedReview(review, reviewer=reviewer) as store:
+        store.save_plan(plan)
+        for item in range(1, len(plan) + 1)[:n_given]:
+            if tiles[item - 1] and n_items is not None:
+                store.answer(item, Verdict.ANNOTATION_RIGHT, count=1)
+            elif not tiles[item - 1]:
+                store.answer(item, DECIDED[int(verdicts[item - 1])])
+    return plan
+
+
+def estimates(output: Path) -> pd.DataFrame:
+    found = pd.read_csv(output / "estimates.csv")
+    return found.set_index(["quantity", "team", "class"]).sort_index()
+
+
+def test_a_completely_reviewed_plan_gives_the_figures_of_the_corrected_cohort(
+    nuclei_sample: Path, tmp_path: Path
+) -> None:
+    cohort, review, output = open_cohort(nuclei_sample), tmp_path / "r.sqlite", tmp_path / "out"
+    team = cohort.team_names[0]
+    plan = reviewed_plan(review, cohort, team)
+    before = review.read_bytes()
+    assert correct(nuclei_sample, review, output) == 0
+    assert review.read_bytes() == before
+    copy = tmp_path / "copy"
+    shutil.copytree(nuclei_sample, copy)
+    shutil.copytree(output, copy, dirs_exist_ok=True)
+    found = estimates(output)
+    corrected = annotated_cohort(CorrectionRequest(open_cohort(copy), (), team, SETTINGS))
+    figures = corrected.positions.figures(corrected.sums)
+    names = (*cohort.scheme.names, "all")
+    for (quantity, name, class_name), after in found["after"].items():
+        place = QUANTITIES.index(Quantity(quantity)), names.index(class_name)
+        assert after == pytest.approx(figures[(corrected.teams.index(name), *place)], abs=1e-9)
+    np.testing.assert_allclose(found["low"], found["change"], atol=1e-9)
+    np.testing.assert_allclose(found["high"], found["change"], atol=1e-9)
+    np.testing.assert_allclose(found["after"] - found["as_annotated"], found["change"])
+    section = record(output)["after_mending"]
+    assert section["team"] == team
+    assert section["decided"] == section["objects"] == np.count_nonzero(plan.units.id >= 0)
+    assert len(section["estimates"]) == len(found)
+    assert set(record(output)["tables"]) == {"corrections.csv", "estimates.csv"}
+    assert {"accept", "delete", "replace", "reclassify", "draw"} <= set(table(output)["action"])
+    assert correct(nuclei_sample, review, output) == 0  # its own files are replaced
+
+
+def test_verdicts_on_a_plan_change_what_those_without_one_change(
+    nuclei_sample: Path, tmp_path: Path
+) -> None:
+    cohort, review, other = open_cohort(nuclei_sample), tmp_path / "r.sqlite", tmp_path / "o.sqlite"
+    team = cohort.team_names[1]
+    plan = reviewed_plan(review, cohort, team, 60)
+    planned = read_plan_answers(review)
+    assert planned is not None
+    by_region: dict[str, dict[tuple[Side, int], Verdict]] = {}
+    for given in object_verdicts(planned):
+        of_region = by_region.setdefault(given.region, {})
+        of_region[given.side, given.object_id] = given.verdict
+    for region, verdicts in by_region.items():
+        give(other, cohort, region, team, verdicts)
+    for file, folder in ((review, "planned"), (other, "free")):
+        assert correct(nuclei_sample, file, tmp_path / folder) == 0
+    planned_rows, free = (table(tmp_path / name) for name in ("planned", "free"))
+    pd.testing.assert_frame_equal(planned_rows.drop(columns="time"), free.drop(columns="time"))
+    assert record(tmp_path / "planned")["counts"]["verdicts"] == np.count_nonzero(
+        plan.units.id >= 0
+    )
+
+
+def test_every_team_is_estimated_from_a_part_of_a_plan(
+    nuclei_sample: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cohort, review, output = open_cohort(nuclei_sample), tmp_path / "r.sqlite", tmp_path / "out"
+    reviewed_plan(review, cohort, cohort.team_names[1], 80, n_given=60)
+    assert correct(nuclei_sample, review, output) == 0
+    printed = capsys.readouterr().out
+    for team in cohort.competing_teams:
+        assert f"would change the PQ of {team.name}, pooled over the cohort, from " in printed
+    assert "to be drawn" in printed
+    found = estimates(output)
+    assert (found["low"] <= found["change"] + 1e-9).all()
+    assert (found["change"] <= found["high"] + 1e-9).all()
+    overall = found.xs("all", level="class")
+    assert (overall["low"] < overall["high"]).all()
+
+
+def test_a_plan_that_finds_no_error_is_estimated_and_nothing_is_corrected(
+    nuclei_sample: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cohort, review, output = open_cohort(nuclei_sample), tmp_path / "r.sqlite", tmp_path / "out"
+    reviewed_plan(review, cohort, cohort.team_names[0], 60, wrong=0.0)
+    assert correct(nuclei_sample, review, output) == 0
+    assert "only estimates are written" in capsys.readouterr().err
+    assert not len(table(output))
+    assert sorted(content(output)) == ["corrections.csv", "corrections.json", "estimates.csv"]
+    assert (estimates(output)["change"].dropna() == 0).all()
+
+
+def test_the_newest_verdict_of_a_reviewer_holds_and_reviewers_can_differ(
+    nuclei_sample: Path, tmp_path: Path
+) -> None:
+    cohort, review, output = open_cohort(nuclei_sample), tmp_path / "r.sqlite", tmp_path / "out"
+    team = cohort.team_names[0]
+    plan = reviewed_plan(review, cohort, team, 60)
+    assert correct(nuclei_sample, review, output) == 0
+    first, second, *_ = table(output).to_dict("records")
+    for row, reviewer in ((first, "Ann"), (second, "Bob")):
+        target = Side(row["side"]), int(row["id"])
+        verdict = {target: Verdict.ANNOTATION_RIGHT}
+        give(review, cohort, row["region"], team, verdict, reviewer=reviewer)
+    before = len(table(output))
+    assert correct(nuclei_sample, review, output) == 0
+    assert len(table(output)) == before - 2
+    (conflict,) = record(output)["conflicts"]
+    assert (conflict["region"], conflict["id"]) == (second["region"], int(second["id"]))
+    assert set(conflict["verdicts"]) == {"Ann", "Bob"}
+    with PlannedReview(review, reviewer="Ann") as store:  # and again on the item
+        keys = zip(plan.units.region, plan.units.id.tolist(), strict=True)
+        item = 1 + list(keys).index((first["region"], int(first["id"])))
+        store.answer(item, Verdict.BOTH_WRONG)
+    assert correct(nuclei_sample, review, output) == 0
+    assert len(table(output)) == before - 1
+
+
+def test_items_that_are_other_objects_now_are_listed(nuclei_sample: Path, tmp_path: Path) -> None:
+    cohort, review, output = open_cohort(nuclei_sample), tmp_path / "r.sqlite", tmp_path / "out"
+    team = cohort.team_names[0]
+    reviewed_plan(review, cohort, team, 60)
+    assert correct(nuclei_sample, review, output) == 0
+    moved, gone, *_ = table(output).to_dict("records")
+    with closing(sqlite3.connect(review)) as connection, connection:
+        for row, change in ((moved, (0.5, int(moved["id"]))), (gone, (0, 99999))):
+            key = row["region"], row["side"], int(row["id"])
+            connection.execute(
+                "UPDATE plan_items SET y_px = y_px + ?, object_id = ? "
+                "WHERE region = ? AND side = ? AND object_id = ?",
+                (*change, *key),
+            )
+    assert correct(nuclei_sample, review, output) == 0
+    reasons = {item["id"]: item["why"] for item in record(output)["not_applied"]}
+    assert "changed" in reasons[int(moved["id"])]
+    assert "not there" in reasons[99999]
+    assert not (output / "estimates.csv").exists()
+
+
+def test_without_verdicts_on_a_plan_nothing_is_estimated(
+    nuclei_sample: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cohort, review, output = open_cohort(nuclei_sample), tmp_path / "r.sqlite", tmp_path / "out"
+    reviewed_plan(review, cohort, cohort.team_names[0], 60, n_given=0)
+    assert correct(nuclei_sample, review, output) == 1
+    one_region(nuclei_sample, review)
+    assert correct(nuclei_sample, review, output) == 0
+    assert not (output / "estimates.csv").exists()
+    assert "after_mending" not in record(output)
+    assert "Mending" not in capsys.readouterr().out
+
+
+def test_a_plan_of_other_settings_is_not_estimated_and_the_rest_is_written(
+    nuclei_sample: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cohort, review, output = open_cohort(nuclei_sample), tmp_path / "r.sqlite", tmp_path / "out"
+    one_region(nuclei_sample, review)
+    reviewed_plan(review, cohort, cohort.team_names[0], 60)
+    strict = ("--matching", "strict-iou", "--iou-threshold", "0.8")
+    assert correct(nuclei_sample, review, output, *strict) == 0
+    assert "not estimated: the plan was drawn" in capsys.readouterr().err
+    assert not (output / "estimates.csv").exists()
+    assert len(table(output))

@@ -63,6 +63,16 @@ def test_commands_are_understood(command: str) -> None:
     assert command_parser().parse_args(words[1:]).command == words[1]
 
 
+def test_the_page_of_commands_has_all() -> None:
+    known = re.findall(
+        r"^    ([a-z-]+)(?:  |$)", command_parser().format_help(), flags=re.MULTILINE
+    )
+    text = (DOCS / "commands.md").read_text("utf-8")
+    assert len(known) > 20
+    listed = re.findall(r"^napari-panoptic ([a-z-]+)", text, flags=re.MULTILINE)
+    assert set(listed) == set(known)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(REPOSITORY).as_posix())
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)", page.read_text("utf-8")):

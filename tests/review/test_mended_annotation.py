@@ -186,5 +186,7 @@ def test_an_area_that_was_marked_is_a_row(session: Session) -> None:
     annotation = window.annotation()
     [row] = annotation.corrections
     assert (row.mended.action, row.mended.target) == (MendAction.AMBIGUOUS, (Side.PREDICTION, fp))
+    # The annotated object of the same id is another one.
+    assert (row.mended.id_after, row.mended.class_after, row.mended.area_after_px) == (None, "", 0)
     assert annotation.ambiguous is not None
     assert annotation.ambiguous.any()

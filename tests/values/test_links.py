@@ -288,7 +288,7 @@ def test_a_link_is_checked_with_a_cohort() -> None:
     assert check_link(link, cohort()) == link
     for other, message in (
         (replace(link, region="A_9"), "no region 'A_9'.*did you mean A_2 or A_1. Open"),
-        (replace(link, team="Team C"), "no team 'Team C'"),
+        (replace(link, team="Team C"), f"no team 'Team C'.*the link, “{KEY.name}”"),
         (replace(link, source=Source.GEOJSON), "format 'geojson', found none"),
     ):
         with pytest.raises(LinkError, match=message):

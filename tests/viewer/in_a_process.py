@@ -16,6 +16,7 @@ from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.viewer.opening import open_in
 from napari_panoptic.viewer.desk import nuclei as desk_module
 
+ALL_PARTS = desk_module.PARTS
 desk_module.PARTS = ()  # the panels beside the table have no part in this
 
 

@@ -35,9 +35,9 @@ from napari_panoptic.values.vocabulary import Verdict
 
 FloatArray = NDArray[np.float64]
 LEVEL = 0.95
-_PRIOR_ITEMS = 2.0
+PRIOR_ITEMS = 2.0
 """Items that the expected variance of a stratum is worth beside the observed one."""
-_PRIOR_VERDICTS, _PRIOR_LACKED = 1.0, 1.0
+PRIOR_VERDICTS, _PRIOR_LACKED = 1.0, 1.0
 """Verdicts of each kind, and tiles with nuclei, that are added to an outcome for that variance."""
 _ASSUMED_ITEMS = 5.0
 """Items that the assumed shares of verdicts are worth beside those given."""
@@ -296,7 +296,7 @@ def _observed_shares(sample: _Sample) -> _Shares:
             size = float(weight @ count**2 / (weight @ count)) if count.any() else 1.0
             lacked[number] = size * (weight @ count + _PRIOR_LACKED * size) / len(rows)
             continue
-        found = np.bincount(sample.verdict[rows], weight, len(DECIDED)) + _PRIOR_VERDICTS
+        found = np.bincount(sample.verdict[rows], weight, len(DECIDED)) + PRIOR_VERDICTS
         verdicts[number] = found / found.sum()
     return _Shares(verdicts, lacked)
 
@@ -347,7 +347,7 @@ def _variance_parts(
             result[stratum] = expected
             continue
         squares = ((values[rows] - values[rows].mean(axis=0)) ** 2).sum(axis=0)
-        prior = _PRIOR_ITEMS
+        prior = PRIOR_ITEMS
         result[stratum] = (squares + prior * expected) / (len(rows) - 1 + prior)
         # Rare counts, and rare classes, that happen not to be drawn have too small a variance.
         floored = np.full(len(expected), is_background) | is_mixed & by_class
@@ -374,14 +374,26 @@ def _items(sample: _Sample) -> IntArray:
     return np.stack([reference.sum(axis=1), prediction.sum(axis=1), either, either, either])
 
 
-def _intervals(
+def intervals(
     figures: FloatArray, parts: FloatArray, drawn: IntArray, items: IntArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return both ends of the interval of each figure (Q,)."""
+    """Return both ends of the interval of each figure (Q,).
+
+    Parameters
+    ----------
+    figures
+        The estimates (Q,), within 0 and 1.
+    parts
+        What each stratum adds to their variances (H, Q).
+    drawn
+        Reviewed items of each stratum that inform its variance (H,).
+    items
+        Number of items behind each figure (Q,).
+    """
     from scipy.stats import t as student  # takes long to import
 
     # Strata without items add nothing, whatever their degrees of freedom.
-    df = effective_df(parts, np.maximum(drawn - 1, 0) + _PRIOR_ITEMS)
+    df = effective_df(parts, np.maximum(drawn - 1, 0) + PRIOR_ITEMS)
     quantile = student.ppf((1 + LEVEL) / 2, df)
     return share_interval(figures, parts.sum(axis=0), items.astype(np.float64), quantile)
 
@@ -549,7 +561,7 @@ def _rows(
     shares = _observed_shares(sample)
     parts = _variance_parts(sample, sample.totals, shares, is_observed=True)
     items = _items(sample).reshape(-1)
-    low, high = _intervals(figures, parts, sample.informing, items)
+    low, high = intervals(figures, parts, sample.informing, items)
     error = np.sqrt(parts.sum(axis=0))
     of_patients = _patient_intervals(sample, figures, parts.sum(axis=0), np.stack([low, high]))
     unclear = np.stack([figures, *(o.sums.figures(o.totals).reshape(-1) for o in others)])
@@ -603,7 +615,7 @@ def _by_cause(team: str, sample: _Sample) -> list[CauseEstimate]:
         share = float(weight @ (sample.verdict[of_cause] > 0) / weight.sum())
         inner = (n * share + 0.5) / (n + 1)
         parts = (weight * (weight - 1) * inner * (1 - inner) / weight.sum() ** 2)[:, None]
-        low, high = _intervals(np.array([share]), parts, np.ones(n, np.int64), np.array([n]))
+        low, high = intervals(np.array([share]), parts, np.ones(n, np.int64), np.array([n]))
         result.append(CauseEstimate(team, cause, share, float(low[0]), float(high[0]), n))
     return result
 
@@ -647,7 +659,7 @@ def expected(plan: Plan, units: Units, answers: Sequence[ItemVerdict] = ()) -> t
         )
         figures = sample.sums.figures(totals).reshape(-1)
         parts = _variance_parts(sample, totals, shares, is_observed=False)
-        low, high = _intervals(figures, parts, sample.drawn, _items(sample).reshape(-1))
+        low, high = intervals(figures, parts, sample.drawn, _items(sample).reshape(-1))
         names = _figure_names(units.class_names)
         result += [
             Expected(q, team, name, width)

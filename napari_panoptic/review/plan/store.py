@@ -9,13 +9,16 @@ from __future__ import annotations
 import json
 import math
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from napari_panoptic.review.file import ReviewError, now, stamp
+from napari_panoptic.review.file import ReviewError, explained, now, open_to_read, stamp
 from napari_panoptic.review.identity import one_spelling, reviewer_name
 from napari_panoptic.review.plan.design import Level, Plan
 from napari_panoptic.review.plan.estimates import ItemVerdict
@@ -25,6 +28,8 @@ from napari_panoptic.review.verdicts import Share
 from napari_panoptic.statistics.kappa import Kappa, cohens_kappa
 from napari_panoptic.values.vocabulary import Verdict
 
+_Read = Callable[[str, Mapping[str, Any]], list[Any]]
+"""Runs a statement with named values, and returns all rows."""
 _ITEM_COLUMNS = (
     "item, team, patient, region, side, object_id, y_px, x_px, kind, detail, reference_class, "
     "prediction_class, iou, stratum, probability"
@@ -174,24 +179,7 @@ class PlannedReview(ReviewStore):
         ReviewError
             If the file cannot be read, or holds a plan that cannot be understood.
         """
-        if not self._has_tables():
-            return None
-        found = self._read(
-            "SELECT id, seed, level, class_names, settings FROM plans ORDER BY id DESC LIMIT 1", {}
-        )
-        if not found:
-            return None
-        ((number, seed, level, class_names, settings),) = found
-        rows = self._read(
-            f"SELECT {_ITEM_COLUMNS} FROM plan_items WHERE plan = :plan ORDER BY item",  # noqa: S608
-            {"plan": number},
-        )
-        try:
-            names = tuple(str(name) for name in json.loads(class_names))
-            plan = _plan(rows, names, Level(level), int(seed) if seed else None)
-            return StoredPlan(int(number), plan, json.loads(settings))
-        except (ValueError, TypeError, OverflowError) as error:
-            raise self._not_understood("plan", error) from error
+        return _stored_plan(self._read, self.path)
 
     def answer(
         self, item: int, verdict: Verdict, *, count: int | None = None, note: str = ""
@@ -298,11 +286,7 @@ class PlannedReview(ReviewStore):
         ReviewError
             If the file cannot be read.
         """
-        by_item: dict[int, list[ItemVerdict]] = {}
-        for answers in self._answers().values():
-            for answer in answers:
-                by_item.setdefault(answer.item, []).append(answer)
-        return [_pooled(by_item[item]) for item in sorted(by_item)]
+        return _all_pooled(self._answers())
 
     def next_item(self, *, is_shared: bool = False) -> int | None:
         """Return the first item that still needs a verdict; None if there is none.
@@ -375,27 +359,10 @@ class PlannedReview(ReviewStore):
 
     def _answers(self) -> dict[str, list[ItemVerdict]]:
         """Return the verdicts on the items of the current plan, by reviewer."""
-        if not self._has_tables():
-            return {}
-        rows = self._read(
-            f"SELECT reviewer, item, verdict, count FROM plan_verdicts "  # noqa: S608
-            f"WHERE plan = (SELECT max(id) FROM plans) AND {_STANDING} ORDER BY item, id",
-            {},
-        )
-        result: dict[str, list[ItemVerdict]] = {}
-        try:
-            for reviewer, item, verdict, count in rows:
-                given = ItemVerdict(
-                    int(item), Verdict(verdict), None if count is None else int(count)
-                )
-                result.setdefault(str(reviewer), []).append(given)
-        except (ValueError, TypeError) as error:
-            raise self._not_understood("verdict", error) from error
-        return result
+        return _by_reviewer(_given(self._read, self.path))
 
     def _has_tables(self) -> bool:
-        rows = self._read("SELECT 1 FROM sqlite_master WHERE name = 'plan_verdicts'", {})
-        return bool(rows)
+        return _has_tables(self._read)
 
     def _required(self) -> StoredPlan:
         stored = self.stored_plan()
@@ -427,12 +394,138 @@ class PlannedReview(ReviewStore):
             )
         return count
 
-    def _not_understood(self, what: str, error: Exception) -> ReviewError:
-        return ReviewError(
-            f"the review file holds a {what} that cannot be understood ({error}); it was changed "
-            f"by another program: restore a copy, or begin another file",
-            path=self.path,
-        )
+
+@dataclass(frozen=True)
+class GivenAnswer:
+    """The verdict of one reviewer on an item."""
+
+    reviewer: str
+    answer: ItemVerdict
+    note: str
+    #: Time in UTC.
+    given_at: datetime
+
+
+@dataclass(frozen=True, eq=False)
+class PlanAnswers:
+    """The current plan of a review file, and the verdicts on its items."""
+
+    stored: StoredPlan
+    #: Of all reviewers, by item.
+    given: tuple[GivenAnswer, ...]
+
+    @property
+    def answers(self) -> list[ItemVerdict]:
+        """The verdicts as `PlannedReview.pooled_answers` returns them."""
+        return _all_pooled(_by_reviewer(self.given))
+
+    @property
+    def teams(self) -> set[str]:
+        """The teams with verdicts on their items."""
+        names = self.stored.plan.units.team
+        return {str(names[given.answer.item - 1]) for given in self.given}
+
+
+def read_plan_answers(path: Path) -> PlanAnswers | None:
+    """Read the current plan and its verdicts; the file does not change.
+
+    Returns
+    -------
+    PlanAnswers or None
+        None if the file has no plan.
+
+    Raises
+    ------
+    ReviewError
+        If the file is missing, damaged, or none of this program.
+    """
+    connection, _ = open_to_read(path)
+
+    def read(statement: str, values: Mapping[str, Any]) -> list[Any]:
+        try:
+            return connection.execute(statement, values).fetchall()
+        except sqlite3.Error as error:
+            raise explained(error, path, "the plan cannot be read") from error
+
+    with closing(connection):
+        stored = _stored_plan(read, path)
+        if stored is None:
+            return None
+        given = _given(read, path)
+    items = [own.answer.item for own in given]
+    if strange := [item for item in items if not 1 <= item <= len(stored.plan)]:
+        error = ValueError(f"there is no item {strange[0]}")
+        raise _not_understood("verdict", error, path) from error
+    return PlanAnswers(stored, tuple(given))
+
+
+def _has_tables(read: _Read) -> bool:
+    return bool(read("SELECT 1 FROM sqlite_master WHERE name = 'plan_verdicts'", {}))
+
+
+def _stored_plan(read: _Read, path: Path) -> StoredPlan | None:
+    if not _has_tables(read):
+        return None
+    found = read(
+        "SELECT id, seed, level, class_names, settings FROM plans ORDER BY id DESC LIMIT 1", {}
+    )
+    if not found:
+        return None
+    ((number, seed, level, class_names, settings),) = found
+    rows = read(
+        f"SELECT {_ITEM_COLUMNS} FROM plan_items WHERE plan = :plan ORDER BY item",  # noqa: S608
+        {"plan": number},
+    )
+    try:
+        names = tuple(str(name) for name in json.loads(class_names))
+        plan = _plan(rows, names, Level(level), int(seed) if seed else None)
+        return StoredPlan(int(number), plan, json.loads(settings))
+    except (ValueError, TypeError, OverflowError) as error:
+        raise _not_understood("plan", error, path) from error
+
+
+def _given(read: _Read, path: Path) -> list[GivenAnswer]:
+    """Return the verdicts on the items of the current plan, by item."""
+    if not _has_tables(read):
+        return []
+    rows = read(
+        f"SELECT reviewer, item, verdict, count, note, given_at FROM plan_verdicts "  # noqa: S608
+        f"WHERE plan = (SELECT max(id) FROM plans) AND {_STANDING} ORDER BY item, id",
+        {},
+    )
+    result = []
+    try:
+        for reviewer, item, verdict, count, note, at in rows:
+            answer = ItemVerdict(int(item), Verdict(verdict), None if count is None else int(count))
+            given_at = datetime.fromisoformat(at)
+            result.append(GivenAnswer(str(reviewer), answer, str(note), given_at))
+    except (ValueError, TypeError) as error:
+        raise _not_understood("verdict", error, path) from error
+    return result
+
+
+def _by_reviewer(given: Sequence[GivenAnswer]) -> dict[str, list[ItemVerdict]]:
+    result: dict[str, list[ItemVerdict]] = {}
+    for own in given:
+        result.setdefault(own.reviewer, []).append(own.answer)
+    return result
+
+
+def _not_understood(what: str, error: Exception, path: Path) -> ReviewError:
+    return ReviewError(
+        f"the review file holds a {what} that cannot be understood ({error}); it was changed "
+        f"by another program: restore a copy, or begin another file",
+        path=path,
+    )
+
+
+def _all_pooled(by_reviewer: Mapping[str, Sequence[ItemVerdict]]) -> list[ItemVerdict]:
+    """Return the verdicts of all reviewers, by item; see `PlannedReview.pooled_answers`."""
+    by_item: dict[int, list[ItemVerdict]] = {}
+    for answers in by_reviewer.values():
+        for answer in answers:
+            by_item.setdefault(answer.item, []).append(answer)
+    return [_pooled(by_item[item]) for item in sorted(by_item)]
 
 
 def _pooled(answers: Sequence[ItemVerdict]) -> ItemVerdict:

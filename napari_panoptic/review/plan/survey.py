@@ -69,7 +69,7 @@ def allocation(
     return drawn
 
 
-def variance_factors(sizes: IntArray, drawn: IntArray) -> FloatArray:
+def variance_factors(sizes: IntArray | FloatArray, drawn: IntArray) -> FloatArray:
     """Return the factors by which the variances within strata add to that of an estimated total.
 
     V = sum over h of N_h² (1 - n_h / N_h) s_h² / n_h (Cochran, Sampling Techniques, 1977,

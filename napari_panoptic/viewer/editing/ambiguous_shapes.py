@@ -9,7 +9,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,6 +26,7 @@ from napari_panoptic.values.cohort import ClassScheme
 from napari_panoptic.values.labels import LabelImage
 from napari_panoptic.viewer.editing.live_edits import LiveEdits
 from napari_panoptic.viewer.jobs.jobs import single_shot, stop_timers
+from napari_panoptic.viewer.kit.events import Within
 from napari_panoptic.viewer.kit.napari_private import is_being_drawn, is_in_hand
 from napari_panoptic.viewer.kit.shown import show_info
 from napari_panoptic.viewer.layers.owned import OwnedLayers, Owner, Slot
@@ -72,6 +72,7 @@ class AmbiguousShapes:
         self._history: ShapesHistory | None = None
         self._region = ""
         self._timer = single_shot(FOLLOW_MS, self.follow)
+        self._following = Within()  # the area becomes what is drawn
         self._own = OwnedLayers(self._viewer, Owner.AREAS, Slot)
         self._own.remove(SHAPES)  # of a cohort that was shown before
         self._viewer.layers.events.removed.connect(self._on_removed)
@@ -107,8 +108,7 @@ class AmbiguousShapes:
         if is_on:
             self._make()
         else:
-            if self._timer.isActive():
-                self.follow()
+            self.settle()
             self._remove()
         self.changed.emit()
 
@@ -128,6 +128,16 @@ class AmbiguousShapes:
         if problem := self._edits.history.undo(redo=redo):
             show_info(problem)
 
+    def follow_area(self) -> None:
+        """Show an area that was redrawn in another way than by the shapes."""
+        if not self._following:
+            self.show_region()
+
+    def settle(self) -> None:
+        """Let the figures follow at once what was drawn a moment ago."""
+        if self._timer.isActive():
+            self.follow()
+
     def follow(self) -> None:
         """Let the figures follow the shapes as they are now."""
         self._timer.stop()
@@ -140,7 +150,8 @@ class AmbiguousShapes:
         began = time.perf_counter()
         drawn = self._drawn()
         if not _equal(drawn, self._present()):
-            self._edits.set_ambiguous(drawn)
+            with self._following:
+                self._edits.set_ambiguous(drawn)
         self._timer.setInterval(max(FOLLOW_MS, round(2000 * (time.perf_counter() - began))))
 
     def _make(self) -> None:
@@ -241,10 +252,11 @@ class ShapesHistory:
         self._now = self._drawn()
         self._done: deque[_Drawn] = deque(maxlen=MAX_STEPS)
         self._undone: deque[_Drawn] = deque(maxlen=MAX_STEPS)
+        self._n_forgotten = 0
         self._is_stepping = False
         layer.events.data.connect(self._on_data)
         for key, redo in ((UNDO_KEY, False), (REDO_KEY, True)):
-            layer.bind_key(key, partial(self._on_key, asked, redo), overwrite=True)
+            layer.bind_key(key, self._step_of_key(asked, redo=redo), overwrite=True)
 
     def close(self) -> None:
         """Let go of the layer."""
@@ -263,15 +275,26 @@ class ShapesHistory:
             return len(self._undone)
         return len(self._done) + (not _are_equal(self._drawn(), self._now))
 
+    def n_forgotten(self) -> int:
+        """Return how many of the oldest steps were forgotten so far."""
+        return self._n_forgotten
+
     def forget_undone(self) -> None:
         """Let nothing be redone any more."""
         self._undone.clear()
 
-    def _on_key(self, asked: Callable[[bool], object] | None, redo: bool, _layer: Shapes) -> None:
-        if asked is None:
-            self.replay(redo=redo)
-        else:
-            asked(redo)
+    def _step_of_key(
+        self, asked: Callable[[bool], object] | None, *, redo: bool
+    ) -> Callable[[Shapes], None]:
+        """Return what a key calls: a function, since napari reads its name."""
+
+        def step(_layer: Shapes) -> None:
+            if asked is None:
+                self.replay(redo=redo)
+            else:
+                asked(redo)
+
+        return step
 
     def _step(self, source: deque[_Drawn], target: deque[_Drawn]) -> None:
         if is_in_hand(self._layer):
@@ -309,6 +332,7 @@ class ShapesHistory:
         """Remember how the shapes were before, where they are others now."""
         drawn = self._drawn()
         if not _are_equal(drawn, self._now):
+            self._n_forgotten += len(self._done) == MAX_STEPS
             self._done.append(self._now)
             self._undone.clear()
             self._now = drawn

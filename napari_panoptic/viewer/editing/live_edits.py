@@ -107,7 +107,6 @@ class LiveEdits:
         self._taking = Within()  # the layer shows an edit already
         self.chosen_class: str | None = None
         """The class that new objects get; None for that of the selected object."""
-        self._redrawing = Within()  # an edit without pixels is of the ambiguous area
         self._unsaved: dict[EditedPart, _Unsaved] = {}
         self.revision = 0
         """The number of edits so far."""
@@ -447,7 +446,7 @@ class LiveEdits:
             return
         name = snapshot.region.name
         part = self._part(result.side, result.team)
-        if result.edit is None and self._redrawing:
+        if result.is_area:
             part = EditedPart(name, None)
         self.revision += 1
         if result.is_mirrored and part not in self._unsaved:
@@ -462,7 +461,7 @@ class LiveEdits:
         if self._session.is_flattened and name not in self._told_flattened:
             self._told_flattened.add(name)
             show_warning(FLATTENED)
-        if not self._taking and result.edit is not None:
+        if not self._taking and result.edit is not None and result.edit.changed_px:
             self._show_edit(result)
         self.history.sync()
         self.changed.emit()
@@ -475,7 +474,7 @@ class LiveEdits:
         watch, labels = self._watches.get(result.side), self._labels(result.side)
         if watch is not None and labels is not None and watch.values.has_room_for(labels.ids):
             watch.follow_copy(result.box)
-        elif result.is_mirrored:
+        elif result.is_mirrored or watch is not None:  # else the layer would undo the edit
             self._put_back(result.side)
 
     def _is_copy(self, part: EditedPart) -> bool:
@@ -488,8 +487,7 @@ class LiveEdits:
     def set_ambiguous(self, mask: NDArray[np.bool_] | None) -> None:
         """Redraw the ambiguous area."""
         try:
-            with self._redrawing:
-                self._session.set_ambiguous(mask)
+            self._session.set_ambiguous(mask)
         except PanopticError as error:
             show_error(str(error))
 

@@ -8,23 +8,28 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, TypeVar
 
+import numpy as np
 from qtpy.QtWidgets import QMessageBox, QWidget
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.text import counted, english_list
-from napari_panoptic.explain.failure_groups import failure_groups
+from napari_panoptic.explain.failure_groups import FailureGroup, failure_groups
 from napari_panoptic.live import actions
-from napari_panoptic.live.actions import Claim, Covered, Mend, Target
+from napari_panoptic.live.actions import Claim, Covered, Mend, MendAction, Target
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.review.mended_annotation import DoneMend
 from napari_panoptic.values.labels import LabelPair
 from napari_panoptic.values.vocabulary import Side, Verdict
-from napari_panoptic.viewer.editing.history import EditHistory, Step
+from napari_panoptic.viewer.editing.history import EditHistory, Step, StepLostError
 from napari_panoptic.viewer.kit.keys import Shortcut
 from napari_panoptic.viewer.kit.shown import show_error, show_info
 
 T = TypeVar("T")
 NO_OBJECT = "Select an object first (N: the next failure); then choose what to do with it."
+ELSEWHERE = "This step is in {}, which is shown now: press again to undo or redo it."
+CHANGED_SINCE = (
+    "This step cannot be undone or redone any more, since its objects have changed since ({})."
+)
 NO_PIXELS = "Objects of a slide that is read in windows cannot be mended; export a part of it."
 
 
@@ -80,6 +85,18 @@ DONE_WORDS: Mapping[ObjectAction, str] = {
 }
 
 
+@dataclass(frozen=True)
+class PlaceToDraw:
+    """A place at which a verdict said that an object is to be drawn by hand."""
+
+    region: str
+    team: str
+    #: The object of the verdict.
+    target: Target
+    #: Its box: y0, x0, y1, x1 in px.
+    bbox: tuple[int, int, int, int]
+
+
 class Asking(StrEnum):
     """What happens to pixels of other objects within a new outline."""
 
@@ -100,11 +117,13 @@ class ObjectActions:
     say
         Shows what was done.
     go_to
-        Shows a region with a team.
+        Shows a region with a team, and an object in it.
     parent
         The widget that questions belong to.
     first_id
         Returns an id above all that a side has had.
+    settle
+        Hands on what was drawn a moment ago; called before an action is prepared.
     """
 
     def __init__(
@@ -113,21 +132,31 @@ class ObjectActions:
         history: EditHistory,
         *,
         say: Callable[[str], None],
-        go_to: Callable[[str, str | None], None],
+        go_to: Callable[[str, str, Target | None], None],
         parent: QWidget,
         first_id: Callable[[Side], int],
+        settle: Callable[[], object],
     ) -> None:
-        self._session, self._history = session, history
+        self._session, self._history, self._settle = session, history, settle
         self._say, self._go_to, self._parent, self._first_id = say, go_to, parent, first_id
         self.asking = Asking.ASK
         #: Returns who mends, by name; empty if nobody has given a name.
         self.reviewer: Callable[[], str] = str
         #: The mends that are in effect, oldest first.
         self.done: list[DoneMend] = []
+        self._fewer: dict[DoneMend, int] = {}
 
-    def do(self, action: ObjectAction, targets: Sequence[Target]) -> bool:
-        """Do an action on objects of this region; tells whether something changed."""
-        evaluation = self._evaluation()
+    def do(self, action: ObjectAction, targets: Sequence[Target], *, elsewhere: int = 0) -> bool:
+        """Do an action on objects of this region; return whether something changed.
+
+        Parameters
+        ----------
+        action, targets
+            The action and the objects.
+        elsewhere
+            The number of objects that the user chose too, in other regions.
+        """
+        evaluation = self._evaluation(with_all_scores=action is ObjectAction.MERGE)
         if evaluation is None:
             return False
         if not targets:
@@ -141,8 +170,9 @@ class ObjectActions:
         if mend is None or (step := self.apply(mend)) is None:
             return False
         self._history.push(step)
-        n = len({own.target for own in mend.objects})
-        self._say(f"{counted(n, 'object')} {DONE_WORDS[action]}. Ctrl+Z undoes it.")
+        more = f" In other regions: {elsewhere} more." if elsewhere else ""
+        done = f"{_counted_objects(action, mend)} {DONE_WORDS[action]}"
+        self._say(f"{done}. Ctrl+Z undoes it.{more}")
         return True
 
     def of_verdicts(self, verdicts: Mapping[Target, Verdict]) -> Mend | None:
@@ -165,6 +195,8 @@ class ObjectActions:
     def apply(self, mend: Mend, verdicts: Mapping[Target, Verdict] | None = None) -> Step | None:
         """Apply a mend of what is shown; return the step that undoes it, None if nothing changed.
 
+        A place that is only to be drawn counts as a change.
+
         Parameters
         ----------
         mend
@@ -175,49 +207,86 @@ class ObjectActions:
         for refused in mend.not_done:
             show_info(f"{refused.target[0]} {refused.target[1]}: {refused.reason}.")
         snapshot, team = self._session.snapshot, str(self._session.team)
-        if mend.changes_nothing or snapshot is None:
+        is_noted = any(own.action is MendAction.DRAW for own in mend.objects)
+        if snapshot is None or (mend.changes_nothing and not is_noted):
             return None
         at, region = datetime.now(UTC), snapshot.region.name
         done = DoneMend(region, team, mend, at, self.reviewer(), verdicts or {})
-        if problem := self._redo(done):
-            show_error(problem)
+        before = _failures(self._session.evaluation)
+        try:
+            self._session.apply(mend)
+        except PanopticError as error:
+            show_error(str(error))
             return None
+        self._note(done, before)
         return Step(lambda: self._undo(done), lambda: self._redo(done), region=region)
 
     def forget_region(self, region: str) -> None:
         """Forget what was mended in a region whose edits were discarded."""
         self.done = [own for own in self.done if own.region != region]
 
+    def mended_failures(self, team: str) -> dict[str, int]:
+        """Return region -> how many fewer failures a team has there by the mends in effect."""
+        found: dict[str, int] = {}
+        for own in self.done:
+            if own.team == team:
+                found[own.region] = found.get(own.region, 0) + self._fewer[own]
+        return {region: number for region, number in found.items() if number > 0}
+
+    def places_to_draw(self) -> list[PlaceToDraw]:
+        """List the places that are to be drawn by hand, oldest first."""
+        return [
+            PlaceToDraw(own.region, own.team, mended.target, mended.bbox)
+            for own in self.done
+            for mended in own.mend.objects
+            if mended.action is MendAction.DRAW
+        ]
+
+    def _note(self, done: DoneMend, failures_before: int) -> None:
+        self.done.append(done)
+        self._fewer[done] = failures_before - _failures(self._session.evaluation)
+
     def _redo(self, done: DoneMend) -> str:
+        before = _failures(self._session.evaluation)
         if not (problem := self._applied(done.mend, done.region, done.team)):
-            self.done.append(done)
+            self._note(done, before)
+            self._say("Done again. Ctrl+Z undoes it.")
         return problem
 
     def _undo(self, done: DoneMend) -> str:
         if not (problem := self._applied(done.mend.inverse, done.region, done.team)):
             self.done = [own for own in self.done if own is not done]
+            self._go_to(done.region, done.team, done.mend.objects[0].target)
+            self._say("Undone. Ctrl+Shift+Z does it again.")
         return problem
 
     def _applied(self, mend: Mend, region: str, team: str) -> str:
-        """Apply a mend in its region; return why it cannot be, empty if it was."""
+        """Apply a mend in its region; return why it cannot be now, empty if it was."""
         snapshot = self._session.snapshot
         is_here = snapshot is not None and snapshot.region.name == region
         if not is_here or self._session.team != team:
-            self._go_to(region, team)
-            return f"This step is in {region}, which is shown now: press again to undo or redo it."
+            self._go_to(region, team, None)
+            return ELSEWHERE.format(region)
         try:
             self._session.apply(mend)
         except PanopticError as error:
-            return str(error)
+            raise StepLostError(CHANGED_SINCE.format(error.message)) from error
         return ""
 
-    def _evaluation(self, *, quiet: bool = False) -> Evaluation | None:
-        found = self._session.with_all_scores(self._session.team)
+    def _evaluation(
+        self, *, with_all_scores: bool = False, quiet: bool = False
+    ) -> Evaluation | None:
+        """Return what is shown: a verdict is on what the user sees, also under a threshold.
+
+        Objects that the threshold leaves out may be in the gaps between merged ones.
+        """
+        self._settle()
+        session = self._session
+        found = session.with_all_scores(session.team) if with_all_scores else session.shown
         if found is None:
             return None
         if isinstance(found.pair, LabelPair):
-            evaluation: Evaluation = found
-            return evaluation
+            return actions.flattened(found)
         if not quiet:
             show_info(NO_PIXELS)
         return None
@@ -302,6 +371,27 @@ class ObjectActions:
         return next((value for button, value in buttons if button is box.clickedButton()), None)
 
 
+def _counted_objects(action: ObjectAction, mend: Mend) -> str:
+    """Count the objects of an action; those that an accepted one replaces are not accepted."""
+    objects = [
+        own
+        for own in mend.objects
+        if action is ObjectAction.DELETE or own.action is not MendAction.DELETE
+    ]
+    is_prediction = all(own.side is Side.PREDICTION for own in objects)
+    return counted(
+        len({own.target for own in objects}), "prediction" if is_prediction else "object"
+    )
+
+
+def _failures(evaluation: Evaluation | None) -> int:
+    """Count FN, FP and misclassified pairs."""
+    if evaluation is None:
+        return 0
+    confusion = evaluation.counts.confusion
+    return int(confusion.sum() - np.trace(confusion))
+
+
 def _sets(evaluation: Evaluation, targets: Sequence[Target]) -> list[list[Target]]:
     """Return the objects to merge: those chosen, or the split that a single one belongs to."""
     if len(targets) > 1:
@@ -311,25 +401,26 @@ def _sets(evaluation: Evaluation, targets: Sequence[Target]) -> list[list[Target
         found
         for group in failure_groups(evaluation)
         if len(found := actions.objects_to_merge(group, evaluation)) > 1
-        and _belongs(evaluation, group, targets[0])
+        and targets[0] in _members(evaluation, group)
     ] or [list(targets)]
 
 
 def _divided(evaluation: Evaluation, targets: Sequence[Target]) -> list[Target]:
     """Return the objects to split: those chosen, or the mergers of the groups they belong to."""
-    found: dict[Target, None] = {}
-    for target in targets:
-        mergers = [
-            merger
-            for group in failure_groups(evaluation)
-            if _belongs(evaluation, group, target)
-            for merger in actions.objects_to_split(group, evaluation)
-        ]
-        found |= dict.fromkeys(mergers or [target])
-    return list(found)
+    wanted = dict.fromkeys(targets)
+    mergers: dict[Target, list[Target]] = {}
+    for group in failure_groups(evaluation):
+        members = [own for own in _members(evaluation, group) if own in wanted]
+        found = actions.objects_to_split(group, evaluation) if members else []
+        for member in members:
+            mergers.setdefault(member, []).extend(found)
+    return list(dict.fromkeys(own for at in wanted for own in mergers.get(at) or [at]))
 
 
-def _belongs(evaluation: Evaluation, group: Any, target: Target) -> bool:
+def _members(evaluation: Evaluation, group: FailureGroup) -> list[Target]:
     rows = {Side.REFERENCE: group.reference_rows, Side.PREDICTION: group.prediction_rows}
-    ids = evaluation.outcomes.side(target[0]).ids[rows[target[0]]]
-    return target[1] in ids.tolist()
+    return [
+        (side, id_)
+        for side in Side
+        for id_ in evaluation.outcomes.side(side).ids[rows[side]].tolist()
+    ]

@@ -17,7 +17,7 @@ import stat
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from qtpy.QtCore import QObject, QTimer, qInstallMessageHandler
@@ -34,6 +34,8 @@ CONNECT_MS = 300
 """How long a connection may take."""
 ANSWER_MS = 3000
 """How long a window may take to answer; another window is asked then."""
+GOODBYE_MS = 100
+"""How long a window that is only looked for may take to end the connection."""
 ACCEPTED, REFUSED = b"accepted\n", b"refused\n"
 _LONGEST_SOCKET_NAME = 95
 """Longest path of a socket in bytes; systems allow 104 or 108, and Qt binds it in a subfolder."""
@@ -94,8 +96,9 @@ class LinkServer(QObject):
         """Take no more links, and remove the socket."""
         server, self._server = self._server, None
         if server is not None:
-            server.close()
-            server.deleteLater()
+            with suppress(RuntimeError):  # a program that ends has deleted it
+                server.close()
+                server.deleteLater()
             if sys.platform != "win32":
                 with suppress(OSError):  # other windows may have theirs there
                     socket_folder().rmdir()
@@ -148,13 +151,8 @@ class _Conversation(QObject):
 
     def _end(self) -> None:
         self._has_ended = True
-        # Qt warns when a socket closes whose events an event filter in Python has seen, such as
-        # napari's: of a connection that is PyQt's own.
-        before = qInstallMessageHandler(lambda *_message: None)
-        try:
+        with _without_warning():
             self._socket.disconnectFromServer()
-        finally:
-            qInstallMessageHandler(before)
 
 
 # --- sockets --------------------------------------------------------------------------------------
@@ -181,8 +179,26 @@ def _answers(name: str) -> bool:
     socket = QLocalSocket()
     socket.connectToServer(name)
     is_there = socket.waitForConnected(CONNECT_MS)
-    socket.abort()
+    with _without_warning():
+        if is_there:
+            socket.write(b"\n")  # no link: the window ends the connection, and has no warning
+            socket.waitForDisconnected(GOODBYE_MS)
+        socket.abort()
     return is_there
+
+
+@contextmanager
+def _without_warning() -> Iterator[None]:
+    """Close a socket without a warning of Qt.
+
+    Qt warns if an event filter in Python has seen events of the socket, such as napari's: of a
+    connection that is PyQt's own.
+    """
+    before = qInstallMessageHandler(lambda *_message: None)
+    try:
+        yield
+    finally:
+        qInstallMessageHandler(before)
 
 
 def _is_taken(name: str, link: ObjectLink) -> bool:

@@ -165,6 +165,8 @@ class LayerWatch:
         self._writing = Within()  # the desk itself changes the layer
         self._stroke: Box | None = None
         self._shown: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
+        self._steps: list[Any] = []  # of the layer's history at the last look
+        self._n_forgotten = 0
         self._rest = single_shot(REST_MS, self.compare_all)
         self._events = (
             (layer.events.labels_update, self._on_labels_update),
@@ -202,6 +204,14 @@ class LayerWatch:
     def depth(self, *, redo: bool = False) -> int:
         """Return how many steps can be undone, or redone; 0 if that is unknown."""
         return len(histories(self.layer).get("redo" if redo else "undo", ()))
+
+    def n_forgotten(self) -> int:
+        """Return how many of its oldest steps the layer has forgotten: napari keeps a hundred."""
+        before, self._steps = self._steps, list(histories(self.layer).get("undo", ()))
+        if before and self._steps and before[0] is not self._steps[0]:
+            places = [place for place, step in enumerate(before) if step is self._steps[0]]
+            self._n_forgotten += places[0] if places else len(before)
+        return self._n_forgotten
 
     def forget_undone(self) -> None:
         """Let nothing be redone any more."""

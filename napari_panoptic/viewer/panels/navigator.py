@@ -319,6 +319,7 @@ class Navigator(PlaceNavigator):
         self._lines: CohortLines | None = None
         self._team = ""
         self._reviewed: Mapping[str, int] = {}
+        self._mended: Mapping[str, int] = {}
         self.show_stop("Stop", "Stop evaluating the rest of the cohort.")
         self.show_cohort(None, {})
 
@@ -326,7 +327,7 @@ class Navigator(PlaceNavigator):
         """List the regions and teams of a cohort; a hint if there is none."""
         self._cohort, self._team = cohort, ""
         self._lines = None if cohort is None else CohortLines(cohort, summaries)
-        self._reviewed = {}
+        self._reviewed, self._mended = {}, {}
         regions = () if cohort is None else cohort.regions
         self.list_places([(region.name, region.patient) for region in regions])
         self._fill_teams()
@@ -355,15 +356,16 @@ class Navigator(PlaceNavigator):
             self.fill_places()
         self._fill_teams()
 
-    def show_reviewed(self, judged: Mapping[str, int]) -> None:
-        """Show which share of the failures of the current team have a verdict.
+    def show_reviewed(self, judged: Mapping[str, int], mended: Mapping[str, int]) -> None:
+        """Show which share of the failures of the current team have a verdict or were mended.
 
         Parameters
         ----------
-        judged
-            Region -> its number of failures with a verdict; empty to hide the column.
+        judged, mended
+            Region -> its number of failures with a verdict, and of those that there are no
+            longer; empty to hide the column.
         """
-        self._reviewed = judged
+        self._reviewed, self._mended = judged, mended
         self.refresh()
 
     def refresh(self) -> None:
@@ -376,8 +378,10 @@ class Navigator(PlaceNavigator):
         """Make the columns with the figures of regions."""
         found = [self._line(name, self._team) for name in names]
         columns = _figures("PQ", _PQ, found)
-        if self._reviewed:
-            columns.append(_reviewed_column([self._reviewed.get(n, 0) for n in names], found))
+        if self._reviewed or self._mended:
+            judged = [self._reviewed.get(n, 0) for n in names]
+            mended = [self._mended.get(n, 0) for n in names]
+            columns.append(_reviewed_column(judged, mended, found))
         return columns
 
     def patient_figures(self, patients: Sequence[str]) -> list[Column]:
@@ -494,11 +498,13 @@ def _figures(title: str, meaning: str, found: Sequence[CohortLine]) -> list[Colu
     ]
 
 
-def _reviewed_column(judged: Sequence[int], found: Sequence[CohortLine]) -> Column:
+def _reviewed_column(
+    judged: Sequence[int], mended: Sequence[int], found: Sequence[CohortLine]
+) -> Column:
     """Make the column of reviewed shares; nothing is left to review without a failure."""
     shares = [
-        1.0 if line.failures == 0 else min(n / line.failures, 1.0)
-        for n, line in zip(judged, found, strict=True)
+        1.0 if line.failures == 0 else min((n + gone) / (line.failures + gone), 1.0)
+        for n, gone, line in zip(judged, mended, found, strict=True)
     ]
-    meaning = "Share of the failures with a verdict of yours."
+    meaning = "Share of the failures with a verdict of yours, or mended."
     return figure_column("Reviewed", meaning, shares, text=share_text)

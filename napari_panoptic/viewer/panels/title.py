@@ -199,6 +199,7 @@ class TitleStrip(QWidget):
 
     def show_selected(self, facts: ObjectFacts | None) -> None:
         """Name one object and its outcome; its card has the figures."""
+        self.has_message = False
         if facts is None:
             self.selected.set_text(NOTHING_SELECTED, tooltip=KEYS)
             return
@@ -207,6 +208,7 @@ class TitleStrip(QWidget):
 
     def show_message(self, text: str) -> None:
         """Show a message until another object is selected."""
+        self.has_message = True
         self.selected.set_text(text, tooltip=KEYS)
 
     def show_notes(self, count: int) -> None:
@@ -328,7 +330,7 @@ class TitlePresenter(Presenter[TitleStrip]):
             self._show_headline()
 
     def _on_rest(self) -> None:
-        if self.session.selection is not None:
+        if self.session.selection is not None and not self.panel.has_message:
             self.panel.show_selected(self._facts())
 
     def _show_blind(self, is_blind: bool) -> None:

@@ -11,7 +11,8 @@ import pytest
 from napari_panoptic.review.file import ReviewError
 from napari_panoptic.review.plan.design import draw, extend
 from napari_panoptic.review.plan.estimates import ItemVerdict, estimate
-from napari_panoptic.review.plan.store import PlannedReview
+from napari_panoptic.review.plan.object_verdicts import object_verdicts
+from napari_panoptic.review.plan.store import PlannedReview, read_plan_answers
 from napari_panoptic.review.plan.units import ItemKind
 from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.review.verdicts import Share
@@ -285,3 +286,38 @@ def test_computed_columns_in_the_tables_of_plans_are_refused(path, plan):
         connection.commit()
     with pytest.raises(ReviewError, match="would run code"):
         PlannedReview(path, reviewer="Ada")
+
+
+def test_a_plan_is_read_without_writing_to_its_file(path, plan):
+    with pytest.raises(ReviewError):
+        read_plan_answers(path)
+    with PlannedReview(path, reviewer="Ada") as review:
+        assert read_plan_answers(path) is None
+        review.save_plan(plan)
+        answer_all(review, plan, Verdict.PREDICTION_RIGHT)
+    with PlannedReview(path, reviewer="Bo") as review:
+        review.answer(objects(plan)[0], Verdict.BOTH_WRONG, note="torn")
+        pooled = review.pooled_answers()
+    before = path.read_bytes()
+    found = read_plan_answers(path)
+    assert path.read_bytes() == before
+    assert found.answers == pooled
+    assert found.stored.plan.units.keys == plan.units.keys
+    assert found.teams == {"alpha", "beta"}
+    (given,) = (own for own in found.given if own.reviewer == "Bo")
+    assert (given.answer.verdict, given.note) == (Verdict.BOTH_WRONG, "torn")
+    verdicts = object_verdicts(found)
+    assert len(verdicts) == len(objects(plan)) + 1
+    row = objects(plan)[0] - 1
+    assert verdicts[0].object_id == plan.units.id[row]
+    assert verdicts[0].region == plan.units.region[row]
+
+
+def test_a_verdict_on_an_item_that_a_plan_lacks_is_not_understood(path, plan):
+    with PlannedReview(path, reviewer="Ada") as review:
+        review.save_plan(plan)
+        review.answer(objects(plan)[0], Verdict.BOTH_WRONG)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE plan_verdicts SET item = 9999")
+    with pytest.raises(ReviewError, match="no item 9999"):
+        read_plan_answers(path)

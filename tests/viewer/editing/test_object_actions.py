@@ -1,27 +1,42 @@
 """Actions on objects in a real window: by key, exactly undone, in one order with strokes."""
 
+import json
 import shutil
 
 import numpy as np
 import pandas as pd
 import pytest
 from qtpy.QtCore import Qt
-from qtpy.QtTest import QTest
 
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.live.actions import Covered
-from napari_panoptic.nuclei.evaluate import evaluate
-from napari_panoptic.nuclei.metrics import METRIC_NAMES
-from napari_panoptic.values.labels import LabelPair
-from napari_panoptic.values.vocabulary import CAUSE_CODE, STATUS_CODE, Cause, Side, Status, Verdict
+from napari_panoptic.questions.engines.cohort_failures import FailureName
+from napari_panoptic.values.vocabulary import (
+    CAUSE_CODE,
+    SIDES,
+    STATUS_CODE,
+    Cause,
+    Side,
+    Status,
+    Verdict,
+)
 from napari_panoptic.viewer.desk.nuclei import PARTS
 from napari_panoptic.viewer.editing.object_actions import ACTION_TEXTS, Asking, ObjectAction
 from napari_panoptic.viewer.panels.edits import corrections
 from napari_panoptic.viewer.panels.edits.panel import OWN
 from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
 from napari_panoptic.viewer.panels.review.presenter import ReviewPresenter
-from napari_panoptic.viewer.state.preferences import PREFERENCES
 from tests.support.corrected import assert_same_figures, evaluation_of
+from tests.viewer.editing.mending import (
+    begin,
+    end,
+    figures,
+    fresh,
+    layer_shows,
+    press,
+    select,
+    state,
+)
 from tests.viewer.finding import FIRST, SECOND
 
 CTRL, SHIFT = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.ShiftModifier
@@ -35,68 +50,9 @@ def shown_parts():
 @pytest.fixture
 def desk(open_desk, wait_until):
     desk = open_desk
-    desk.show_workspace("Review")
-    desk.link.go_to(FIRST, team="merger")
-    wait_until(lambda: desk.is_settled)
-    edits = desk.presenter(EditsPresenter)
-    edits.edits.set_on(False)
-    edits.edits.discard()
-    edits.mending.asking = Asking.KEEP
-    desk.session.select(None)
-    desk.link.failures.choose(())
-    wait_until(lambda: desk.is_settled)
+    begin(desk, wait_until)
     yield desk
-    PREFERENCES.mends_at_once = False
-    edits.edits.discard()
-    wait_until(lambda: desk.is_settled)
-
-
-def select(desk, side, status, cause=None):
-    own = desk.session.evaluation.outcomes.side(side)
-    found = own.status == STATUS_CODE[status]
-    if cause is not None:
-        found &= own.cause == CAUSE_CODE[cause]
-    row = int(np.flatnonzero(found)[0])
-    desk.session.select_row(side, row)
-    return int(own.ids[row])
-
-
-def press(desk, key, modifier=Qt.KeyboardModifier.NoModifier):
-    window = desk.strip.window()
-    window.activateWindow()
-    QTest.keyClick(desk.viewer.window._qt_viewer.canvas.native, key, modifier)
-
-
-def state(desk):
-    session = desk.session
-    pair = session.evaluation.pair
-    found = []
-    for side in Side:
-        labels = pair.side(side)
-        names = labels.class_names_of_objects()
-        found.append(
-            (labels.id_image().tobytes(), dict(zip(labels.ids.tolist(), names, strict=True)))
-        )
-    area = pair.ambiguous
-    return found, None if area is None else area.tobytes(), figures(session.evaluation)
-
-
-def figures(evaluation):
-    return [repr(evaluation.metrics[name]) for name in METRIC_NAMES]
-
-
-def fresh(desk):
-    """Evaluate what is shown from its pixels alone."""
-    pair = desk.session.evaluation.pair
-    return evaluate(
-        LabelPair(pair.reference, pair.prediction, pair.ambiguous, pair.mpp), desk.session.settings
-    )
-
-
-def layer_shows(desk, side):
-    layer, values = desk.link.scene.object_layer(side, desk.session.team)
-    labels = desk.session.evaluation.pair.side(side)
-    return np.array_equal(values.ids(np.asarray(layer.data)), labels.id_image())
+    end(desk, wait_until)
 
 
 @pytest.mark.parametrize(
@@ -196,6 +152,19 @@ def test_what_would_be_overwritten_is_asked_before(desk, wait_until, monkeypatch
     assert state(desk) == before  # cancelled
 
 
+def test_what_was_done_is_counted_by_its_objects(desk, wait_until, monkeypatch):
+    part = desk.presenter(EditsPresenter)
+    monkeypatch.setattr(part.mending, "_ask", lambda *_: Covered.REPLACE)
+    select(desk, Side.PREDICTION, Status.FP, Cause.MERGER)
+    part.do(ObjectAction.ACCEPT)  # in place of several
+    assert desk.panels.title.selected.text() == "1 object accepted. Ctrl+Z undoes it."
+    part.undo()
+    select(desk, Side.REFERENCE, Status.FN, Cause.MERGED)
+    part.do(ObjectAction.SPLIT)
+    assert desk.panels.title.selected.text() == "1 prediction split. Ctrl+Z undoes it."
+    wait_until(lambda: desk.is_settled)
+
+
 def test_a_verdict_mends_at_once_and_is_undone_with_it(desk, wait_until):
     review, part = desk.presenter(ReviewPresenter), desk.presenter(EditsPresenter)
     review.panel.named.emit("Ada")
@@ -222,25 +191,171 @@ def test_a_verdict_mends_at_once_and_is_undone_with_it(desk, wait_until):
     review.panel.goes_on.setChecked(True)
 
 
-@pytest.mark.long
-def test_random_actions_and_as_many_undos_restore_everything(desk, wait_until):
-    rng = np.random.default_rng(3)
-    part, session = desk.presenter(EditsPresenter), desk.session
-    before, done = state(desk), 0
-    kinds = [kind for kind in ObjectAction if kind is not ObjectAction.MERGE]
-    for _ in range(300):
-        side = Side.REFERENCE if rng.integers(2) else Side.PREDICTION
-        ids = session.evaluation.outcomes.side(side).ids
-        if len(ids):
-            chosen = rng.choice(ids, min(3, len(ids)), replace=False)
-            kind = kinds[rng.integers(len(kinds))]
-            done += part.mending.do(kind, [(side, int(id_)) for id_ in chosen])
-    assert done > 50
-    for _ in range(done):
-        assert part.link.history.undo() == ""
+def test_mended_failures_count_as_reviewed(desk, wait_until):
+    review, part = desk.presenter(ReviewPresenter), desk.presenter(EditsPresenter)
+    review.panel.named.emit("Ada")
+    desk.raise_part(review)
     wait_until(lambda: desk.is_settled)
+
+    def progress():
+        wait_until(lambda: desk.is_settled)
+        return review.panel.region_progress.format()
+
+    total = review.reviewing.judged.counts()[1]
+    assert progress() == f"Region: 0 of {total} failures reviewed"
+    select(desk, Side.REFERENCE, Status.FN)
+    part.do(ObjectAction.DELETE)
+    assert progress() == f"Region: 1 of {total} failures reviewed (1 mended)"
+    review.panel.show_mending(True)
+    select(desk, Side.REFERENCE, Status.FN)
+    review.give(Verdict.PREDICTION_RIGHT)
+    assert progress() == f"Region: 2 of {total} failures reviewed (2 mended)"
+    assert ", mended: prediction right" in review.panel.state.text()
+    assert "2 mended" in review.panel.cohort_progress.format()
+    bar = review.panel.region_progress
+    assert (bar.value(), bar.maximum()) == (2, total)
+    part.undo()
+    part.undo()
+    assert progress() == f"Region: 0 of {total} failures reviewed"
+
+
+def test_chosen_objects_of_other_regions_are_not_mended_and_it_is_said(desk, wait_until):
+    review, part = desk.presenter(ReviewPresenter), desk.presenter(EditsPresenter)
+    review.panel.named.emit("Ada")
+    review.panel.goes_on.setChecked(False)
+    review.panel.show_mending(True)
+    lines = desk.session.summaries
+    wait_until(lambda: (SECOND, "merger") in lines)
+    other = FailureName("merger", SECOND, Side.REFERENCE, first_fn(lines[SECOND, "merger"]))
+
+    def choose_two():
+        fn = select(desk, Side.REFERENCE, Status.FN)
+        desk.link.failures.choose([FailureName("merger", FIRST, Side.REFERENCE, fn), other])
+
+    choose_two()
+    part.do(ObjectAction.DELETE)
+    wait_until(lambda: desk.is_settled)
+    said = "1 object deleted. Ctrl+Z undoes it. In other regions: 1 more."
+    assert desk.panels.title.selected.text() == said
+    part.undo()
+    choose_two()
+    review.give(Verdict.PREDICTION_RIGHT)
+    wait_until(lambda: desk.is_settled)
+    assert ", 1 of them mended: prediction right on 2 objects" in review.panel.state.text()
+    part.undo()
+    wait_until(lambda: desk.is_settled)
+    desk.link.failures.choose(())
+    desk.link.go_to(FIRST, team="merger")
+    review.panel.goes_on.setChecked(True)
+
+
+def first_fn(line):
+    columns = line.failures.columns
+    return int(columns["id"][columns["side"] == SIDES.index(Side.REFERENCE)][0])
+
+
+def test_places_to_draw_are_listed_and_shown(desk, wait_until):
+    review, part = desk.presenter(ReviewPresenter), desk.presenter(EditsPresenter)
+    review.panel.named.emit("Ada")
+    review.panel.goes_on.setChecked(False)
+    review.panel.show_mending(True)
+    before = state(desk)
+    fn = select(desk, Side.REFERENCE, Status.FN)
+    box = boxes(desk, Side.REFERENCE)[fn]
+    review.give(Verdict.BOTH_WRONG)
+    assert "to draw (Edits)" in review.panel.state.text()
+    fp = select(desk, Side.PREDICTION, Status.FP)
+    review.give(Verdict.BOTH_WRONG)  # nothing is annotated there
+    desk.raise_part(part)
+    wait_until(lambda: desk.is_settled)
+    shown = part.panel.to_draw
+    assert "To draw: 2 places" in shown.text()
+    assert f">reference {fn}</a>" in shown.text()
+    assert f">prediction {fp}</a>" in shown.text()
+    desk.link.go_to(SECOND, team="careful")
+    wait_until(lambda: desk.is_settled)
+    shown.linkActivated.emit("0")
+    wait_until(lambda: desk.is_settled and desk.session.snapshot.region.name == FIRST)
+    assert desk.session.team == "merger"
+    assert f"reference {fn}: press Edit" in desk.panels.title.selected.text()
+    assert part.panel.chosen_side() is Side.REFERENCE
+    y0, x0, y1, x1 = box
+    y, x = middle_yx_px(desk)
+    assert y0 - 20 <= y <= y1 + 20
+    assert x0 - 20 <= x <= x1 + 20
+    for _ in range(2):
+        part.undo()
+    wait_until(lambda: desk.is_settled)
+    assert shown.isHidden()
     assert state(desk) == before
-    assert all(layer_shows(desk, own) for own in Side)
+    review.panel.goes_on.setChecked(True)
+
+
+def test_places_are_saved_also_where_nothing_else_changes(desk, wait_until, tmp_path):
+    review, part = desk.presenter(ReviewPresenter), desk.presenter(EditsPresenter)
+    review.panel.named.emit("Ada")
+    review.panel.goes_on.setChecked(False)
+    review.panel.show_mending(True)
+    fn = select(desk, Side.REFERENCE, Status.FN)
+    review.give(Verdict.BOTH_WRONG)
+    desk.link.go_to(SECOND, team="merger")
+    wait_until(lambda: desk.is_settled)
+    fp = select(desk, Side.PREDICTION, Status.FP)
+    review.give(Verdict.BOTH_WRONG)
+    wait_until(lambda: desk.is_settled)
+    part.corrected.save_to(tmp_path / "own")
+    wait_until(lambda: desk.is_settled)
+    record = json.loads((tmp_path / "own" / "corrections.json").read_text())
+    places = [(at["region"], at["side"], at["id"]) for at in record["to_draw"]]
+    assert places == [(FIRST, "reference", fn), (SECOND, "prediction", fp)]
+    rows = pd.read_csv(tmp_path / "own" / "corrections.csv")
+    assert rows["action"].tolist() == ["draw", "draw"]
+    assert [file["region"] for file in record["files"]] == [FIRST]
+    part.undo()
+    part.undo()  # shows the region
+    wait_until(lambda: desk.is_settled)
+    part.undo()
+    wait_until(lambda: desk.is_settled)
+    assert part.mending.places_to_draw() == []
+    review.panel.goes_on.setChecked(True)
+
+
+def boxes(desk, side):
+    table = desk.session.evaluation.table.side(side)
+    ids = desk.session.evaluation.outcomes.side(side).ids
+    return dict(zip(ids.tolist(), table.bbox.tolist(), strict=True))
+
+
+def middle_yx_px(desk):
+    """Return the pixel in the middle of the canvas."""
+    layer, _ = desk.link.scene.object_layer(Side.REFERENCE, desk.session.team)
+    return layer.world_to_data(desk.viewer.scene.camera.center[-2:])
+
+
+def test_what_an_action_did_is_shown_until_another_object_is_selected(desk, wait_until):
+    id_ = select(desk, Side.PREDICTION, Status.TP)
+    press(desk, Qt.Key.Key_A)
+    wait_until(lambda: desk.is_settled)
+    assert desk.session.selection.id == id_
+    assert desk.panels.title.selected.text() == "1 object accepted. Ctrl+Z undoes it."
+    id_ = select(desk, Side.PREDICTION, Status.FP)
+    assert str(id_) in desk.panels.title.selected.text()
+
+
+def test_what_is_undone_is_selected_again(desk, wait_until):
+    id_ = select(desk, Side.REFERENCE, Status.FN)
+    press(desk, Qt.Key.Key_D)
+    wait_until(lambda: desk.is_settled)
+    assert desk.session.selection is None
+    press(desk, Qt.Key.Key_Z, CTRL)
+    wait_until(lambda: desk.is_settled)
+    assert (desk.session.selection.side, desk.session.selection.id) == (Side.REFERENCE, id_)
+    assert desk.panels.title.selected.text() == "Undone. Ctrl+Shift+Z does it again."
+    press(desk, Qt.Key.Key_Z, CTRL | SHIFT)
+    wait_until(lambda: desk.is_settled)
+    assert desk.panels.title.selected.text() == "Done again. Ctrl+Z undoes it."
+    press(desk, Qt.Key.Key_Z, CTRL)
+    wait_until(lambda: desk.is_settled)
 
 
 def test_the_corrected_annotation_gives_the_figures_of_the_window(
@@ -292,12 +407,21 @@ def test_a_folder_with_other_files_is_refused(desk, wait_until, tmp_path, monkey
     monkeypatch.setattr(corrections, "show_info", said.append)
     part.corrected.save()
     assert said.pop() == corrections.NOTHING_TO_SAVE
+    select(desk, Side.PREDICTION, Status.FP)
+    part.do(ObjectAction.DELETE)
+    part.corrected.save()
+    assert said.pop() == corrections.NOTHING_TO_SAVE  # predictions are no annotation
     select(desk, Side.REFERENCE, Status.FN)
     part.do(ObjectAction.DELETE)
     wait_until(lambda: desk.is_settled)
-    (tmp_path / "mine.txt").write_text("kept")
-    part.corrected.save_to(tmp_path)
+    part.corrected.save_to(tmp_path / "corrected")
+    wait_until(lambda: desk.is_settled)
+    assert corrections.PREDICTIONS_LEFT_OUT in said.pop()
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "mine.txt").write_text("kept")
+    part.corrected.save_to(other)
     wait_until(lambda: desk.is_settled)
     assert "mine.txt" in said.pop()
-    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+    assert [path.name for path in other.iterdir()] == ["mine.txt"]
     assert part.edits.unsaved

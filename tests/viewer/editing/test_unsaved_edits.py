@@ -1,9 +1,12 @@
 """Unsaved edits after a crash, and when a window is closed."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import threading
+from collections import Counter
 from contextlib import contextmanager
 from pathlib import Path
 from unittest.mock import patch
@@ -14,12 +17,19 @@ from qtpy.QtWidgets import QFileDialog, QMessageBox
 
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.formats.saving import read_objects
+from napari_panoptic.live.actions import MendAction
+from napari_panoptic.live.autosaves import AutosaveFolder
+from napari_panoptic.review.file import REVIEW_FILE
+from napari_panoptic.review.mended_annotation import mended_annotation
+from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.values.labels import LabelImage
-from napari_panoptic.values.vocabulary import Side
+from napari_panoptic.values.vocabulary import Side, Verdict
 from napari_panoptic.viewer.desk.nuclei import desk_of
 from napari_panoptic.viewer.editing import autosaving
 from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
+from tests.support.sandbox import sandbox
 from tests.support.small_cohort import write_cohort
+from tests.viewer.finding import FIRST
 from tests.viewer.in_a_process import run_in_process
 
 pytestmark = pytest.mark.long
@@ -139,6 +149,54 @@ def test_edits_of_a_killed_window_are_offered_and_restored(
     assert files_in(cache_folder) == []
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no kill -9")
+def test_a_killed_window_loses_no_verdict_and_nothing_that_was_mended(
+    open_window, nuclei_sample, folder, cache_folder, wait_until, tmp_path
+):
+    shutil.rmtree(folder)
+    shutil.copytree(nuclei_sample, folder)
+    expected = tmp_path / "expected.npz"
+    arguments = ["tests.viewer.editing.window_that_is_killed", str(folder), str(expected)]
+    with (tmp_path / "errors").open("w") as errors:
+        process = subprocess.Popen(
+            [sys.executable, "-m", *arguments],
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            cwd=Path(__file__).parents[3],
+            env=sandbox(tmp_path / "around"),
+        )
+        with process:
+            said = process.stdout.readline()
+            process.send_signal(signal.SIGKILL)
+    said_wrong = (tmp_path / "errors").read_text()
+    assert said == "autosaved\n", said_wrong
+    assert "Traceback" not in said_wrong
+    (tmp_path / "around" / "cache" / "napari-panoptic").rename(cache_folder)
+    with ReviewStore(folder / REVIEW_FILE, reviewer="Ada") as store:
+        verdicts = store.verdicts()
+    assert [record.verdict for record in verdicts] == [Verdict.PREDICTION_RIGHT] * 2
+
+    desk, part = open_window()
+    desk.link.go_to(FIRST, team="merger")
+    wait_until(lambda: desk.is_settled)
+    part.panel.restore.click()
+    wait_until(lambda: desk.is_settled and not part.autosaver.is_busy)
+    assert {at.words for at in part.edits.unsaved} == {"annotation", "ambiguous areas"}
+    now = desk.session.edited_labels(Side.REFERENCE)
+    with np.load(expected) as stored:
+        np.testing.assert_array_equal(now.id_image(), stored["ids"])
+        assert now.ids.tolist() == stored["known"].tolist()
+        assert now.class_names_of_objects().tolist() == stored["names"].tolist()
+        np.testing.assert_array_equal(desk.session.snapshot.ambiguous, stored["area"])
+    (edited,) = desk.session.drawn_annotations()
+    rows = mended_annotation(edited, part.mending.done).corrections
+    actions = Counter(row.mended.action for row in rows)
+    assert actions == {MendAction.DELETE: 2, MendAction.DRAW: 1}  # as drawn by hand
+    part.edits.discard()
+    wait_until(lambda: desk.is_settled and not part.autosaver.is_busy)
+
+
 def test_left_edits_are_discarded_and_changed_files_are_noticed(
     open_window, close_desk, folder, cache_folder, wait_until
 ):
@@ -162,6 +220,52 @@ def test_left_edits_are_discarded_and_changed_files_are_noticed(
     wait_until(lambda: desk.is_settled and not part.autosaver.is_busy)
     assert not part.panel.left.isVisible()
     assert files_in(cache_folder) == []
+
+
+def test_an_autosave_that_failed_is_tried_again(open_window, cache_folder, wait_until, monkeypatch):
+    desk, part = open_window()
+    said, write, left = [], AutosaveFolder.write, [2]
+
+    def fail_twice(*arguments):
+        left[0] -= 1
+        if left[0] >= 0:
+            raise OSError("no space left on device")
+        write(*arguments)
+
+    monkeypatch.setattr(AutosaveFolder, "write", fail_twice)
+    monkeypatch.setattr(autosaving, "show_warning", said.append)
+    part.edits.set_on(True)
+    layer, _ = desk.link.scene.object_layer(Side.PREDICTION, desk.session.team)
+    layer.data_setitem(np.nonzero(np.asarray(layer.data) == 1), 0)
+    wait_until(lambda: files_in(cache_folder))  # though nothing more is drawn
+    assert len(said) == 1
+    assert "no space left" in said[0]
+
+
+def test_an_autosave_is_not_renumbered_while_it_waits(
+    open_window, close_desk, cache_folder, wait_until, monkeypatch
+):
+    desk, part = open_window()
+    may_write, write = threading.Event(), AutosaveFolder.write
+
+    def wait_and_write(*arguments):
+        assert may_write.wait(60)
+        write(*arguments)
+
+    monkeypatch.setattr(AutosaveFolder, "write", wait_and_write)
+    part.edits.set_on(True)
+    layer, _ = desk.link.scene.object_layer(Side.PREDICTION, desk.session.team)
+    layer.data_setitem(np.nonzero(np.asarray(layer.data) == 3), 0)
+    first = shown_ids(desk, Side.PREDICTION)
+    wait_until(lambda: part.autosaver.is_busy and not part.autosaver._later.isActive())
+    layer.data_setitem(np.nonzero(np.asarray(layer.data) == 1), 0)  # other rows move up
+    may_write.set()
+    wait_until(lambda: files_in(cache_folder))
+    (path,) = cache_folder.rglob("*.npz")
+    with np.load(path) as stored:
+        ids = np.concatenate([[0], stored["ids"]])[stored["index"]]
+    np.testing.assert_array_equal(ids, first)
+    close_desk(desk)
 
 
 def test_edits_of_another_region_are_led_to(open_window, close_desk, wait_until):
@@ -225,9 +329,8 @@ def test_discarding_when_closing_leaves_nothing_to_restore(
 
 LEFT_OPEN = """
 from napari_panoptic.values.vocabulary import Side
-from napari_panoptic.viewer.desk.nuclei import PARTS
 
-desk_module.PARTS = PARTS
+desk_module.PARTS = ALL_PARTS
 desk = open_desk(open_window())
 desk.session.edit(Side.PREDICTION, [0], [0], 1)
 draw()

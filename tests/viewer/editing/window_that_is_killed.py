@@ -1,18 +1,26 @@
-"""A window in a process of its own in which something is drawn and that never ends by itself."""
+"""A window in a process of its own in which something is drawn and that never ends by itself.
+
+With a file as second argument, objects are mended and judged instead; their state goes there.
+"""
 
 import os
 import sys
+import time
 import traceback
 from pathlib import Path
 
 import napari
 import numpy as np
-from qtpy.QtCore import QTimer
+from qtpy.QtCore import Qt, QTimer
+from qtpy.QtWidgets import QApplication
 
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.values.vocabulary import Side
+from napari_panoptic.values.vocabulary import Side, Status, Verdict
 from napari_panoptic.viewer.desk.nuclei import desk_of
+from napari_panoptic.viewer.editing.object_actions import Asking
 from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
+from napari_panoptic.viewer.panels.review.presenter import ReviewPresenter
+from tests.viewer.editing.mending import begin, press, select
 
 
 def main() -> None:
@@ -20,7 +28,7 @@ def main() -> None:
     desk = desk_of(viewer)
     desk.show_cohort(open_cohort(Path(sys.argv[1])))
     part = desk.presenter(EditsPresenter)
-    steps = iter(draw_and_wait(desk, part))
+    steps = iter(mend_and_wait(desk, part) if sys.argv[2:] else draw_and_wait(desk, part))
     timer = QTimer()
     timer.timeout.connect(lambda: step(steps))
     timer.start(20)
@@ -52,6 +60,56 @@ def draw_and_wait(desk, part):
     print("autosaved", flush=True)  # noqa: T201
     while True:
         yield
+
+
+def mend_and_wait(desk, part):
+    """Mend by keys and by verdicts; a last verdict comes when all else is autosaved."""
+    while not desk.is_settled:
+        yield
+    begin(desk, until_settled)
+    review = desk.presenter(ReviewPresenter)
+    review.panel.named.emit("Ada")
+    review.panel.show_mending(True)
+    review.panel.goes_on.setChecked(False)
+    part.mending.asking = Asking.TAKE
+    keys = {
+        Qt.Key.Key_D: (Side.REFERENCE, Status.FN),
+        Qt.Key.Key_A: (Side.PREDICTION, Status.TP),
+        Qt.Key.Key_R: (Side.PREDICTION, Status.FP),
+        Qt.Key.Key_2: (Side.REFERENCE, Status.FN),
+    }
+    for key, (side, status) in keys.items():
+        desk.session.select(None)
+        select(desk, side, status)
+        press(desk, key)
+        until_settled(lambda: desk.is_settled)
+        yield
+    assert len(part.mending.done) == len(keys)
+    while not desk.is_settled or part.autosaver.is_busy:
+        yield
+    pair = desk.session.evaluation.pair
+    names = pair.reference.class_names_of_objects().astype(str)
+    np.savez(
+        sys.argv[2],
+        ids=pair.reference.id_image(),
+        known=pair.reference.ids,
+        names=names,
+        area=pair.ambiguous,
+    )
+    desk.session.select(None)
+    select(desk, Side.REFERENCE, Status.FN)
+    review.give(Verdict.PREDICTION_RIGHT)
+    print("autosaved", flush=True)  # noqa: T201
+    while True:
+        yield
+
+
+def until_settled(is_so):
+    end = time.monotonic() + 100
+    while not is_so():
+        assert time.monotonic() < end, "it did not happen in time"
+        QApplication.processEvents()
+        time.sleep(0.002)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from qtpy.QtCore import QEvent, QObject, qInstallMessageHandler
 from qtpy.QtNetwork import QLocalServer, QLocalSocket
 
 from napari_panoptic.values.links import LONGEST, CohortKey, ObjectLink
@@ -92,6 +93,52 @@ def test_a_link_of_another_process_arrives(make_server: Any, wait_until: Wait) -
     wait_until(lambda: process.poll() is not None)
     assert end(process) == 0
     assert taken == [LINK]
+
+
+SECOND_WINDOW = """
+import sys
+from qtpy.QtCore import QCoreApplication
+from napari_panoptic.values.links import CohortKey
+from napari_panoptic.viewer.kit.link_socket import LinkServer
+application = QCoreApplication([])
+server = LinkServer(lambda link: True)
+listens = server.listen(CohortKey(*sys.argv[1:]))
+server.close()
+application.processEvents()
+sys.exit(0 if listens else 5)
+"""
+
+
+class PythonFilter(QObject):
+    """Sees all events, as napari's filters do."""
+
+    def eventFilter(self, _watched: QObject | None, _event: QEvent | None) -> bool:  # noqa: N802
+        return False
+
+
+def test_a_second_window_of_a_cohort_causes_no_warning(
+    make_server: Any, wait_until: Wait, qapp: Any
+) -> None:
+    server, taken = make_server()
+    assert server.listen(KEY)
+    sees, said = PythonFilter(), []
+    qapp.installEventFilter(sees)
+    before = qInstallMessageHandler(lambda *message: said.append(message))
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-c", SECOND_WINDOW, KEY.name, KEY.regions, KEY.teams],
+            env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        wait_until(lambda: process.poll() is not None)
+        assert end(process) == 0
+        qapp.processEvents()
+    finally:
+        qInstallMessageHandler(before)
+        qapp.removeEventFilter(sees)
+    assert not said
+    assert not taken
 
 
 def test_nobody_answers_without_a_window(make_server: Any) -> None:

@@ -428,8 +428,10 @@ class TestNavigator:
         navigator.show_cohort(cohort, summaries)
         navigator.show_team("first")
         assert "Reviewed" not in navigator.places.table.titles()
-        navigator.show_reviewed({"P1_1": 2})
+        navigator.show_reviewed({"P1_1": 2}, {})
         assert navigator.places.text("P1_1", "Reviewed") == "67 %"
+        navigator.show_reviewed({"P1_1": 2}, {"P1_1": 3})  # of 3 that are left
+        assert navigator.places.text("P1_1", "Reviewed") == "83 %"
         assert navigator.places.text("P1_2", "Reviewed") == ""
 
     def test_500_regions_are_filled_within_50_ms(self, qtbot, cohort):

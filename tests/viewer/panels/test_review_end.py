@@ -172,7 +172,7 @@ def test_undo_lets_the_object_be_judged_again(review):
 
 
 def test_other_settings_do_not_select_an_object_anew(review, wait_until):
-    review.panel.goes_on.trigger()
+    review.panel.goes_on.click()
     review.session.select_row(Side.REFERENCE, 0)
     review.give(1)
     stored, chosen = review.stored(), review.session.selection

@@ -24,7 +24,12 @@ from napari_panoptic.review.corrected_files import (
     places_to_draw,
     written_files,
 )
-from napari_panoptic.review.mended_annotation import DoneMend, mended_annotation, pixels_lost
+from napari_panoptic.review.mended_annotation import (
+    DoneMend,
+    mended_annotation,
+    noted_places,
+    pixels_lost,
+)
 from napari_panoptic.values.cohort import Cohort, Source
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import Side
@@ -36,6 +41,8 @@ from napari_panoptic.viewer.panels.edits.files import STILL_UNSAVED, EditsFiles
 from napari_panoptic.viewer.panels.edits.panel import OWN
 
 NOTHING_TO_SAVE = "The annotation is as in the files: nothing to save."
+
+PREDICTIONS_LEFT_OUT = "Edits of predictions are not part of it: save them by “Save as…” in Edits"
 
 
 class CorrectedAnnotations:
@@ -109,6 +116,8 @@ class CorrectedAnnotations:
         if inexact:
             names = english_list(sorted(inexact))
             show_warning(f"{said}, but not all pixels of {names} are as drawn. {STILL_UNSAVED}")
+        elif any(part.side is Side.PREDICTION for part in self._edits.unsaved):
+            show_info(f"{said}. {PREDICTIONS_LEFT_OUT}")
         else:
             show_info(said)
         if self._files.is_closed:
@@ -142,6 +151,11 @@ def _write(
             writer.add(annotation)
             places += places_to_draw(edited.region, annotation.corrections)
             pixels += pixels_lost(edited.region.name, own)
+        written = {edited.region.name for edited in found}
+        for name in dict.fromkeys(each.region for each in done if each.region not in written):
+            noted = noted_places(cohort.region(name), done)
+            writer.add(noted)
+            places += places_to_draw(noted.region, noted.corrections)
         writer.describe()
         paths = [
             path

@@ -21,7 +21,7 @@ from napari_panoptic.viewer.editing.object_actions import ACTION_TEXTS, Asking, 
 from napari_panoptic.viewer.kit.figures import Cell, FigureTable
 from napari_panoptic.viewer.kit.inputs import ChoiceBox, MenuButton
 from napari_panoptic.viewer.kit.layouts import FlowBar, ScrollPanel, lay_out
-from napari_panoptic.viewer.kit.shown import PlainLabel, WrappedLabel, shown
+from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel, WrappedLabel, shown
 from napari_panoptic.viewer.kit.widgets import PushButton, separator
 from napari_panoptic.viewer.panels import slide_texts
 from napari_panoptic.viewer.panels.slide_texts import on_slide
@@ -65,6 +65,7 @@ class EditsPanel(ScrollPanel):
     corrected_wanted = Signal(str)  # the format, OWN for that of the files
     action_wanted = Signal(object)  # ObjectAction
     asking_chosen = Signal(object)  # Asking
+    place_wanted = Signal(str)  # its number
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent, spacing_px=4)
@@ -100,6 +101,13 @@ class EditsPanel(ScrollPanel):
         self.state.setToolTip(
             "A working copy is what you drew; the files are as they were until you save elsewhere."
         )
+        self.to_draw = RichLabel(wraps=True)
+        self.to_draw.setToolTip(
+            "Places of verdicts “both wrong”: the annotated object is deleted, and the right one "
+            "is to be drawn by hand. Click one to go there."
+        )
+        self.to_draw.linkActivated.connect(self.place_wanted.emit)
+        self.to_draw.hide()
         self.differences = FigureTable()
         self.save = _button("Save as…", "Write what you drew to a file of your choice.")
         self.open = _button(
@@ -169,6 +177,7 @@ class EditsPanel(ScrollPanel):
             FlowBar(self.new_object, self.mend, self.undo, self.redo, self.shapes),
             separator(),
             self.state,
+            self.to_draw,
             FlowBar(self.save, self.corrected, self.open, self.discard),
             self.differences,
         ):

@@ -29,6 +29,7 @@ from napari_panoptic.viewer.kit.shown import show_info
 from napari_panoptic.viewer.panels.edits.corrections import CorrectedAnnotations
 from napari_panoptic.viewer.panels.edits.files import EditsFiles, RecoveredEdits, is_confirmed
 from napari_panoptic.viewer.panels.edits.panel import EditsPanel, state_text
+from napari_panoptic.viewer.panels.edits.places import PlacesToDraw
 from napari_panoptic.viewer.panels.part import Connections, Presenter, Surroundings
 from napari_panoptic.viewer.state.preferences import PREFERENCES
 
@@ -54,12 +55,14 @@ class EditsPresenter(Presenter[EditsPanel]):
             session,
             self.link.history,
             say=self.link.say,
-            go_to=lambda region, team: self.link.go_to(region, team=team),
+            go_to=self._go_to,
             parent=panel,
             first_id=edits.next_id,
+            settle=shapes.settle,
         )
         self.mending.asking = Asking(PREFERENCES.claims)
         self.corrected = CorrectedAnnotations(session, edits, self.mending, self.files)
+        self._places = PlacesToDraw(around, panel, self.mending)
         panel.show_asking(self.mending.asking)
 
     @property
@@ -110,11 +113,12 @@ class EditsPresenter(Presenter[EditsPanel]):
             (panel.redo.pushed, partial(self.undo, redo=True)),
             (panel.action_wanted, self.do),
             (panel.asking_chosen, self._on_asking),
-            (self.link.history.changed, self.refresh),
+            (self.link.history.changed, self._show_steps),
             (panel.save.pushed, files.save_as),
             (panel.corrected_wanted, self.corrected.save),
             (panel.open.pushed, files.open_file),
             (panel.discard.pushed, self.discard),
+            (panel.place_wanted, self._on_place),
             (panel.restore.pushed, self._recovered.restore),
             (panel.discard_left.pushed, self._recovered.discard),
             (panel.shown, self.refresh),
@@ -157,12 +161,16 @@ class EditsPresenter(Presenter[EditsPanel]):
         for field in (panel.edit, panel.shapes, panel.side):
             field.setEnabled(is_there)
         panel.new_object.setEnabled(self.edits.is_on)
-        panel.undo.setEnabled(self.link.history.may_undo())
-        panel.redo.setEnabled(self.link.history.may_undo(redo=True))
+        self._show_steps()
         self._fill_menus()
         self._recovered.show()
         if panel.isVisible():  # otherwise when it comes to the front
             self._show_copies()
+
+    def _show_steps(self) -> None:
+        history, panel = self.link.history, self.panel
+        panel.undo.setEnabled(history.may_undo())
+        panel.redo.setEnabled(history.may_undo(redo=True))
 
     def discard(self) -> None:
         """Ask, and go back to the files."""
@@ -178,7 +186,8 @@ class EditsPresenter(Presenter[EditsPanel]):
 
     def do(self, action: ObjectAction) -> None:
         """Do an action on the chosen objects of the region that is shown."""
-        self.mending.do(action, self.targets())
+        targets, chosen = self.targets(), self.link.failures.chosen
+        self.mending.do(action, targets, elsewhere=max(len(chosen) - len(targets), 0))
 
     def targets(self) -> list[Target]:
         """Return the chosen objects of the region and team that are shown."""
@@ -204,6 +213,10 @@ class EditsPresenter(Presenter[EditsPanel]):
         if problem := self.link.history.undo(redo=redo):
             show_info(problem)
 
+    def _go_to(self, region: str, team: str, target: Target | None) -> None:
+        side, id_ = target or (None, None)
+        self.link.go_to(region, side, id_, team=team)
+
     def _on_asking(self, asking: Asking) -> None:
         self.mending.asking = asking
         PREFERENCES.claims = str(asking)
@@ -218,6 +231,7 @@ class EditsPresenter(Presenter[EditsPanel]):
             button.setEnabled(session.evaluation is not None)
         panel.corrected.setEnabled(session.has_drawn_annotations)
         panel.discard.setEnabled(bool(copies))
+        self._places.show()
         panel.state.setText(
             state_text(
                 session,
@@ -269,6 +283,7 @@ class EditsPresenter(Presenter[EditsPanel]):
         self.shapes.show_region()
         if self.edits.is_on:
             self.edits.activate(self.panel.chosen_side())
+        self._places.arrive()
         self.refresh()
 
     def _on_discarded(self, *_told: object) -> None:
@@ -286,13 +301,14 @@ class EditsPresenter(Presenter[EditsPanel]):
 
     def _on_selection(self, _selection: Any) -> None:
         self.edits.follow_selection()
-        self.refresh()
+        self._fill_menus()
 
     def _on_edited(self, result: EditedEvaluation) -> None:
         self.edits.on_edited(result)
-        if result.edit is None:
+        if result.is_area:
             snapshot = self.session.snapshot
             self.link.scene.show_ambiguous(None if snapshot is None else snapshot.ambiguous)
+            self.shapes.follow_area()
 
     # What the user does.
 
@@ -313,6 +329,11 @@ class EditsPresenter(Presenter[EditsPanel]):
     def _on_side(self, side: Side) -> None:
         if self.edits.is_on:
             self.edits.activate(side)
+
+    def _on_place(self, number: str) -> None:
+        """Show a place, and let the brush paint the annotation there."""
+        self._places.go_to(number)
+        self.panel.side.choose(Side.REFERENCE)
 
     def _on_new_object(self) -> None:
         self.edits.activate(self.panel.chosen_side())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -61,13 +61,15 @@ class ReviewCounting:
         self._session, self._link, self._panel = around.session, around.link, panel
         self._reviewing, self._verdicts = reviewing, verdicts
         self._sight = Sight.of(panel)
-        self._shown: dict[str, int] = {}
+        self._shown: tuple[Mapping[str, int], Mapping[str, int]] = ({}, {})
         self._task: CountingTask | None = None
         self._lines: dict[str, ReviewProgress] = {}
         """Region -> its line, as far as computed."""
         self._work: Stream[ReviewProgress | None] = Stream(self._take_line, ended=self.show)
         self._counted, self._to_count = 0, 0
         self.is_stale = True
+        self.mended: Callable[[str], Mapping[str, int]] = lambda _team: {}
+        """Return region -> the number of failures of a team that were mended."""
 
     @property
     def is_busy(self) -> bool:
@@ -121,10 +123,11 @@ class ReviewCounting:
     def show_reviewed(self) -> None:
         """Show in the table of regions how much is reviewed, whether the panel is seen or not."""
         numbers = self._verdicts.reviewed()
-        shown = numbers if any(numbers.values()) else {}
+        judged = numbers if any(numbers.values()) else {}
+        shown = judged, self.mended(self._session.team or "")
         if shown != self._shown:
             self._shown = shown
-            self._link.panels.navigator.show_reviewed(shown)
+            self._link.panels.navigator.show_reviewed(*shown)
 
     def show(self) -> None:
         """Show progress and figures, once the panel is seen."""
@@ -134,9 +137,11 @@ class ReviewCounting:
         session = self._session
         lines = list(self._all_lines())
         here = None if session.evaluation is None else self._lines.get(self._region)
+        mended = self.mended(session.team or "")
         self._panel.show_progress(
             None if here is None else Share(here.done, here.total),
             Share(*self._verdicts.counts()) if lines else None,
+            mended=(mended.get(self._region, 0), sum(mended.values())),
             busy=self._busy(),
             can_stop=self.is_busy,
         )

@@ -358,18 +358,31 @@ class ReviewPanel(ScrollPanel):
         cohort: Share | None,
         *,
         busy: tuple[int, int] | None,
+        mended: tuple[int, int] = (0, 0),
         can_stop: bool = False,
     ) -> None:
-        """Show how many failures have a verdict; `busy`: regions counted of those to count."""
-        for bar, name, share in (
-            (self.region_progress, "region", region),
-            (self.cohort_progress, "cohort", cohort),
+        """Show how many failures have a verdict or were mended.
+
+        Parameters
+        ----------
+        region, cohort
+            Failures with a verdict, of those that there are; None if unknown.
+        busy
+            The number of regions counted, and to count; None if all are.
+        mended
+            Failures of the region and of the cohort that there are no longer.
+        can_stop
+            Whether counting can be stopped.
+        """
+        for bar, name, share, gone in (
+            (self.region_progress, "region", region, mended[0]),
+            (self.cohort_progress, "cohort", cohort, mended[1]),
         ):
             # A bar whose value is set paints the window at once; this lets it wait its turn.
             bar.setUpdatesEnabled(False)
-            bar.setRange(0, max(share.total if share else 0, 1))
-            bar.setValue(share.done if share else 0)
-            text = UNDEFINED if share is None else _share_text(share)
+            bar.setRange(0, max(share.total + gone if share else 0, 1))
+            bar.setValue(share.done + gone if share else 0)
+            text = UNDEFINED if share is None else _share_text(share, gone)
             if name == "cohort" and busy is not None:
                 text += f" (counting {busy[0]} of {busy[1]} regions)"
             bar.setFormat(f"{name.capitalize()}: {text}")
@@ -471,8 +484,8 @@ class ReviewPanel(ScrollPanel):
             widget.setToolTip(text)
         for bar, what in ((self.region_progress, "region"), (self.cohort_progress, "cohort")):
             bar.setToolTip(
-                f"Failures of this {what} and team that have a verdict. A misclassified pair "
-                "counts once."
+                f"Failures of this {what} and team that have a verdict or were mended. A "
+                "misclassified pair counts once."
             )
         menu = QMenu(self._export)
         for wanted in ReviewExport:
@@ -595,5 +608,8 @@ def _undefined(value: float) -> str:
     return "Undefined: there is nothing to compute it from." if math.isnan(value) else ""
 
 
-def _share_text(share: Share) -> str:
-    return f"{count_text(share.done)} of {count_text(share.total)} failures reviewed"
+def _share_text(share: Share, mended: int) -> str:
+    """Describe the progress; a failure that was mended is one that was reviewed."""
+    done, total = count_text(share.done + mended), count_text(share.total + mended)
+    more = f" ({count_text(mended)} mended)" if mended else ""
+    return f"{done} of {total} failures reviewed{more}"

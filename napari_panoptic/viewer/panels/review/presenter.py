@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Protocol
 
@@ -10,18 +10,18 @@ from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.display.glossary import VERDICT_WORDS
 from napari_panoptic.display.object_rows import GivenVerdicts
-from napari_panoptic.live.actions import Mend
+from napari_panoptic.live.actions import Mend, Target
 from napari_panoptic.live.session import Selection
 from napari_panoptic.questions.engines.cohort_failures import FailureName
 from napari_panoptic.review.cohort_verdicts import CohortVerdicts, Details
 from napari_panoptic.review.file import may_be_there
-from napari_panoptic.review.identity import reviewer_name
+from napari_panoptic.review.identity import one_spelling, reviewer_name
 from napari_panoptic.review.judged import Judged
 from napari_panoptic.review.reviewing import Reviewing, usual_place
 from napari_panoptic.review.verdicts import ReviewRecord, Role
 from napari_panoptic.values.vocabulary import Side, Verdict
-from napari_panoptic.viewer.editing.history import Step
-from napari_panoptic.viewer.editing.object_actions import ObjectAction
+from napari_panoptic.viewer.editing.history import Step, StepLostError
+from napari_panoptic.viewer.editing.object_actions import ELSEWHERE, ObjectAction
 from napari_panoptic.viewer.jobs.jobs import single_shot, stop_timers
 from napari_panoptic.viewer.kit.commands import SingleKeys
 from napari_panoptic.viewer.kit.keys import Shortcut
@@ -119,6 +119,8 @@ class ReviewPresenter(Presenter[ReviewPanel]):
         """Reviewer and objects that the panel shows."""
         self._steps: list[_VerdictStep] = []
         """The verdicts of this window that can be taken back, oldest first."""
+        self._every_step: list[_VerdictStep] = []
+        """Those that were undone as well."""
         panel.goes_on.setChecked(PREFERENCES.goes_on)
         panel.show_mending(PREFERENCES.mends_at_once)
         self.say("")
@@ -198,6 +200,7 @@ class ReviewPresenter(Presenter[ReviewPanel]):
         self.files.begin()
         if (edits := self._edits()) is not None:
             edits.mending.reviewer = lambda: self.reviewing.reviewer
+            self.counting.mended = edits.mending.mended_failures
         self._on_workspace(self.link.state.workspace)
 
     def close(self) -> None:
@@ -305,7 +308,10 @@ class ReviewPresenter(Presenter[ReviewPanel]):
             self.say(f"NOT saved: {VERDICT_WORDS[verdict]}", saved=False)
             self._show_object()
             return
-        self._note_step(given, mend)
+        if self._note_step(given, records, mend):
+            done = "to draw (Edits)" if verdict is Verdict.BOTH_WRONG else "mended"
+            n = len(self._wanted_here(given))
+            self._say_saved(records, f", {done}" if n == len(given) else f", {n} of them {done}")
         self._queue.refuse()
         if PREFERENCES.goes_on:
             self._queue.go_on_after(records[-1])
@@ -314,24 +320,26 @@ class ReviewPresenter(Presenter[ReviewPanel]):
     def undo(self) -> None:
         """Withdraw the newest verdicts of this window, with what they mended; show their object."""
         self.panel.finish_name()
-        step = self._steps[-1] if self._steps else None
-        problem = self._withdraw_last() if step is None else step.undo()
-        if problem:
-            self.say(problem)
-        elif step is not None:
+        while self._steps:
+            step = self._steps[-1]
+            if problem := step.undo():
+                self.say(problem)
+                return
             self.link.history.drop(step.own)
+            if step.did_undo:  # else another window has withdrawn or replaced its verdicts
+                return
+        if records := self.reviewing.undo():
+            self._show_undone(records)
+        else:
+            failure = self.reviewing.problem
+            self.say(NOTHING_TO_UNDO if failure is None else str(failure))
 
-    def _withdraw_last(self) -> str:
-        """Withdraw the newest verdicts of this window; return why not, empty if it was done."""
-        records = self.reviewing.undo()
-        if not records:
-            problem = self.reviewing.problem
-            return NOTHING_TO_UNDO if problem is None else str(problem)
+    def _show_undone(self, records: Sequence[ReviewRecord]) -> None:
+        """Show verdicts that were withdrawn, and go to the last one."""
         self._take_back(records)
         self.say(f"undone: {verdict_text(records)}")
         self._queue.go_to(records[-1])
         self.return_keys()
-        return ""
 
     # What verdicts mend.
 
@@ -353,26 +361,57 @@ class ReviewPresenter(Presenter[ReviewPanel]):
 
     def _mend_of(self, given: Mapping[FailureName, Details]) -> Mend | None:
         """Return what verdicts on objects of this region mend at once; None for nothing."""
-        edits, snapshot = self._edits(), self.session.snapshot
-        if not PREFERENCES.mends_at_once or edits is None or snapshot is None:
+        edits, wanted = self._edits(), self._wanted_here(given)
+        if not PREFERENCES.mends_at_once or edits is None or not wanted:
             return None
-        here = snapshot.region.name, self.session.team
-        wanted = {
+        return edits.mending.of_verdicts(wanted)
+
+    def _wanted_here(self, given: Mapping[FailureName, Details]) -> dict[Target, Verdict]:
+        """Return the verdicts on objects of the region and team that are shown."""
+        snapshot = self.session.snapshot
+        here = None if snapshot is None else (snapshot.region.name, self.session.team)
+        return {
             (name.side, name.id): verdict
             for name, (verdict, *_) in given.items()
             if (name.region, name.team) == here
         }
-        return edits.mending.of_verdicts(wanted) if wanted else None
 
-    def _note_step(self, given: dict[FailureName, Details], mend: Mend | None) -> None:
-        """Mend, and let that be undone together with the verdicts."""
+    def _note_step(
+        self,
+        given: dict[FailureName, Details],
+        records: Sequence[ReviewRecord],
+        mend: Mend | None = None,
+    ) -> bool:
+        """Mend, and let that be undone together with the verdicts; return whether it was done."""
         edits, mended = self._edits(), None
         if mend is not None and edits is not None:
             verdicts = {(name.side, name.id): verdict for name, (verdict, *_) in given.items()}
             mended = edits.mending.apply(mend, verdicts)
-        step = _VerdictStep(self, given, mended)
+        step = _VerdictStep(self, given, records, mended)
         self._steps.append(step)
+        self._every_step.append(step)
         self.link.history.push(step.own)
+        return mended is not None
+
+    def _is_elsewhere(self, names: Collection[FailureName]) -> str:
+        """Show the region of objects; empty if it is shown already, or if there are several."""
+        snapshot = self.session.snapshot
+        places = {(name.region, name.team) for name in names}
+        here = "" if snapshot is None else snapshot.region.name
+        if len(places) != 1 or (here, self.session.team) in places:
+            return ""
+        ((region, team),) = places
+        self.link.go_to(region, team=team)
+        return ELSEWHERE.format(region)
+
+    def _forget_steps(self, forget: Callable[[_VerdictStep], None]) -> None:
+        """Let steps forget something; those that have nothing left to undo are dropped."""
+        for step in self._every_step:
+            forget(step)
+        self._steps = [step for step in self._steps if step.has_verdicts]
+        for step in [step for step in self._every_step if step.is_empty]:
+            self._every_step.remove(step)
+            self.link.history.drop(step.own)
 
     def withdraw(self) -> None:
         """Withdraw the verdict on the selected object, whenever it was given."""
@@ -381,6 +420,7 @@ class ReviewPresenter(Presenter[ReviewPanel]):
             return
         record = self.reviewing.withdraw(chosen.side, chosen.row)
         if record is not None:
+            self._forget_steps(lambda step: step.forget_verdicts([record]))
             self._take_back([record])
             self.say(f"withdrawn: {verdict_text([record])}")
             self.return_keys()
@@ -429,7 +469,9 @@ class ReviewPresenter(Presenter[ReviewPanel]):
         }
         if not given:
             self.say(DRAFT_KEPT)
-        elif not self._save(given):
+        elif saved := self._save(given):
+            self._note_step(given, saved)
+        else:
             self.say("NOT saved: tags and note", saved=False)
 
     def _save(self, given: dict[FailureName, Details]) -> list[ReviewRecord]:
@@ -439,11 +481,15 @@ class ReviewPresenter(Presenter[ReviewPanel]):
         if records:
             self._drafts.forget(given)
             self._drafts.offer_again(tags)
-            when = f"{records[-1].given_at.astimezone():%H:%M:%S}"
-            self.say(f"saved {when}: {verdict_text(records)}", saved=True)
-            self._saved = records[0] if len(records) == 1 else None
+            self._say_saved(records)
             self._adjudicating.take(records)
         return records
+
+    def _say_saved(self, records: Sequence[ReviewRecord], more: str = "") -> None:
+        """Show that verdicts are on the disk, and what else was done."""
+        when = f"{records[-1].given_at.astimezone():%H:%M:%S}"
+        self.say(f"saved {when}{more}: {verdict_text(records)}", saved=True)
+        self._saved = records[0] if len(records) == 1 else None
 
     def _is_ready(self) -> bool:
         """Return whether verdicts can be given; say what is missing."""
@@ -475,6 +521,7 @@ class ReviewPresenter(Presenter[ReviewPanel]):
 
     def _restart(self) -> None:
         """Forget what belonged to another reviewer or file."""
+        self._forget_steps(lambda step: step.forget_verdicts())
         self.counting.forget_all()
         self._queue.allow()
         self.say("")
@@ -510,8 +557,8 @@ class ReviewPresenter(Presenter[ReviewPanel]):
 
     def _on_discarded(self, *_told: object) -> None:
         if (snapshot := self.session.snapshot) is not None:
-            for step in self._steps:
-                step.forget_mend(snapshot.region.name)
+            region = snapshot.region.name
+            self._forget_steps(lambda step: step.forget_mend(region))
 
     def _on_region(self, _snapshot: object) -> None:
         self.reviewing.refresh()
@@ -575,33 +622,87 @@ class _VerdictStep:
     """Verdicts that were given together, and what they mended."""
 
     def __init__(
-        self, review: ReviewPresenter, given: dict[FailureName, Details], mended: Step | None
+        self,
+        review: ReviewPresenter,
+        given: dict[FailureName, Details],
+        records: Sequence[ReviewRecord],
+        mended: Step | None,
     ) -> None:
         self._review, self._given, self._mended = review, given, mended
+        self._records = list(records)
         self.own = Step(self.undo, self.redo)
+        #: Whether the last undo changed something.
+        self.did_undo = False
+
+    @property
+    def has_verdicts(self) -> bool:
+        """Whether there are verdicts that it can withdraw."""
+        return bool(self._records)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is left that it can undo or do again."""
+        return not self._given and self._mended is None
 
     def undo(self) -> str:
         """Undo what they mended and withdraw them; return why not, empty if it was done."""
-        if self._mended is not None and (problem := self._mended.undo()):
+        if problem := self._replay_mend(redo=False):
             return problem
-        if problem := self._review._withdraw_last():
-            if self._mended is not None:
-                self._mended.redo()
-            return problem
-        self._review._steps.remove(self)
+        withdrawn = self._review.reviewing.take_back(self._records) if self._records else []
+        if withdrawn is None:
+            self._replay_mend(redo=True)
+            return str(self._review.reviewing.problem)
+        # Others were withdrawn or replaced in another window: that counts.
+        self._forget([record for record in self._records if record not in withdrawn])
+        self._records = []
+        self._review._steps = [step for step in self._review._steps if step is not self]
+        self.did_undo = bool(withdrawn) or self._mended is not None
+        if withdrawn:
+            self._review._show_undone(withdrawn)
         return ""
+
+    def redo(self) -> str:
+        """Save them again, and mend; return why not, empty if it was done."""
+        if problem := self._review._is_elsewhere(self._given):
+            return problem
+        if self._given:
+            self._records = self._review._save(self._given)
+            if not self._records:
+                return "the verdict could not be saved again"
+            self._review._steps.append(self)
+        return self._replay_mend(redo=True)
 
     def forget_mend(self, region: str) -> None:
         """Forget what they mended in a region whose edits were discarded."""
         if self._mended is not None and self._mended.region == region:
             self._mended = None
 
-    def redo(self) -> str:
-        """Save them again; return why not, empty if it was done."""
-        if not self._review._save(self._given):
-            return "the verdict could not be saved again"
-        self._review._steps.append(self)
-        return "" if self._mended is None else self._mended.redo()
+    def forget_verdicts(self, records: Sequence[ReviewRecord] | None = None) -> None:
+        """Forget some of the verdicts, or all: they are not to be withdrawn or saved again."""
+        if records is None:
+            self._given, self._records = {}, []
+        else:
+            self._forget([record for record in records if record in self._records])
+
+    def _forget(self, records: Sequence[ReviewRecord]) -> None:
+        gone = {(record.region, record.side, record.object_id) for record in records}
+        self._given = {
+            name: details
+            for name, details in self._given.items()
+            if (one_spelling(name.region), name.side, name.id) not in gone
+        }
+        self._records = [record for record in self._records if record not in records]
+
+    def _replay_mend(self, *, redo: bool) -> str:
+        """Undo or redo what they mended, as long as that is possible; return why not now."""
+        if self._mended is None:
+            return ""
+        try:
+            return self._mended.redo() if redo else self._mended.undo()
+        except StepLostError as error:
+            self._mended = None
+            show_info(str(error))
+            return ""
 
 
 def _give_by_key(presenter: ReviewPresenter, *, verdict: Verdict) -> None:
