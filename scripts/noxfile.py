@@ -32,7 +32,7 @@ assert not find_spec("Cython") and not find_spec("numba"), "there is something t
 def newest(session: nox.Session, qt: str) -> None:
     """Test with the newest dependencies."""
     session.chdir(ROOT)
-    session.install("--upgrade", "--editable", f".[{qt},dask,dicom,matlab]", *TEST_TOOLS)
+    session.install("--upgrade", "--editable", f".[{qt},dask,dicom,matlab,nifti]", *TEST_TOOLS)
     _test(session, qt)
 
 
@@ -42,11 +42,11 @@ def oldest(session: nox.Session, qt: str) -> None:
     """Test with the oldest dependencies that pyproject.toml allows."""
     session.chdir(ROOT)
     limits = Path(session.create_tmp(), f"oldest-{qt}.txt")
-    extras = (f"--extra={qt}", "--extra=dask", "--extra=dicom", "--extra=matlab")
+    extras = (f"--extra={qt}", "--extra=dask", "--extra=dicom", "--extra=matlab", "--extra=nifti")
     lowest = ("uv", "pip", "compile", "pyproject.toml", "--resolution=lowest-direct", "--quiet")
     # --upgrade: or uv keeps to what the file of an earlier run says.
     session.run(*lowest, "--upgrade", *extras, f"--output-file={limits}", external=True)
-    package = ("--editable", f".[{qt},dask,dicom,matlab]")
+    package = ("--editable", f".[{qt},dask,dicom,matlab,nifti]")
     session.install(*package, "--constraint", str(limits), *TEST_TOOLS)
     _test(session, qt)
 
@@ -96,7 +96,7 @@ def docs(session: nox.Session) -> None:
 def audit(session: nox.Session) -> None:
     """Ask whether the newest dependencies have known weaknesses."""
     session.chdir(ROOT)
-    session.install(".[pyqt6,dask]", "pip-audit>=2.7")
+    session.install(".[pyqt6,dask,dicom,matlab,nifti]", "pip-audit>=2.7")
     session.run("python", "scripts/audit.py")
 
 
