@@ -19,6 +19,7 @@ nox.options.error_on_missing_interpreters = False
 PYTHONS = ("3.11", "3.12", "3.13")
 PROJECT = nox.project.load_toml(ROOT / "pyproject.toml")
 TEST_TOOLS = nox.project.dependency_groups(PROJECT, "test")
+OLDER_QT = {"pyqt6": "PyQt6==6.7.*", "pyside6": "PySide6==6.10.*"}
 NO_COMPILER = """
 from importlib.util import find_spec
 from shutil import which
@@ -66,6 +67,8 @@ def package(session: nox.Session) -> None:
     session.run("abi3audit", "--strict", str(wheel))
     for python in PYTHONS:
         session.notify(f"wheel-{python}", [str(wheel)])
+    for qt in OLDER_QT:
+        session.notify(f"beside(qt='{qt}')", [str(wheel)])
 
 
 @nox.session(python=PYTHONS, default=False)
@@ -82,6 +85,19 @@ def wheel(session: nox.Session) -> None:
     session.run(
         "napari-panoptic", "demo", "--cohort", "sample", "--screenshot", "demo.png", env=alone
     )
+
+
+@nox.session(python=PYTHONS[0], default=False)
+@nox.parametrize("qt", list(OLDER_QT))
+def beside(session: nox.Session, qt: str) -> None:
+    """Install the wheel that `package` has built beside a napari, and change nothing there."""
+    session.install("napari==0.9.0", OLDER_QT[qt])
+    freeze = ("uv", "pip", "freeze", "--quiet")
+    before = session.run(*freeze, silent=True, external=True)
+    session.install("--only-binary", ":all:", session.posargs[0])
+    after = session.run(*freeze, silent=True, external=True)
+    if changed := set(before.splitlines()) - set(after.splitlines()):
+        session.error(f"packages that were there have changed: {', '.join(sorted(changed))}")
 
 
 @nox.session(python=PYTHONS[0])
