@@ -1,4 +1,4 @@
-"""The recipe for conda-forge asks for what pyproject.toml asks for."""
+"""The recipe for conda-forge, and the citation, state what pyproject.toml states."""
 
 from __future__ import annotations
 
@@ -54,3 +54,10 @@ def test_metadata() -> None:
     assert about["license"] == PROJECT["license"]
     assert about["documentation"] == urls["Documentation"]
     assert about["repository"] == urls["Source Code"]
+
+
+def test_citation() -> None:
+    citation = yaml.safe_load((REPOSITORY / "CITATION.cff").read_text("utf-8"))
+    assert citation["version"] == PROJECT["version"]
+    assert citation["license"] == PROJECT["license"]
+    assert citation["repository-code"] == PROJECT["urls"]["Source Code"]
