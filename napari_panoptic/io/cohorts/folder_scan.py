@@ -8,7 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from napari_panoptic.common.errors import CohortError, PanopticError, UnreadableFileError
+from napari_panoptic.common.errors import (
+    CohortError,
+    MissingPackageError,
+    PanopticError,
+    UnreadableFileError,
+)
 from napari_panoptic.common.text import english_list
 from napari_panoptic.io.cohorts.description import cohort_listing
 from napari_panoptic.io.cohorts.description_edits import toml_text
@@ -235,6 +240,8 @@ def scan_folder(folder: Path, *, reference: str | None = None) -> Scan:
     ------
     CohortError
         If the folder cannot be read.
+    MissingPackageError
+        If a file needs a package that is not installed.
     """
     listing = cohort_listing(folder, allow_outside=False)
     check_listing(listing, "expected a folder with images, annotations and predictions")
@@ -320,6 +327,8 @@ def _kind(path: Path) -> str | None:
         return IMAGE
     try:
         return str(format_of(path))
+    except MissingPackageError:
+        raise
     except PanopticError:
         pass
     try:

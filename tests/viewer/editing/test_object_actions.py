@@ -358,6 +358,20 @@ def test_what_is_undone_is_selected_again(desk, wait_until):
     wait_until(lambda: desk.is_settled)
 
 
+def test_a_cancelled_question_saves_neither_verdict_nor_mend(desk, wait_until, monkeypatch):
+    part, review = desk.presenter(EditsPresenter), desk.presenter(ReviewPresenter)
+    review.panel.named.emit("Ada")
+    review.panel.show_mending(True)
+    select(desk, Side.PREDICTION, Status.FP, Cause.MERGER)
+    monkeypatch.setattr(part.mending, "_ask", lambda *_: None)
+    before = state(desk)
+    review.give(Verdict.PREDICTION_RIGHT)
+    wait_until(lambda: desk.is_settled)
+    assert "cancelled" in review.panel.state.text()
+    assert state(desk) == before
+    assert not review.reviewing.may_undo()
+
+
 def test_the_corrected_annotation_gives_the_figures_of_the_window(
     desk, wait_until, tmp_path, monkeypatch
 ):
