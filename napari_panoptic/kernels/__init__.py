@@ -1,4 +1,6 @@
-"""Compiled code: loops over pixels. Rules for a kernel:
+"""Compiled code: loops over pixels.
+
+Rules for a kernel:
 
 - A public function is a `def`: typed memoryviews (`const` if it only reads, ``[:, ::1]``,
   ``not None``) check type, dimensions, contiguity and byte order, and `expect` in ``_border.pxd``
