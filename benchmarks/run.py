@@ -1,4 +1,4 @@
-"""Measure this package beside its peers, and write docs/benchmarks.md.
+"""Measure this package beside its peers, and write docs/explanation/benchmarks.md.
 
 Run by ``make bench``. See benchmarks/README.md.
 """
@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 from string import Template
@@ -36,8 +36,10 @@ from benchmarks.stages import (
 )
 from benchmarks.workers import PACKAGES, ROOT, UnansweredError, Workers
 
-DOCUMENT = ROOT / "docs" / "benchmarks.md"
+DOCUMENT = ROOT / "docs" / "explanation" / "benchmarks.md"
 TEMPLATE = Path(__file__).with_name("document.md")
+SCRIPTS = Path(__file__).with_name("scripts.md")
+"""What other scripts printed in the last run that had them."""
 ROUNDS = 11
 FEWEST_ROUNDS = 2
 BUDGET_S = 4.0
@@ -64,7 +66,6 @@ OTHERS: tuple[tuple[tuple[str, ...], bool], ...] = (
     (("benchmarks.slide",), False),
     (("benchmarks.slide_view",), True),
 )
-OTHERS_BEGIN, OTHERS_END = "<!-- other scripts -->", "<!-- end of other scripts -->"
 AT_MOST_S = 1800
 
 
@@ -168,7 +169,8 @@ def other_scripts() -> str:
         name = " ".join(arguments)
         print(f"{name} ...", flush=True)
         parts.append(f"### `{name}`\n\n```text\n{_printed(arguments, has_window)}\n```")
-    return "\n\n".join([f"Run on {date.today().isoformat()}.", *parts])
+    title = "# Windows, whole slides and whole cohorts"
+    return "\n\n".join([title, f"Run on {date.today().isoformat()}.", *parts]) + "\n"
 
 
 def _printed(arguments: Sequence[str], has_window: bool) -> str:
@@ -189,23 +191,18 @@ def _printed(arguments: Sequence[str], has_window: bool) -> str:
     return done.stdout.replace(str(ROOT), ".").strip()
 
 
-def earlier_scripts() -> str:
-    """Give what stands in the document of these scripts, from the last run that had them."""
-    text = DOCUMENT.read_text(encoding="utf-8") if DOCUMENT.exists() else ""
-    _, begins, rest = text.partition(OTHERS_BEGIN)
-    kept, ends, _ = rest.partition(OTHERS_END)
-    return kept.strip() if begins and ends else "Not run yet: `make bench-all` fills this in."
-
-
 def document(
-    stages: Iterable[Stage], results: Results, agreements: dict[tuple[str, str], str], **others: str
+    stages: Sequence[Stage],
+    results: Results,
+    agreements: dict[tuple[str, str], str],
+    scripts: str,
+    **others: str,
 ) -> str:
     """Fill in the template."""
-    tables = "\n\n".join(table.stage_table(stage, results) for stage in stages)
     return Template(TEMPLATE.read_text(encoding="utf-8")).substitute(
-        targets=table.target_table(results),
-        tables=tables,
-        agreement=table.agreement_table(agreements),
+        matching=table.matching_table(stages, results, agreements),
+        steps=table.steps_table(stages, results),
+        slower=table.slower_list(stages, results, scripts),
         **others,
     )
 
@@ -237,15 +234,16 @@ def main() -> None:
     print(f"{table.target_table(results)}\n\n{table.agreement_table(agreements)}\n\n{versions}")
     if options.quick or options.stages:
         return
-    scripts = other_scripts() if options.all else earlier_scripts()
+    if options.all:
+        SCRIPTS.write_text(other_scripts(), encoding="utf-8")
     text = document(
         stages,
         results,
         agreements,
+        SCRIPTS.read_text(encoding="utf-8"),
         machine=machine(),
         date=date.today().isoformat(),
         versions=versions,
-        scripts=f"{OTHERS_BEGIN}\n\n{scripts}\n\n{OTHERS_END}",
     )
     DOCUMENT.write_text(text, encoding="utf-8")
     print(f"\nWritten to {DOCUMENT.relative_to(ROOT)}")

@@ -66,7 +66,7 @@ def save(viewer: napari.Viewer, name: str) -> None:
     shot = viewer.screenshot(canvas_only=False, flash=False)
     picture = Image.fromarray(np.ascontiguousarray(shot[..., :3]))
     picture = picture.resize(PICTURE_PX, Image.Resampling.LANCZOS)
-    path = DOCS / f"{name}.jpg"
+    path = DOCS / "pictures" / f"{name}.jpg"
     picture.save(path, quality=QUALITY, optimize=True, subsampling=0)
     print(f"{path.name}: {path.stat().st_size // 1024} KiB")
 

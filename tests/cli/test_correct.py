@@ -258,7 +258,7 @@ def test_a_verdict_on_an_unknown_region_is_listed(nuclei_sample: Path, tmp_path:
 
 
 def test_the_table_is_described() -> None:
-    page = (REPOSITORY / "docs" / "corrections.md").read_text("utf-8")
+    page = (REPOSITORY / "docs" / "reference" / "review-files.md").read_text("utf-8")
     assert CORRECTIONS.described() in page.splitlines()
 
 

@@ -180,6 +180,7 @@ def test_the_report_shows_teams_with_scores(cohort: Path) -> None:
 
 
 def test_the_tables_are_described() -> None:
-    lines = (REPOSITORY / "docs" / "scores.md").read_text(encoding="utf-8").splitlines()
+    page = REPOSITORY / "docs" / "reference" / "questions.md"
+    lines = page.read_text(encoding="utf-8").splitlines()
     for spec in ScoreQuality.tables:
         assert spec.described() in lines, spec.described()

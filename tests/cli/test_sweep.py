@@ -173,6 +173,6 @@ def test_mistakes_are_explained(
 
 
 def test_the_tables_are_described() -> None:
-    lines = (REPOSITORY / "docs" / "sweeps.md").read_text("utf-8").splitlines()
+    lines = (REPOSITORY / "docs" / "reference" / "questions.md").read_text("utf-8").splitlines()
     for spec in Sweep.tables:
         assert spec.described() in lines

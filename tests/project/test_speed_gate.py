@@ -4,9 +4,9 @@ No time on the wall is asserted, because the machine that runs the tests is shar
 machines are no fault. What is asserted:
 
 - A *ratio* of processor times, ours to that of reading the same input once (the limit that
-  docs/benchmarks.md speaks of), in turns in the same process, the least of several calls of
-  each. Waiting for a processor does not count, and a slow one slows both alike; what is left
-  is that others wear out the caches. Bounds are about three times the target, and twice
+  docs/explanation/benchmarks.md speaks of), in turns in the same process, the least of several
+  calls of each. Waiting for a processor does not count, and a slow one slows both alike; what is
+  left is that others wear out the caches. Bounds are about three times the target, and twice
   that where two threads work, whose times add up; for polygons twice the most that was
   seen. In 20 repetitions on two processors with a load of 6 to 12 no ratio came above two
   thirds of its bound. What bounds are there to catch (a pass in Python, sorting all pixels,

@@ -178,5 +178,7 @@ def test_the_record_has_settings_and_inputs(nuclei_sample: Path, tmp_path: Path)
 
 
 def test_the_table_is_described() -> None:
-    lines = (Path(__file__).parents[2] / "docs" / "causes.md").read_text("utf-8").splitlines()
+    lines = (
+        (Path(__file__).parents[2] / "docs" / "tasks" / "causes.md").read_text("utf-8").splitlines()
+    )
     assert COSTS.described() in lines

@@ -338,7 +338,7 @@ def test_planted_errors_are_first_where_teams_are_perfect() -> None:
 @pytest.mark.long
 @needs_shared_cases
 def test_planted_errors_in_real_regions() -> None:
-    """One seed of `benchmarks.suspects`, whose results are in docs/suspects.md."""
+    """One seed of `benchmarks.suspects`, whose results are in docs/explanation/statistics.md."""
     cohort = open_cohort(SHARED_CASES / "monusac")
     teams = [team.name for team in cohort.competing_teams]
     regions = regions_of(cohort, Restoration.BORDER_DILATED)

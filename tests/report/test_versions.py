@@ -83,7 +83,7 @@ def test_the_section_has_the_figures_of_the_comparison(
 
 
 def test_the_documentation_has_the_columns_of_the_table() -> None:
-    lines = (REPOSITORY / "docs" / "versions.md").read_text("utf-8").splitlines()
+    lines = (REPOSITORY / "docs" / "reference" / "questions.md").read_text("utf-8").splitlines()
     assert DIFF.described() in lines
 
 

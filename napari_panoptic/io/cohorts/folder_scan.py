@@ -169,7 +169,7 @@ def description_text(name: str, scheme: ClassScheme, files: Mapping[str, Sequenc
         left out.
     """
     lines = [
-        "# Where the files of this cohort are; see docs/cohorts.md.",
+        "# Where the files of this cohort are; see docs/reference/cohorts.md.",
         f"name = {toml_text(name)}",
         "",
         "# The classes, in the order of all tables, with their colours.",
@@ -490,7 +490,7 @@ class _Fit:
                 return (
                     f"the pattern '{group.pattern}' {what}: {english_list(names, limit=3)}. Put "
                     f"images, annotations and the predictions of each model into folders of their "
-                    f"own, or write the cohort.toml yourself (docs/cohorts.md)"
+                    f"own, or write the cohort.toml yourself (docs/reference/cohorts.md)"
                 )
         return None
 

@@ -655,11 +655,11 @@ def test_a_damaged_part_is_said_by_the_command(
 def test_the_example_of_the_documentation_runs(
     intact: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
-    text = (REPOSITORY / "docs" / "large-cohorts.md").read_text("utf-8")
+    text = (REPOSITORY / "docs" / "tasks" / "conditions.md").read_text("utf-8")
     (example,) = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "COHORT").symlink_to(intact)
-    exec(compile(example, "large-cohorts.md", "exec"), {})  # noqa: S102 - the example is the test
+    exec(compile(example, "conditions.md", "exec"), {})  # noqa: S102 - the example is the test
     printed = capsys.readouterr().out.splitlines()
     assert [line.split(" {")[0] for line in printed[:4]] == [
         condition.name for condition in lessons_conditions()

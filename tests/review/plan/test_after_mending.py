@@ -288,7 +288,7 @@ def test_a_plan_of_other_settings_or_without_verdicts_is_refused(small_cohort):
 
 
 def test_the_table_is_described():
-    page = (Path(__file__).parents[3] / "docs" / "corrections.md").read_text("utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "reference" / "review-files.md").read_text("utf-8")
     assert ESTIMATES.described() in page.splitlines()
 
 

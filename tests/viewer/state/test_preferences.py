@@ -229,7 +229,9 @@ class TestGlossary:
             assert all(text.endswith(".") for text in meanings.values() if text)
 
     def test_the_page_on_figures_knows_every_word(self):
-        page = (Path(__file__).parents[3] / "docs" / "figures.md").read_text(encoding="utf-8")
+        page = (Path(__file__).parents[3] / "docs" / "reference" / "figures.md").read_text(
+            encoding="utf-8"
+        )
         words = [str(status) for status in Status]
         words += [str(cause) for cause in Cause if cause is not Cause.NONE]
         words += list(glossary.VERDICT_WORDS.values())
