@@ -29,8 +29,7 @@ from skimage.measure import label as skimage_label
 from skimage.metrics import contingency_table, hausdorff_distance
 from skimage.segmentation import expand_labels
 
-from benchmarks.cases import CLASSES, Labels
-from benchmarks.live import strokes
+from benchmarks.cases import CLASSES, Labels, strokes
 from napari_panoptic.io.formats.labels.colour_coded import ColourCodedMask, restore
 from napari_panoptic.io.formats.polygons.model import PixelRule, Polygons
 from napari_panoptic.io.formats.polygons.rasterize import rasterize_polygons
@@ -496,7 +495,7 @@ def figures_of_outcomes(reference: Labels, prediction: Labels) -> Pairs:
 
 
 class _Edited:
-    """A pair under edit, and the strokes that `benchmarks.live` draws on its prediction."""
+    """A pair under edit, and strokes on its prediction."""
 
     def __init__(self, reference: Labels, prediction: Labels) -> None:
         self.live = EditedPair(_classed_pair(reference, prediction))

@@ -9,11 +9,9 @@ import argparse
 import os
 import platform
 import re
-import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
 from datetime import date
 from pathlib import Path
 from string import Template
@@ -40,32 +38,12 @@ DOCUMENT = ROOT / "docs" / "benchmarks.md"
 TEMPLATE = Path(__file__).with_name("document.md")
 ROUNDS = 11
 FEWEST_ROUNDS = 2
-BUDGET_S = 4.0
-"""No more rounds for a contender that has had so much time."""
+BUDGET_S = 4.0  # no more rounds for a contender that has taken longer
+# Before each call: threads of packages look for more work for a while after their last, and would
+# take a processor from the next contender.
 SETTLE_S = 0.2
-"""Before each call: threads of packages look for more work for a while after their last, and
-would take a processor from whoever comes next."""
 
-# Scripts with a table of their own: module and arguments, and whether they open a window.
-_CASES = "../shared/cases"
-OTHERS: tuple[tuple[tuple[str, ...], bool], ...] = (
-    (("benchmarks.start", f"{_CASES}/monusac"), True),
-    (("benchmarks.switch", f"{_CASES}/monusac", f"{_CASES}/monusac-large"), True),
-    (("benchmarks.switch",), True),
-    (("benchmarks.sliders",), True),
-    (("benchmarks.strokes",), True),
-    (("benchmarks.mends",), True),
-    (("benchmarks.fills",), True),
-    (("benchmarks.outlines",), True),
-    (("benchmarks.desk",), True),
-    (("benchmarks.live",), False),
-    (("benchmarks.cohort",), False),
-    (("benchmarks.experiment",), False),
-    (("benchmarks.slide",), False),
-    (("benchmarks.slide_view",), True),
-)
 OTHERS_BEGIN, OTHERS_END = "<!-- other scripts -->", "<!-- end of other scripts -->"
-AT_MOST_S = 1800
 
 
 # --- Measuring -----------------------------------------------------------------
@@ -107,11 +85,8 @@ def _compare(stage: Stage, workers: Workers, found: dict[str, Measured]) -> None
         else:
             ours[row.inputs] = result
             if stage.compare is same_pairs:
-                found[row.label].verdict = _number(len(result))
-
-
-def _number(pairs: int) -> str:
-    return f"{pairs:,} pair{'' if pairs == 1 else 's'}"
+                s = "" if len(result) == 1 else "s"
+                found[row.label].verdict = f"{len(result):,} pair{s}"
 
 
 def agreement(workers: Workers) -> dict[tuple[str, str], str]:
@@ -132,61 +107,31 @@ def agreement(workers: Workers) -> dict[tuple[str, str], str]:
 
 def machine() -> str:
     """Describe the machine in a line, without its name."""
-    cores = os.cpu_count()
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     system = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
-    return f"{cores} cores ({_processor()}), {memory:.0f} GiB, {system}"
-
-
-def _processor() -> str:
     info = Path("/proc/cpuinfo")
-    text = info.read_text(encoding="utf-8") if info.exists() else ""
-    named = re.search(r"model name\s*:\s*(.+)", text)
-    return named[1].strip() if named else platform.processor() or "processor unknown"
+    named = re.search(r"model name\s*:\s*(.+)", info.read_text()) if info.exists() else None
+    processor = named[1].strip() if named else platform.processor() or "processor unknown"
+    return f"{os.cpu_count()} cores ({processor}), {memory:.0f} GiB, {system}"
 
 
 def environments(workers: Workers) -> dict[str, dict[str, str | None] | str]:
-    """Give the versions in each environment, or why there is none."""
+    """Return the versions in each environment, or why there is none."""
     found: dict[str, dict[str, str | None] | str] = {}
-    for module in PACKAGES:
+    for name in PACKAGES:
         try:
-            found[_environment(module)] = workers.versions(module)
+            found[name] = workers.versions(name)
         except UnansweredError as error:
-            found[_environment(module)] = f"left out: {error}"
+            found[name] = f"left out: {error}"
     return found
 
 
-def _environment(module: str) -> str:
-    _, _, peer = module.rpartition("peers_")
-    return "the main one" if peer == module else f"for {peer}"
-
-
 def other_scripts() -> str:
-    """Run the benchmarks that have a table of their own, and give what they print."""
-    parts = []
-    for arguments, has_window in OTHERS:
-        name = " ".join(arguments)
-        print(f"{name} ...", flush=True)
-        parts.append(f"### `{name}`\n\n```text\n{_printed(arguments, has_window)}\n```")
-    return "\n\n".join([f"Run on {date.today().isoformat()}.", *parts])
-
-
-def _printed(arguments: Sequence[str], has_window: bool) -> str:
-    if missing := [path for path in arguments[1:] if not (ROOT / path).exists()]:
-        return f"left out: {missing[0]} is not there"
+    """Return what the benchmarks print that have tables of their own."""
     # Windows need Qt, which is in the environment of `make demo`.
-    command = [str(ROOT / ".venv" / "bin" / "python"), "-m", *arguments]
-    if has_window and not os.environ.get("DISPLAY"):
-        if not shutil.which("xvfb-run"):
-            return "left out: there is no display, and no xvfb-run to make one"
-        command = ["xvfb-run", "-a", "-s", "-screen 0 1600x1000x24", *command]
-    try:
-        done = subprocess.run(  # noqa: S603
-            command, cwd=ROOT, capture_output=True, text=True, timeout=AT_MOST_S, check=True
-        )
-    except (OSError, subprocess.SubprocessError) as error:
-        return f"left out: {type(error).__name__}"
-    return done.stdout.replace(str(ROOT), ".").strip()
+    command = [str(ROOT / ".venv" / "bin" / "python"), "-m", "benchmarks", "--all"]
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)  # noqa: S603
+    return f"Run on {date.today().isoformat()}.\n\n{done.stdout.strip()}"
 
 
 def earlier_scripts() -> str:
@@ -195,19 +140,6 @@ def earlier_scripts() -> str:
     _, begins, rest = text.partition(OTHERS_BEGIN)
     kept, ends, _ = rest.partition(OTHERS_END)
     return kept.strip() if begins and ends else "Not run yet: `make bench-all` fills this in."
-
-
-def document(
-    stages: Iterable[Stage], results: Results, agreements: dict[tuple[str, str], str], **others: str
-) -> str:
-    """Fill in the template."""
-    tables = "\n\n".join(table.stage_table(stage, results) for stage in stages)
-    return Template(TEMPLATE.read_text(encoding="utf-8")).substitute(
-        targets=table.target_table(results),
-        tables=tables,
-        agreement=table.agreement_table(agreements),
-        **others,
-    )
 
 
 def main() -> None:
@@ -238,10 +170,10 @@ def main() -> None:
     if options.quick or options.stages:
         return
     scripts = other_scripts() if options.all else earlier_scripts()
-    text = document(
-        stages,
-        results,
-        agreements,
+    text = Template(TEMPLATE.read_text(encoding="utf-8")).substitute(
+        targets=table.target_table(results),
+        tables="\n\n".join(table.stage_table(stage, results) for stage in stages),
+        agreement=table.agreement_table(agreements),
         machine=machine(),
         date=date.today().isoformat(),
         versions=versions,

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.planted import KINDS, choose, plant, ranked, rate
-from benchmarks.suspects import regions_of, with_errors
+from benchmarks.suspects import KINDS, choose, plant, ranked, rate, regions_of, with_errors
 from napari_panoptic import EvaluationSettings
 from napari_panoptic.common.errors import LabelError, SettingsError
 from napari_panoptic.io.cohorts.nuclei import open_cohort
