@@ -1,9 +1,8 @@
 """The short form, for the tests: seeded, the same inputs every time, no libFuzzer.
 
-``python -m fuzz.short INPUTS LOG``: so many inputs per reader, half of them mutations of good
-files,
-half of them documents with mistakes that Hypothesis chooses. Prints what failed, and nothing else;
-where the process dies, the last input is in the log, see `fuzz.judge.Logbook`.
+``python -m fuzz.short INPUTS LOG``: the number of inputs per reader, half of them mutations of good
+files, half of them documents with mistakes that Hypothesis chooses. Prints failures, and nothing
+else; where the process dies, the last input is in the log, see `fuzz.judge.Logbook`.
 """
 
 from __future__ import annotations
@@ -23,7 +22,6 @@ SEED = 20_201_121
 
 
 def main(inputs: int, place: Path) -> int:
-    """Feed every reader; give the number of failures."""
     log = Logbook(place)
     return sum(_failures(name, target, inputs, log) for name, target in TARGETS.items())
 
@@ -36,8 +34,7 @@ def _failures(name: str, target: Target, inputs: int, log: Logbook) -> int:
         log.note(0, data)
         failure = judge.failure_of(data)
         if failure is not None:
-            shown = f"{name}: {failure.kind} at {failure.place}\n{data[:300]!r}\n{failure.details}"
-            found.setdefault(failure.key, shown)
+            found.setdefault(failure.key, f"{name}: {failure.described(data[:300])}")
 
     for data in _mutations(target.all_seeds(), inputs // 2):
         judged(data)
@@ -49,7 +46,7 @@ def _failures(name: str, target: Target, inputs: int, log: Logbook) -> int:
 
 
 def _mutations(seeds: list[bytes], count: int) -> Iterator[bytes]:
-    """Give the seeds, then copies with bytes changed, left out, repeated, or of two files."""
+    """Return the seeds, then copies with bytes changed, left out, repeated, or of two files."""
     yield from seeds
     chance = random.Random(SEED)  # noqa: S311 - inputs of tests
     for _ in range(max(0, count - len(seeds))):
