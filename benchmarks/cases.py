@@ -361,40 +361,6 @@ def _tissue(labels: Labels, top: int, left: int) -> NDArray[np.uint8]:
     return rgb.astype(np.uint8)
 
 
-def write_polygon_files(folder: Path, objects: int, *, cell_px: int = 52) -> int:
-    """Write the same round objects as a.xml and a.geojson; return the slide's edge in px."""
-    rng = np.random.default_rng(1)
-    columns = int(np.ceil(np.sqrt(objects)))
-    turn = np.linspace(0, 2 * np.pi, 30, endpoint=False)
-    circle = np.stack([np.cos(turn), np.sin(turn)], axis=1)
-    with (folder / "a.xml").open("w") as xml, (folder / "a.geojson").open("w") as geojson:
-        xml.write("<Annotations>")
-        geojson.write('{"type": "FeatureCollection", "features": [')
-        for place, own in enumerate(np.array_split(np.arange(objects), len(CLASSES))):
-            name = CLASSES[place]
-            xml.write(f'<Annotation><Attributes><Attribute Name="{name}"/></Attributes><Regions>')
-            for number in own.tolist():
-                centre = (np.array(divmod(number, columns))[::-1] + 0.5) * cell_px
-                radius = 12 * (1 + rng.normal(0, 0.04, (len(turn), 1)))
-                points = np.round(centre + radius * circle, 2).tolist()
-                vertices = "\n".join(f'<Vertex X="{x}" Y="{y}" Z="0"/>' for x, y in points)
-                xml.write(
-                    f'<Region Id="{number + 1}" Type="0" Zoom="1" Length="0" Area="0" Text="" '
-                    f'NegativeROA="0" Analyze="1"><Attributes/><Vertices>{vertices}</Vertices>'
-                    "</Region>"
-                )
-                geojson.write(
-                    f'{", " * (number > 0)}{{"type": "Feature", "id": "{number}", "geometry": '
-                    f'{{"type": "Polygon", "coordinates": [{[*points, points[0]]}]}}, '
-                    f'"properties": {{"objectType": "detection", "classification": {{"name": '
-                    f'"{name}", "color": [255, 0, 0]}}}}}}'
-                )
-            xml.write("</Regions></Annotation>")
-        xml.write("</Annotations>")
-        geojson.write("]}")
-    return columns * cell_px
-
-
 # --- volumes ------------------------------------------------------------------------------------
 
 

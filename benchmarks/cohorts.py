@@ -13,7 +13,6 @@ import tifffile
 from benchmarks.cases import (
     MONUSAC,
     scene,
-    write_polygon_files,
     write_slide,
     write_small_regions,
 )
@@ -29,7 +28,6 @@ from benchmarks.measure import (
 )
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.formats.labels.label_images import open_label_tiles
-from napari_panoptic.io.formats.registry import open_masks
 from napari_panoptic.live.snapshots import load_region
 from napari_panoptic.nuclei.conventions import Ambiguity, TeamSums, figure_rows
 from napari_panoptic.nuclei.regions import conditions as ready
@@ -178,31 +176,3 @@ def evaluate_slide(reference: str, prediction: str, side: int, distances: bool) 
     n = " and ".join(str(len(own)) for own in (found.outcomes.reference, found.outcomes.prediction))
     figures = found.metrics
     return f"{n} objects, PQ {figures.pq:.4f}, {figures.mean_hausdorff_px:.3f} px Hausdorff"
-
-
-def polygon_files(n: int = 600_000, window_px: int = 2048) -> None:
-    """Reading a slide outlined by polygons in a fresh process, and drawing windows of it."""
-    found = []
-    with temporary() as folder:
-        side = write_polygon_files(folder, n)
-        edge = min(window_px, side)
-        places = np.random.default_rng(0).integers(0, side - edge + 1, (30, 2)).tolist()
-        for name in ("a.xml", "a.geojson"):
-            size = (folder / name).stat().st_size / 2**20
-            _, took = in_child(read_polygons, str(folder / name), side)
-            found += prefixed(f"{name}, {size:.0f} MiB", took)
-            labels = opened_polygons(folder / name, side)
-            windows = [ms(partial(labels.read, (y, x, y + edge, x + edge))) for y, x in places]
-            found.append(Measured(f"{name}: a window of {edge} px", windows))
-    report(f"{n} polygons", found)
-
-
-def read_polygons(path: str, side: int) -> int:
-    """Read a file; return its number of objects."""
-    return len(opened_polygons(Path(path), side))
-
-
-def opened_polygons(path: Path, side: int) -> Any:
-    """Return the labels of a file."""
-    source = Source.IMAGESCOPE if path.suffix == ".xml" else Source.GEOJSON
-    return open_masks(MaskFiles(source, {"": (path,)}), MONUSAC_CLASSES, (side, side)).labels

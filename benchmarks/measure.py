@@ -158,58 +158,41 @@ def share(hits: Any, n: int | None = None) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Coverage:
-    """How well intervals hold a truth, for each of its figures."""
+    """How well intervals hold a truth; arrays of its figures."""
 
     truth: Floats
-    estimates: Floats  # (repetitions, ...): of each figure
-    low: Floats
-    high: Floats
-
-    @property
-    def is_held(self) -> NDArray[np.bool_]:
-        """Whether each interval holds the truth; an undefined one only an undefined truth."""
-        is_inside = (self.low <= self.truth + 1e-9) & (self.truth - 1e-9 <= self.high)
-        held: NDArray[np.bool_] = is_inside | np.isnan(self.truth)
-        return held
+    is_held: NDArray[np.bool_]  # (repetitions, ...)
+    mean: Floats
+    half_width: Floats
+    error: Floats  # root mean square
+    bias: Floats
 
     @property
     def covered(self) -> Floats:
         """The share of intervals that hold the truth."""
-        shares: Floats = self.is_held.mean(axis=0)
-        return shares
+        return np.asarray(self.is_held.mean(axis=0))
 
-    @property
-    def mean(self) -> Floats:
-        """The mean estimate."""
-        return np.asarray(np.nanmean(self.estimates, axis=0))
-
-    @property
-    def half_width(self) -> Floats:
-        """Half of the mean width."""
-        return np.asarray(np.nanmean(self.high - self.low, axis=0) / 2)
-
-    @property
-    def error(self) -> Floats:
-        """The root mean square error."""
-        return np.asarray(np.sqrt(np.nanmean((self.estimates - self.truth) ** 2, axis=0)))
-
-    @property
-    def bias(self) -> Floats:
-        """The mean error."""
-        return self.mean - self.truth
+    def of(self, *place: Any) -> Coverage:
+        """Return some of the figures."""
+        return Coverage(*(own[(..., *place)] for own in vars(self).values()))
 
     def cells(self) -> list[str]:
         """Write coverage, and in points half-width, error and bias."""
-        each = zip(self.is_held.T, self.half_width.T, self.error.T, self.bias.T, strict=True)
+        rows = zip(
+            self.is_held.T, 100 * self.half_width, 100 * self.error, 100 * self.bias, strict=True
+        )
         return [
-            f"{share(held)} ±{100 * width:.1f}; {100 * error:.2f}; {100 * bias:+.2f}"
-            for held, width, error, bias in each
+            f"{share(held)} ±{w:.1f}; {error:.2f}; {bias:+.2f}" for held, w, error, bias in rows
         ]
 
 
-def coverage_of(
-    truth: Floats, trial: Callable[[int], tuple[Any, Any, Any]], seeds: Iterable[int]
-) -> Coverage:
-    """Repeat a trial that returns estimates, low and high ends of the intervals of a truth."""
+def coverage_of(truth: Floats, trial: Callable[[int], Floats], seeds: Iterable[int]) -> Coverage:
+    """Repeat a trial that returns estimates, low and high ends of the intervals of a truth.
+
+    An undefined interval holds only an undefined truth.
+    """
     estimates, low, high = repeated(trial, seeds).swapaxes(0, 1)
-    return Coverage(truth, estimates, low, high)
+    is_held = (low <= truth + 1e-9) & (truth - 1e-9 <= high) | np.isnan(truth)
+    mean, half_width = np.nanmean(estimates, axis=0), np.nanmean(high - low, axis=0) / 2
+    error = np.sqrt(np.nanmean((estimates - truth) ** 2, axis=0))
+    return Coverage(truth, is_held, mean, half_width, error, mean - truth)

@@ -356,7 +356,7 @@ def mending_coverage(case: Planted, n_items: int, seeds: Sequence[int]) -> Cover
         ]
         return np.array(ends).T.reshape(3, *case.truth.shape)
 
-    return coverage_of(case.truth, trial, seeds)  # type: ignore[arg-type]
+    return coverage_of(case.truth, trial, seeds)
 
 
 def together(case: Planted) -> Floats:
@@ -410,8 +410,7 @@ def mending_estimates(
             for n_items in map(int, items.split(",")):
                 found = mending_coverage(case, n_items, range(reviews))
                 for k, name in enumerate(case.known.teams):
-                    each = (found.estimates, found.low, found.high)
-                    overall = Coverage(found.truth[k, :, -1], *(own[:, k, :, -1] for own in each))
+                    overall = found.of(k, slice(None), -1)
                     least = f"{found.covered[k, :, :-1].min():.1%}"
                     rows.append([n_items, name, *overall.cells(), least])
             print_table(f"{reviews} reviews", ["items", "team", *MENDED, "least of classes"], rows)

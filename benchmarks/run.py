@@ -61,11 +61,11 @@ def measure(stage: Stage, workers: Workers) -> dict[str, Measured]:
                 continue
             time.sleep(SETTLE_S)
             start = time.perf_counter()
-            measured.rounds_ms.append(workers.milliseconds(row, stage.inputs))
+            measured.rounds_ms.append(workers.measure("time", row, stage.inputs))
             spent[row.label] += time.perf_counter() - start
     for row in stage.rows:
         if not found[row.label].error:
-            found[row.label].extra_bytes = workers.extra_bytes(row, stage.inputs)
+            found[row.label].extra_bytes = workers.measure("memory", row, stage.inputs)
     return found
 
 
@@ -157,7 +157,7 @@ def main() -> None:
     results: Results = {}
     with tempfile.TemporaryDirectory() as folder, Workers(Path(folder)) as workers:
         workers.hand_over(inputs := make_inputs(sizes))
-        pairs = workers.result(Row("", "match"), "pair M")
+        pairs = workers.result(Row("match"), "pair M")
         workers.hand_over({"distances": [*inputs["pair M"], pairs]})
         for stage in stages:
             print(f"{stage.title} ...", flush=True)

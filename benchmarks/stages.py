@@ -21,25 +21,11 @@ from benchmarks.cases import (
     polygons,
     worst_pairs,
 )
-from benchmarks.workers import MAIN, PANOPTICA, TORCH
+from benchmarks.workers import PANOPTICA, TORCH, Row
 
 Array = NDArray[Any]
 Comparison = Callable[[Array, Array], str]
 SAME = "same"
-
-
-@dataclass(frozen=True)
-class Row:
-    """One line of a table, and the contender that it measures."""
-
-    label: str
-    contender: str = ""  # a key of `CONTENDERS`; the label, if none is given
-    environment: str = MAIN
-    inputs: str = ""  # other ones than those of the stage
-    differs: str = ""  # why its result differs, where that is known
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "contender", self.contender or self.label)
 
 
 @dataclass(frozen=True)
@@ -156,8 +142,10 @@ HALF = "accepts an IoU of exactly 0.5"
 BYTE = f"{HALF}; adds labels in the smallest unsigned type, where 200 + 56 is 0"
 EDGE = "has another rule at the edge"
 
-_NUMPY = tuple(
-    Row(f"{name} of fused ids", name) for name in ("NumPy unique", "NumPy bincount", "fastremap")
+_NUMPY = (
+    Row("NumPy unique of fused ids", "NumPy unique"),
+    Row("NumPy bincount of fused ids", "NumPy bincount"),
+    Row("fastremap unique of fused ids", "fastremap"),
 )
 _SKIMAGE = Row("scikit-image contingency_table")
 _LIBRARIES = (
@@ -240,7 +228,6 @@ _DISTANCES = Stage(
     ours=(Row(f"{OURS}, both", "distances"),),
     others=(
         Row("SciPy cdist on crops, both", "SciPy cdist, both"),
-        Row("SciPy cdist on crops", "SciPy cdist"),
         Row("SciPy distance transform on crops", "SciPy distance transform"),
         Row("SciPy cKDTree"),
         Row("scikit-image hausdorff_distance on crops", "scikit-image hausdorff_distance"),

@@ -20,11 +20,12 @@ import time
 import tracemalloc
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from statistics import median
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -162,15 +163,18 @@ def main() -> None:
 # --- from outside -------------------------------------------------------------------------------
 
 
-class Row(Protocol):
-    """What is asked for: a contender, its environment, and other inputs than the usual."""
+@dataclass(frozen=True)
+class Row:
+    """One line of a table, and the contender that it measures."""
 
-    @property
-    def contender(self) -> str: ...
-    @property
-    def environment(self) -> str: ...
-    @property
-    def inputs(self) -> str: ...
+    label: str
+    contender: str = ""  # a key of `CONTENDERS`; the label, if none is given
+    environment: str = MAIN
+    inputs: str = ""  # other ones than those of the stage
+    differs: str = ""  # why its result differs, where that is known
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "contender", self.contender or self.label)
 
 
 class UnansweredError(Exception):
@@ -202,25 +206,8 @@ class Workers(ExitStack):
         """Call a contender for the first time, and return its result."""
         path = self._folder / "result.npy"
         path.unlink(missing_ok=True)
-        self._measure(row, inputs, "result", path=str(path))
+        self.measure("result", row, inputs, path=str(path))
         return np.asarray(np.load(path))
-
-    def milliseconds(self, row: Row, inputs: str) -> float:
-        """Time a contender by the clock."""
-        return float(self._measure(row, inputs, "time"))
-
-    def processor_ms(self, row: Row, inputs: str) -> float:
-        """Return the processor time of a contender."""
-        return float(self._measure(row, inputs, "processor"))
-
-    def allocated_bytes(self, row: Row, inputs: str) -> int:
-        """Return the most memory of NumPy and Python beyond the inputs."""
-        return int(self._measure(row, inputs, "allocated"))
-
-    def extra_bytes(self, row: Row, inputs: str) -> int | None:
-        """Return the most memory beyond the inputs, in a fresh process."""
-        extra: int | None = self._measure(row, inputs, "memory")
-        return extra
 
     def versions(self, environment: str) -> dict[str, str | None]:
         """Return the versions of the packages in an environment, None where one is missing."""
@@ -228,7 +215,12 @@ class Workers(ExitStack):
         found: dict[str, str | None] = self._ask(environment, what="versions", names=names)
         return found
 
-    def _measure(self, row: Row, inputs: str, what: str, **more: Any) -> Any:
+    def measure(self, what: str, row: Row, inputs: str, **more: str) -> Any:
+        """Measure a contender beyond its inputs.
+
+        What: "time" (ms by the clock), "processor" (ms of all threads), "allocated" (bytes at most
+        by NumPy and Python), "memory" (bytes at most in a fresh process, None if unknown).
+        """
         request = {"what": what, "contender": row.contender, **more}
         arrays = self._paths[row.inputs or inputs]
         return self._ask(row.environment, fresh=what == "memory", arrays=arrays, **request)

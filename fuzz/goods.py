@@ -374,10 +374,6 @@ def label_images() -> list[Any]:
     ]
 
 
-def segmentations() -> list[Any]:
-    return [{"masks": [[1, 2], [3, 4]], "flows": [0.5, None, True], "filename": "a"}]
-
-
 def npz_archives() -> list[Any]:
     mask = npy_good(MASK)
     return [[["arr_0.npy", mask]], [["image.npy", mask], ["labels.npy", mask]]]
@@ -517,13 +513,21 @@ def volumes() -> list[Any]:
 # --- documents: tables and descriptions ---------------------------------------------------------
 
 
-def points() -> list[Any]:
-    return [
-        [[1, 2, 0.5], [3.25, 4], [5, 6, 0.75, ""]],
-        [[1, 2, 1, 3, 2, 3, 2, 2], [5, 6]],
-        [[2, 0.5]],
-        [[3]],
-    ]
+POINTS = [
+    [[1, 2, 0.5], [3.25, 4], [5, 6, 0.75, ""]],
+    [[1, 2, 1, 3, 2, 3, 2, 2], [5, 6]],
+    *([[2, 0.5]], [[3]]),
+]
+CLASS_TABLES = [[["id", "class"], [1, "Epithelial"], [2, "Lymphocyte"], [3, 2]]]
+METADATA = [[["patient", "organ", "age"], ["p1", "Lung", 51], ["p2", "Liver", ""]]]
+PATCHES = [
+    [["region", "slide", "x", "y", "scale"], ["a", "s", 1, 2.5, 2], ["b", "s", 0, -4, ""]],
+    [["region", "x", "y"], ["a", 1, 2]],
+]
+_PATH = r".\P1\P1_1\Epithelial\1_mask.mat"
+_FILES = r"['D:\\TEAM/.\\P1\\P1_1/Epithelial\\1.mat']"
+DUMPS = [["TEAM", _PATH, _FILES, 0.25, _PATH.replace("Epi", "x"), "[]", 0, "OTHER", _PATH, 1.0]]
+SEGMENTATIONS = [{"masks": [[1, 2], [3, 4]], "flows": [0.5, None, True], "filename": "a"}]
 
 
 def boxes() -> list[Any]:
@@ -532,26 +536,6 @@ def boxes() -> list[Any]:
     entry = {"id": 1, "image_id": 1, "category_id": 1, "bbox": [1.5, 2, 9.5, 10]}
     others = [entry | {"id": 2, "category_id": 2}, entry | {"id": 3, "image_id": 2, "score": 0.5}]
     return [{"images": images, "categories": categories, "annotations": [entry, *others]}]
-
-
-def patches() -> list[Any]:
-    header = ["region", "slide", "x", "y", "scale"]
-    whole = [header, ["a", "s", 1, 2.5, 2], ["b", "s", 0, -4, ""]]
-    return [whole, [["region", "x", "y"], ["a", 1, 2]]]
-
-
-def class_tables() -> list[Any]:
-    return [[["id", "class"], [1, "Epithelial"], [2, "Lymphocyte"], [3, 2]]]
-
-
-def metadata() -> list[Any]:
-    return [[["patient", "organ", "age"], ["p1", "Lung", 51], ["p2", "Liver", ""]]]
-
-
-def dumps() -> list[Any]:
-    path = r".\P1\P1_1\Epithelial\1_mask.mat"
-    files = r"['D:\\TEAM/.\\P1\\P1_1/Epithelial\\1.mat']"
-    return [["TEAM", path, files, 0.25, path.replace("Epi", "x"), "[]", 0, "OTHER", path, 1.0]]
 
 
 def cohorts() -> list[Any]:

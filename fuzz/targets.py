@@ -58,14 +58,14 @@ class Target:
     file: str  # the name of an input on disk
     read: Read
     write: Write  # writes a document
-    goods: Callable[[], list[Any]]  # good documents
+    goods: list[Any] | Callable[[], list[Any]]  # good documents
     seeds: Callable[[], Iterable[bytes]] = tuple  # more good files
     makes_files: bool = False  # whether reading leaves other files in the folder
 
     @cached_property
     def good_documents(self) -> list[Any]:
         """The good documents."""
-        return self.goods()
+        return self.goods() if callable(self.goods) else self.goods
 
     def judge(self) -> Judge:
         """Return the judge of inputs."""
@@ -125,7 +125,7 @@ TARGETS: dict[str, Target] = {
     "dsa": Target("a.json", masks(Source.DSA), json_bytes, goods.dsa),
     "asap": Target("a.xml", masks(Source.ASAP), xml_bytes, goods.asap),
     "halo": Target("a.annotations", masks(Source.HALO), xml_bytes, goods.halo),
-    "cellpose-outlines": Target("a.txt", masks(Source.CELLPOSE_OUTLINES), csv_bytes, goods.points),
+    "cellpose-outlines": Target("a.txt", masks(Source.CELLPOSE_OUTLINES), csv_bytes, goods.POINTS),
     "coco-instances": Target(
         "a.json",
         regions(Source.COCO_INSTANCES, instance_items, shape=SHAPE),
@@ -142,7 +142,7 @@ TARGETS: dict[str, Target] = {
         "a_seg.npy",
         masks(Source.LABELS, ONE_CLASS),
         pickle_bytes,
-        goods.segmentations,
+        goods.SEGMENTATIONS,
         goods.segmentation_files,
     ),
     "npz": Target(
@@ -175,17 +175,15 @@ TARGETS: dict[str, Target] = {
     "volume": Target(
         "a.tif", readers.read_any_volume, npy_bytes, goods.volumes, goods.volume_files
     ),
-    "points": Target("a.csv", readers.read_point_file, csv_bytes, goods.points),
+    "points": Target("a.csv", readers.read_point_file, csv_bytes, goods.POINTS),
     "boxes": Target("a.json", readers.read_box_file, json_bytes, goods.boxes),
-    "classes-csv": Target("a.csv", readers.read_table, csv_bytes, goods.class_tables),
-    "classes-json": Target(
-        "a.json", readers.read_table, json_bytes, lambda: [{"1": "Epithelial", "2": 2}]
-    ),
-    "metadata": Target("metadata.csv", readers.read_metadata_csv, csv_bytes, goods.metadata),
+    "classes-csv": Target("a.csv", readers.read_table, csv_bytes, goods.CLASS_TABLES),
+    "classes-json": Target("a.json", readers.read_table, json_bytes, [{"1": "Epithelial", "2": 2}]),
+    "metadata": Target("metadata.csv", readers.read_metadata_csv, csv_bytes, goods.METADATA),
     "dump": Target(
-        "dump.txt", readers.read_dump_file, lines_bytes, goods.dumps, goods.real_dump, True
+        "dump.txt", readers.read_dump_file, lines_bytes, goods.DUMPS, goods.real_dump, True
     ),
-    "patches": Target("a.csv", readers.read_patch_table, csv_bytes, goods.patches),
+    "patches": Target("a.csv", readers.read_patch_table, csv_bytes, goods.PATCHES),
     "cohort": _folder(readers.read_cohort, goods.cohorts),
     "detection-cohort": _folder(readers.read_detection_cohort, goods.detection_cohorts),
     "raters-cohort": _folder(readers.read_raters_cohort, goods.raters_cohorts),
