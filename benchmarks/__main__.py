@@ -70,17 +70,16 @@ def benchmark(name: str, module: str) -> Callable[..., None]:
 def run_all(names: dict[str, str]) -> None:
     """Run those of the document, each in a process of its own, and print what they print."""
     for line in ALL:
-        name, *options = line.split()
-        missing = [own for own in options if not (ROOT / own.partition("=")[2]).exists()]
-        has_window = names[name] in WINDOWS
-        printed = f"left out: {missing[0]} is not there" if missing else run(line, has_window)
+        name, _, cohort = line.partition(" cohort=")
+        is_there = (ROOT / cohort).exists()
+        printed = run(line, names[name]) if is_there else f"left out: {cohort} is not there"
         print(f"### `python -m benchmarks {line}`\n\n{printed}\n", flush=True)
 
 
-def run(line: str, has_window: bool) -> str:
+def run(line: str, module: str) -> str:
     """Return what a benchmark prints, or why there is nothing."""
     command = [sys.executable, "-m", "benchmarks", *line.split()]
-    if has_window and not os.environ.get("DISPLAY"):
+    if module in WINDOWS and not os.environ.get("DISPLAY"):
         if not shutil.which("xvfb-run"):
             return "left out: there is no display, and no xvfb-run to make one"
         command = ["xvfb-run", "-a", "-s", "-screen 0 1600x1000x24", *command]
