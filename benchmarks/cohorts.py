@@ -10,12 +10,7 @@ import imagecodecs
 import numpy as np
 import tifffile
 
-from benchmarks.cases import (
-    MONUSAC,
-    scene,
-    write_slide,
-    write_small_regions,
-)
+from benchmarks.cases import MONUSAC, scene, write_slide, write_small_regions
 from benchmarks.measure import (
     Measured,
     in_child,

@@ -85,12 +85,7 @@ def planted_cohort(
 
 
 def null_cohort(
-    seed: int,
-    *,
-    drift: bool,
-    objects: int = 5000,
-    covariates: int = 12,
-    patients: int = 12,
+    seed: int, *, drift: bool, objects: int = 5000, covariates: int = 12, patients: int = 12
 ) -> Simulated:
     """Simulate objects whose covariates say nothing about failures within a patient.
 

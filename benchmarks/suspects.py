@@ -154,9 +154,7 @@ def ranked(suspects: Iterable[Suspect]) -> list[Ranked]:
 
 
 def rate(
-    planted: Mapping[str, Planted],
-    suspects: Sequence[Ranked],
-    kinds: Sequence[SuspectKind] = KINDS,
+    planted: Mapping[str, Planted], suspects: Sequence[Ranked], kinds: Sequence[SuspectKind] = KINDS
 ) -> Found:
     """Compare a list of suspects with the errors planted in each region.
 

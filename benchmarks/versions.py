@@ -27,13 +27,7 @@ from napari_panoptic.questions.engines.thresholds import ThresholdCurve, best_th
 from napari_panoptic.questions.engines.version_diff import Change
 from napari_panoptic.questions.engines.versions import Version, VersionComparison, compare_versions
 from napari_panoptic.statistics.differences import Conclusion, decide, paired_differences
-from tests.support.version_rows import (
-    CLASSES,
-    Rates,
-    drifting_rates,
-    reference_objects,
-    version_of,
-)
+from tests.support.version_rows import CLASSES, Rates, drifting_rates, reference_objects, version_of
 
 PATIENTS, NUCLEI, DRIFT, SEED = 12, 60, 0.4, 20
 METRICS = ("pq", "sq", "dq", "detection_f1")

@@ -20,15 +20,7 @@ from qtpy.QtCore import Qt
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QApplication
 
-from benchmarks.cases import (
-    CLASSES,
-    MONUSAC,
-    scene,
-    sizes,
-    write_cohort,
-    write_slide,
-    write_volume,
-)
+from benchmarks.cases import CLASSES, MONUSAC, scene, sizes, write_cohort, write_slide, write_volume
 from benchmarks.measure import Measured, ms, report, temporary
 from benchmarks.windows import (
     answer_ms,

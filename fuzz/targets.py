@@ -7,27 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from fuzz import documents as doc
 from fuzz import goods, readers
-from fuzz.documents import (
-    Write,
-    csv_bytes,
-    document,
-    json_bytes,
-    lines_bytes,
-    mat_bytes,
-    nifti_bytes,
-    npy_bytes,
-    npz_bytes,
-    pack_files,
-    part_bytes,
-    pickle_bytes,
-    png_bytes,
-    roi_bytes,
-    sqlite_bytes,
-    tiff_bytes,
-    toml_bytes,
-    xml_bytes,
-)
 from fuzz.judge import Judge, Read
 from fuzz.readers import ONE_CLASS, SHAPE, masks, outlines, packed, regions
 from napari_panoptic.io.formats.labels.arrays import array_items
@@ -57,7 +38,7 @@ class Target:
 
     file: str  # the name of an input on disk
     read: Read
-    write: Write  # writes a document
+    write: doc.Write  # writes a document
     goods: list[Any] | Callable[[], list[Any]]  # good documents
     seeds: Callable[[], Iterable[bytes]] = tuple  # more good files
     makes_files: bool = False  # whether reading leaves other files in the folder
@@ -73,7 +54,7 @@ class Target:
 
     def document(self, decisions: bytes) -> bytes:
         """Return a file of the right format with mistakes in it."""
-        return document(self.good_documents, self.write, decisions)
+        return doc.document(self.good_documents, self.write, decisions)
 
     def all_seeds(self) -> list[bytes]:
         """Return the good files, those of the good documents among them."""
@@ -83,53 +64,55 @@ class Target:
 def _pictures(value: Any) -> bytes:
     """Write a TIFF, PNG or NPY document, whichever it is."""
     if isinstance(value, dict):
-        return npy_bytes(value) if "header" in value else tiff_bytes(value)
-    return png_bytes(value)
+        return doc.npy_bytes(value) if "header" in value else doc.tiff_bytes(value)
+    return doc.png_bytes(value)
 
 
-def _files(read: Read, good: Callable[[], list[Any]], **more: Any) -> Target:
+def _files(read: Read, good: Callable[[], list[Any]]) -> Target:
     """Return a target of which one input is several files."""
-    return Target("a.packed", read, pack_files, good, makes_files=True, **more)
+    return Target("a.packed", read, doc.pack_files, good, makes_files=True)
 
 
 def _folder(read: Read, good: Callable[[], list[Any]]) -> Target:
-    return Target("cohort.toml", read, toml_bytes, good, makes_files=True)
+    return Target("cohort.toml", read, doc.toml_bytes, good, makes_files=True)
 
 
 TARGETS: dict[str, Target] = {
     "imagescope": Target(
         "a.xml",
         outlines(Source.IMAGESCOPE, read_polygons),
-        xml_bytes,
+        doc.xml_bytes,
         goods.imagescope,
         goods.real_annotations,
     ),
     "geojson": Target(
-        "a.geojson", outlines(Source.GEOJSON, read_geojson), json_bytes, goods.geojson
+        "a.geojson", outlines(Source.GEOJSON, read_geojson), doc.json_bytes, goods.geojson
     ),
     "hovernet": Target(
-        "a.json", outlines(Source.HOVERNET, read_hovernet), json_bytes, goods.hovernet
+        "a.json", outlines(Source.HOVERNET, read_hovernet), doc.json_bytes, goods.hovernet
     ),
     "annotation-store": Target(
         "a.db",
         outlines(Source.ANNOTATION_STORE, read_store),
-        sqlite_bytes,
+        doc.sqlite_bytes,
         goods.annotation_store,
         tuple,
         True,
     ),
     "imagej-roi": Target(
-        "a.zip", outlines(Source.IMAGEJ_ROI, read_rois), roi_bytes, goods.rois, goods.roi_files
+        "a.zip", outlines(Source.IMAGEJ_ROI, read_rois), doc.roi_bytes, goods.rois, goods.roi_files
     ),
-    "cellvit": Target("a.json", masks(Source.CELLVIT), json_bytes, goods.cellvit),
-    "dsa": Target("a.json", masks(Source.DSA), json_bytes, goods.dsa),
-    "asap": Target("a.xml", masks(Source.ASAP), xml_bytes, goods.asap),
-    "halo": Target("a.annotations", masks(Source.HALO), xml_bytes, goods.halo),
-    "cellpose-outlines": Target("a.txt", masks(Source.CELLPOSE_OUTLINES), csv_bytes, goods.POINTS),
+    "cellvit": Target("a.json", masks(Source.CELLVIT), doc.json_bytes, goods.cellvit),
+    "dsa": Target("a.json", masks(Source.DSA), doc.json_bytes, goods.dsa),
+    "asap": Target("a.xml", masks(Source.ASAP), doc.xml_bytes, goods.asap),
+    "halo": Target("a.annotations", masks(Source.HALO), doc.xml_bytes, goods.halo),
+    "cellpose-outlines": Target(
+        "a.txt", masks(Source.CELLPOSE_OUTLINES), doc.csv_bytes, goods.POINTS
+    ),
     "coco-instances": Target(
         "a.json",
         regions(Source.COCO_INSTANCES, instance_items, shape=SHAPE),
-        json_bytes,
+        doc.json_bytes,
         goods.coco_instances,
     ),
     "colour-coded": Target(
@@ -141,12 +124,12 @@ TARGETS: dict[str, Target] = {
     "cellpose-seg": Target(
         "a_seg.npy",
         masks(Source.LABELS, ONE_CLASS),
-        pickle_bytes,
+        doc.pickle_bytes,
         goods.SEGMENTATIONS,
         goods.segmentation_files,
     ),
     "npz": Target(
-        "a.npz", masks(Source.LABELS, ONE_CLASS), npz_bytes, goods.npz_archives, goods.npz_files
+        "a.npz", masks(Source.LABELS, ONE_CLASS), doc.npz_bytes, goods.npz_archives, goods.npz_files
     ),
     "labels-with-classes": _files(
         packed(LABEL_FILES, masks(Source.LABELS)), goods.classified_labels
@@ -164,33 +147,35 @@ TARGETS: dict[str, Target] = {
     "submission": Target(
         "a.mat",
         masks(Source.SUBMISSION, class_name="Epithelial"),
-        mat_bytes,
+        doc.mat_bytes,
         goods.submissions,
         goods.mat_files,
     ),
-    "hovernet-mat": Target("a.mat", readers.read_hovernet_mat, mat_bytes, goods.hovernet_mats),
+    "hovernet-mat": Target("a.mat", readers.read_hovernet_mat, doc.mat_bytes, goods.hovernet_mats),
     "slide": Target("a.svs", readers.read_slide, _pictures, goods.colours, goods.slide_files),
     "picture": Target("a.png", readers.read_slide, _pictures, goods.colours, goods.slide_files),
-    "nifti": Target("a.nii", readers.read_nifti, nifti_bytes, goods.niftis, tuple, True),
+    "nifti": Target("a.nii", readers.read_nifti, doc.nifti_bytes, goods.niftis, tuple, True),
     "volume": Target(
-        "a.tif", readers.read_any_volume, npy_bytes, goods.volumes, goods.volume_files
+        "a.tif", readers.read_any_volume, doc.npy_bytes, goods.volumes, goods.volume_files
     ),
-    "points": Target("a.csv", readers.read_point_file, csv_bytes, goods.POINTS),
-    "boxes": Target("a.json", readers.read_box_file, json_bytes, goods.boxes),
-    "classes-csv": Target("a.csv", readers.read_table, csv_bytes, goods.CLASS_TABLES),
-    "classes-json": Target("a.json", readers.read_table, json_bytes, [{"1": "Epithelial", "2": 2}]),
-    "metadata": Target("metadata.csv", readers.read_metadata_csv, csv_bytes, goods.METADATA),
+    "points": Target("a.csv", readers.read_point_file, doc.csv_bytes, goods.POINTS),
+    "boxes": Target("a.json", readers.read_box_file, doc.json_bytes, goods.boxes),
+    "classes-csv": Target("a.csv", readers.read_table, doc.csv_bytes, goods.CLASS_TABLES),
+    "classes-json": Target(
+        "a.json", readers.read_table, doc.json_bytes, [{"1": "Epithelial", "2": 2}]
+    ),
+    "metadata": Target("metadata.csv", readers.read_metadata_csv, doc.csv_bytes, goods.METADATA),
     "dump": Target(
-        "dump.txt", readers.read_dump_file, lines_bytes, goods.DUMPS, goods.real_dump, True
+        "dump.txt", readers.read_dump_file, doc.lines_bytes, goods.DUMPS, goods.real_dump, True
     ),
-    "patches": Target("a.csv", readers.read_patch_table, csv_bytes, goods.PATCHES),
+    "patches": Target("a.csv", readers.read_patch_table, doc.csv_bytes, goods.PATCHES),
     "cohort": _folder(readers.read_cohort, goods.cohorts),
     "detection-cohort": _folder(readers.read_detection_cohort, goods.detection_cohorts),
     "raters-cohort": _folder(readers.read_raters_cohort, goods.raters_cohorts),
-    "parts": Target("part", readers.read_part, part_bytes, goods.parts, tuple, True),
+    "parts": Target("part", readers.read_part, doc.part_bytes, goods.parts, tuple, True),
     "review": Target(
-        "panoptic-review.sqlite", readers.read_review, sqlite_bytes, goods.reviews, tuple, True
+        "panoptic-review.sqlite", readers.read_review, doc.sqlite_bytes, goods.reviews, tuple, True
     ),
-    "preferences": Target("a.json", readers.read_preferences, json_bytes, goods.preferences),
+    "preferences": Target("a.json", readers.read_preferences, doc.json_bytes, goods.preferences),
 }
 """Name -> target."""
