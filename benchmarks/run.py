@@ -9,7 +9,6 @@ import argparse
 import os
 import platform
 import re
-import shutil
 import subprocess
 import tempfile
 import time
@@ -39,35 +38,13 @@ from benchmarks.workers import PACKAGES, ROOT, UnansweredError, Workers
 DOCUMENT = ROOT / "docs" / "explanation" / "benchmarks.md"
 TEMPLATE = Path(__file__).with_name("document.md")
 SCRIPTS = Path(__file__).with_name("scripts.md")
-"""What other scripts printed in the last run that had them."""
+"""What the benchmarks with tables of their own printed in the last run that had them."""
 ROUNDS = 11
 FEWEST_ROUNDS = 2
-BUDGET_S = 4.0
-"""No more rounds for a contender that has had so much time."""
+BUDGET_S = 4.0  # no more rounds for a contender that has taken longer
+# Before each call: threads of packages look for more work for a while after their last, and would
+# take a processor from the next contender.
 SETTLE_S = 0.2
-"""Before each call: threads of packages look for more work for a while after their last, and
-would take a processor from whoever comes next."""
-
-# Scripts with a table of their own: module and arguments, and whether they open a window.
-_CASES = "../shared/cases"
-OTHERS: tuple[tuple[tuple[str, ...], bool], ...] = (
-    (("benchmarks.start", f"{_CASES}/monusac"), True),
-    (("benchmarks.switch", f"{_CASES}/monusac", f"{_CASES}/monusac-large"), True),
-    (("benchmarks.switch",), True),
-    (("benchmarks.sliders",), True),
-    (("benchmarks.strokes",), True),
-    (("benchmarks.mends",), True),
-    (("benchmarks.fills",), True),
-    (("benchmarks.outlines",), True),
-    (("benchmarks.desk",), True),
-    (("benchmarks.live",), False),
-    (("benchmarks.cohort",), False),
-    (("benchmarks.experiment",), False),
-    (("benchmarks.slide",), False),
-    (("benchmarks.slide_view",), True),
-)
-AT_MOST_S = 1800
-
 
 # --- Measuring -----------------------------------------------------------------
 
@@ -84,11 +61,11 @@ def measure(stage: Stage, workers: Workers) -> dict[str, Measured]:
                 continue
             time.sleep(SETTLE_S)
             start = time.perf_counter()
-            measured.rounds_ms.append(workers.milliseconds(row, stage.inputs))
+            measured.rounds_ms.append(workers.measure("time", row, stage.inputs))
             spent[row.label] += time.perf_counter() - start
     for row in stage.rows:
         if not found[row.label].error:
-            found[row.label].extra_bytes = workers.extra_bytes(row, stage.inputs)
+            found[row.label].extra_bytes = workers.measure("memory", row, stage.inputs)
     return found
 
 
@@ -108,11 +85,8 @@ def _compare(stage: Stage, workers: Workers, found: dict[str, Measured]) -> None
         else:
             ours[row.inputs] = result
             if stage.compare is same_pairs:
-                found[row.label].verdict = _number(len(result))
-
-
-def _number(pairs: int) -> str:
-    return f"{pairs:,} pair{'' if pairs == 1 else 's'}"
+                s = "" if len(result) == 1 else "s"
+                found[row.label].verdict = f"{len(result):,} pair{s}"
 
 
 def agreement(workers: Workers) -> dict[tuple[str, str], str]:
@@ -133,62 +107,32 @@ def agreement(workers: Workers) -> dict[tuple[str, str], str]:
 
 def machine() -> str:
     """Describe the machine in a line, without its name."""
-    cores = os.cpu_count()
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     system = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
-    return f"{cores} cores ({_processor()}), {memory:.0f} GiB, {system}"
-
-
-def _processor() -> str:
     info = Path("/proc/cpuinfo")
-    text = info.read_text(encoding="utf-8") if info.exists() else ""
-    named = re.search(r"model name\s*:\s*(.+)", text)
-    return named[1].strip() if named else platform.processor() or "processor unknown"
+    named = re.search(r"model name\s*:\s*(.+)", info.read_text()) if info.exists() else None
+    processor = named[1].strip() if named else platform.processor() or "processor unknown"
+    return f"{os.cpu_count()} cores ({processor}), {memory:.0f} GiB, {system}"
 
 
 def environments(workers: Workers) -> dict[str, dict[str, str | None] | str]:
-    """Give the versions in each environment, or why there is none."""
+    """Return the versions in each environment, or why there is none."""
     found: dict[str, dict[str, str | None] | str] = {}
-    for module in PACKAGES:
+    for name in PACKAGES:
         try:
-            found[_environment(module)] = workers.versions(module)
+            found[name] = workers.versions(name)
         except UnansweredError as error:
-            found[_environment(module)] = f"left out: {error}"
+            found[name] = f"left out: {error}"
     return found
 
 
-def _environment(module: str) -> str:
-    _, _, peer = module.rpartition("peers_")
-    return "the main one" if peer == module else f"for {peer}"
-
-
 def other_scripts() -> str:
-    """Run the benchmarks that have a table of their own, and give what they print."""
-    parts = []
-    for arguments, has_window in OTHERS:
-        name = " ".join(arguments)
-        print(f"{name} ...", flush=True)
-        parts.append(f"### `{name}`\n\n```text\n{_printed(arguments, has_window)}\n```")
-    title = "# Windows, whole slides and whole cohorts"
-    return "\n\n".join([title, f"Run on {date.today().isoformat()}.", *parts]) + "\n"
-
-
-def _printed(arguments: Sequence[str], has_window: bool) -> str:
-    if missing := [path for path in arguments[1:] if not (ROOT / path).exists()]:
-        return f"left out: {missing[0]} is not there"
+    """Return what the benchmarks print that have tables of their own."""
     # Windows need Qt, which is in the environment of `make demo`.
-    command = [str(ROOT / ".venv" / "bin" / "python"), "-m", *arguments]
-    if has_window and not os.environ.get("DISPLAY"):
-        if not shutil.which("xvfb-run"):
-            return "left out: there is no display, and no xvfb-run to make one"
-        command = ["xvfb-run", "-a", "-s", "-screen 0 1600x1000x24", *command]
-    try:
-        done = subprocess.run(  # noqa: S603
-            command, cwd=ROOT, capture_output=True, text=True, timeout=AT_MOST_S, check=True
-        )
-    except (OSError, subprocess.SubprocessError) as error:
-        return f"left out: {type(error).__name__}"
-    return done.stdout.replace(str(ROOT), ".").strip()
+    command = [str(ROOT / ".venv" / "bin" / "python"), "-m", "benchmarks", "--all"]
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)  # noqa: S603
+    title = "# Windows, whole slides and whole cohorts"
+    return f"{title}\n\nRun on {date.today().isoformat()}.\n\n{done.stdout.strip()}\n"
 
 
 def document(
@@ -222,7 +166,7 @@ def main() -> None:
     results: Results = {}
     with tempfile.TemporaryDirectory() as folder, Workers(Path(folder)) as workers:
         workers.hand_over(inputs := make_inputs(sizes))
-        pairs = workers.result(Row("", "match"), "pair M")
+        pairs = workers.result(Row("match"), "pair M")
         workers.hand_over({"distances": [*inputs["pair M"], pairs]})
         for stage in stages:
             print(f"{stage.title} ...", flush=True)

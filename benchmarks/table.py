@@ -169,7 +169,7 @@ def slower_list(stages: Sequence[Stage], results: Results, scripts: str) -> str:
 def _above(scripts: str) -> Iterator[str]:
     """Yield the lines in which other scripts report more than their limit."""
     for section in scripts.split("### `")[1:]:
-        name, _, printed = section.partition("`")
+        name, _, printed = section.removeprefix("python -m benchmarks ").partition("`")
         place = ""
         for line in printed.splitlines():
             if not line.startswith((" ", "|", "`")) and line:

@@ -39,7 +39,8 @@ from napari_panoptic.viewer.state.preferences import Queue, VersionChoice, Versi
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks.slide_view import read_in_windows, scene, write_slide
+from benchmarks.cases import scene, write_slide
+from benchmarks.windows import read_in_windows
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 WINDOW_PX = (1600, 1000)

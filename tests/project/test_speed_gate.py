@@ -26,8 +26,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.cases import MEDIUM
-from benchmarks.stages import Row, make_inputs
-from benchmarks.workers import Workers
+from benchmarks.stages import make_inputs
+from benchmarks.workers import Row, Workers
 
 ROUNDS = 5
 IMAGE_BYTES = 4 * MEDIUM.side**2
@@ -59,7 +59,7 @@ def workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workers]:
     inputs = make_inputs((MEDIUM,))
     with Workers(folder) as running:
         running.hand_over(inputs)
-        pairs = running.result(Row("", "match"), "pair M")
+        pairs = running.result(Row("match"), "pair M")
         running.hand_over({"distances": [*inputs["pair M"], pairs]})
         yield running
 
@@ -71,20 +71,20 @@ def test_speed_stays_near_the_limit(
     least = dict.fromkeys((ours, limit), float("inf"))
     for _ in range(ROUNDS):
         for name in least:
-            least[name] = min(least[name], workers.processor_ms(Row("", name), inputs))
+            least[name] = min(least[name], workers.measure("processor", Row(name), inputs))
     assert least[ours] <= bound * least[limit]
 
 
 @pytest.mark.parametrize(("ours", "inputs", "images"), ALLOCATIONS)
 def test_no_image_is_copied(workers: Workers, ours: str, inputs: str, images: float) -> None:
-    assert workers.allocated_bytes(Row("", ours), inputs) <= images * IMAGE_BYTES
+    assert workers.measure("allocated", Row(ours), inputs) <= images * IMAGE_BYTES
 
 
 @pytest.mark.parametrize(("ours", "inputs", "images"), ALLOCATIONS)
 def test_no_image_is_copied_by_compiled_code(
     workers: Workers, ours: str, inputs: str, images: float
 ) -> None:
-    extra = workers.extra_bytes(Row("", ours), inputs)
+    extra = workers.measure("memory", Row(ours), inputs)
     if extra is None:
         pytest.skip("this system does not tell the peak of a process's memory")
     assert extra <= images * IMAGE_BYTES

@@ -10,7 +10,7 @@ import pytest
 import tifffile
 from PIL import Image
 
-from benchmarks.mending_estimates import coverage, plant, review, together
+from benchmarks.reviews import mended, mending_coverage, plant, together
 from napari_panoptic.common.errors import PanopticError, SettingsError
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.live.actions import Claim, apply, mend_of_verdicts
@@ -155,7 +155,7 @@ def test_a_complete_review_gives_the_sum_of_all_changes(small_cohort, team, clai
 def test_changes_of_objects_apart_add_up_to_the_corrected_annotation(nuclei_sample):
     case = plant(open_cohort(nuclei_sample), "careful", "usual")
     np.testing.assert_allclose(case.truth, together(case), atol=1e-9)
-    rows = review(case, len(case.units), seed=3)
+    rows = mended(case, len(case.units), seed=3)
     found = np.array([row.after for row in rows]).reshape(case.truth.shape)
     np.testing.assert_allclose(found, case.truth, atol=1e-9)
 
@@ -307,7 +307,7 @@ def planted_case(nuclei_sample):
 
 @pytest.mark.parametrize("n_items", [20, 100])
 def test_intervals_hold_the_change_of_every_team(planted_case, n_items):
-    found = coverage(planted_case, n_items, range(N_REVIEWS))
+    found = mending_coverage(planted_case, n_items, range(N_REVIEWS))
     assert (found.covered[..., -1] >= least(N_REVIEWS)).all()
     is_far = np.abs(found.mean - planted_case.truth)[..., -1] > (0.06 if n_items < 50 else 0.03)
     assert not is_far.any()

@@ -8,9 +8,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from benchmarks.review_coverage import RANDOM, STRATIFIED, TRUTHS, coverage, planted
-from benchmarks.review_small import differing, missed_in_one, of_other_patients, several_classes
-from benchmarks.review_suspects import reviews
+from benchmarks.reviews import (
+    RANDOM,
+    STRATIFIED,
+    TRUTHS,
+    coverage,
+    differing,
+    held_by_others,
+    missed_in_one,
+    planted,
+    several_classes,
+)
+from benchmarks.suspects import errors_found
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.review.plan.corrected import QUANTITIES, Quantity
 from napari_panoptic.review.plan.units import SUSPECT, population
@@ -56,7 +65,7 @@ def test_nuclei_that_one_patient_lacks_are_within_the_interval():
 
 @pytest.mark.parametrize("unequal", [0.0, 1.2])
 def test_intervals_for_other_patients_hold_their_figures(unequal):
-    held = of_other_patients(8, unequal, range(40), 150)
+    held = held_by_others(8, unequal, range(40), 150).mean(axis=0)
     assert (held >= least(40)).all()
 
 
@@ -68,12 +77,15 @@ def test_strata_of_suspects_find_more_errors_and_hold_the_truth(many_units):
     details = np.where(is_suspect, SUSPECT + " " + many_units.detail, many_units.detail)
     refined = replace(many_units, detail=np.array([own.rstrip() for own in details], object))
 
+    seeds = range(N_COMPARED)
     usual, found = (
-        reviews(units, truth, 150, range(N_COMPARED)) for units in (many_units, refined)
+        coverage(units, truth, STRATIFIED, 150, seeds) for units in (many_units, refined)
     )
     assert (found.covered >= least(N_COMPARED)).all()
     assert np.abs(found.bias).max() < 0.03
-    assert found.found > 1.5 * usual.found
+    assert errors_found(refined, truth, 150, seeds) > 1.5 * errors_found(
+        many_units, truth, 150, seeds
+    )
     rate, *_ = range(len(found.error))  # the annotation error rate
     assert found.error[rate] < 0.9 * usual.error[rate]
     assert found.half_width[rate] < usual.half_width[rate]

@@ -482,7 +482,7 @@ def autosave_once(desk, wait_until):
 
 @pytest.mark.long
 def test_switches_and_strokes_leave_nothing_behind(desk, wait_until):
-    """The short form of ``benchmarks.long_use``."""
+    """The short form of ``python -m benchmarks long_use``."""
     regions = len(desk.session.cohort.regions)
     autosave_once(desk, wait_until)
     use(desk, regions, 30, seed=1)  # every region was seen, everything made that is made once
