@@ -33,7 +33,7 @@ from napari_panoptic.viewer.panels.ranking import (
     RankingPresenter,
     going_on,
 )
-from tests.viewer.finding import other_source
+from tests.viewer.finding import handle_events, other_source
 
 LEFT = Qt.MouseButton.LeftButton
 ConventionsPresenter = next(part for part in PARTS if part.title == "Conventions")
@@ -265,7 +265,7 @@ class TestWhatIsBehind:
             assert not is_in_sight(other.panel)
             click_cell(table, 0, column)
             if title not in teams:
-                QTest.qWait(20)
+                handle_events()  # nothing comes in sight
                 continue
             wait_until(lambda: is_in_sight(other.panel))
             assert open_desk.workspace.name == "Cohort"
