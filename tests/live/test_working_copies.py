@@ -19,7 +19,7 @@ from napari_panoptic.values.cohort import Region
 from napari_panoptic.values.labels import LabelImage, LabelPair
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import Side
-from tests.support.edited_sessions import session_in, show
+from tests.support.edited_sessions import session_in, show, square
 from tests.support.small_cohort import write_cohort
 
 
@@ -177,7 +177,7 @@ def test_edits_outlive_changed_settings_regions_and_restoration(session: Session
 
 def test_a_copy_follows_an_annotation_that_is_restored_in_another_way() -> None:
     settings = EvaluationSettings(distances=False)
-    small, large = square(5), square(7)
+    small, large = one_square(5), one_square(7)
     masks = {"edited": small, "seen": small}
     before = RegionSnapshot(Region("r", "p", None, None), small.shape, None, settings)
     before = replace(before, reference=small, predictions=masks)
@@ -199,7 +199,7 @@ def test_a_copy_follows_an_annotation_that_is_restored_in_another_way() -> None:
         assert len(found.outcomes.prediction.ids) == 1 + drawn
 
 
-def square(size: int) -> LabelImage:
+def one_square(size: int) -> LabelImage:
     image = np.zeros((12, 12), np.int32)
     image[2 : 2 + size, 2 : 2 + size] = 1
     return LabelImage.from_array(image, {1: "Epithelial"}, ("Epithelial",))
@@ -278,7 +278,7 @@ def test_rows_are_found_by_pixel_while_editing(session: Session) -> None:
 
 def test_a_team_without_a_prediction_has_nothing_to_edit() -> None:
     settings = EvaluationSettings(distances=False)
-    objects = square(5)
+    objects = one_square(5)
     region = RegionSnapshot(Region("r", "p", None, None), objects.shape, None, settings)
     copies = RegionCopies(replace(region, reference=objects))
     for ask in (copies.known_ids, copies.labels):
