@@ -15,7 +15,7 @@ OWN_TABLE = "region,patient\nr0,A\nr1,B\n"
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    """Give a function that runs the program; nothing may ever end in a traceback."""
+    """Return a function that runs the program; nothing may ever end in a traceback."""
 
     def call(*arguments: object) -> Outcome:
         code = exit_status(*arguments)

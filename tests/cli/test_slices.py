@@ -17,7 +17,7 @@ COLUMNS = ["slice", "objects", "failures", "rate", "rate_elsewhere", "p", "confi
 
 @pytest.fixture
 def slices(run: Run) -> Run:
-    """Give a function that runs ``slices`` with few permutations."""
+    """Return a function that runs ``slices`` with few permutations."""
     return partial(run, "slices", "--permutations", "99")
 
 

@@ -55,7 +55,7 @@ def windows(monkeypatch: pytest.MonkeyPatch) -> Windows:
 
 @pytest.fixture
 def view(run: Run) -> Run:
-    """Give a function that runs ``view``."""
+    """Return a function that runs ``view``."""
     return partial(run, "view")
 
 

@@ -15,7 +15,7 @@ needs_shared_cases = pytest.mark.skipif(
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """Give what is in the files of a folder, by their paths in it."""
+    """Return the content of the files of a folder, by their paths in it."""
     return {
         path.relative_to(folder).as_posix(): path.read_bytes()
         for path in folder.rglob("*")

@@ -247,7 +247,7 @@ def open_desk(shared_viewer, shown_cohort, shown_parts, wait_until):
 
 @pytest.fixture
 def fresh_desk(open_desk, request, wait_until):
-    """Give that desk as it was just after opening: the first region, and nothing selected.
+    """Return that desk as it was just after opening: the first region, nothing selected.
 
     `FIRST_TEAM` of a module is the team that is shown, if not the careful one.
     """
@@ -271,24 +271,24 @@ def fresh_desk(open_desk, request, wait_until):
 
 @pytest.fixture
 def at_first():
-    """Do nothing more; modules override this with what they need on such a desk at first."""
+    """Do nothing; a module overrides this to prepare such a desk for its tests."""
 
 
 @pytest.fixture
 def desk(fresh_desk, at_first):  # noqa: ARG001
-    """Give the desk that a module shares, as the module needs it at first."""
+    """Return the desk that a module shares, as the module needs it at first."""
     return fresh_desk
 
 
 @pytest.fixture
 def viewer(shared_viewer):
-    """Give the viewer that a module shares."""
+    """Return the viewer that a module shares."""
     return shared_viewer
 
 
 @pytest.fixture
 def canvas(viewer):
-    """Give the Qt widget that a viewer draws in."""
+    """Return the Qt widget that a viewer draws in."""
     return canvas_of(viewer)
 
 

@@ -69,7 +69,7 @@ def missed_row(desk):
 
 
 def handle_events():
-    """Let Qt handle all that is due: events, layouts, timers of 0 ms, and what the display says.
+    """Handle all that is due in Qt: events, layouts, timers of 0 ms, answers of the display.
 
     One step may ask for the next one, such as a layout for a drawing.
     """

@@ -38,7 +38,7 @@ from tests.viewer.finding import (
 
 @pytest.fixture
 def at_first(fresh_desk):
-    """Let the image and the objects alone be seen."""
+    """Show the image and the objects only."""
     for layer in fresh_desk.viewer.layers:
         layer.visible = layer.name in ("image", "reference", "careful")
     # Another display opens the eyes that were closed by hand, as those just above.
