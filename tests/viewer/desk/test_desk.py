@@ -235,7 +235,7 @@ def test_a_region_without_image_or_annotation_is_still_shown(
     wait_until(lambda: desk.is_settled)
     assert viewer.layers["image"].visible
     assert "reference" not in viewer.layers
-    assert f"({NO_ANNOTATION})" in desk.panels.title.title()
+    assert NO_ANNOTATION in desk.panels.title.title().split(" · ")
     told = desk.panels.notes.lines()
     assert told[-3:] == [NO_ANNOTATION_MEANING, *said[1:]]
     assert shown_text(desk.panels.title.notes) == f"⚠ {len(told)} notes"
