@@ -16,6 +16,7 @@ from qtpy.QtTest import QTest
 from napari_panoptic.common.errors import CohortError, UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.raters.evaluate import CaseImages, evaluate_raters
+from napari_panoptic.raters.levels import Standing
 from napari_panoptic.raters.slice_outlines import Shown, outline_segments
 from napari_panoptic.samples.write import write_raters_sample
 from napari_panoptic.tables.figures import UNDEFINED, ratio
@@ -27,6 +28,7 @@ from napari_panoptic.viewer.jobs.rater_work import middle_slice
 from napari_panoptic.viewer.layers import owned, rater_scene
 from napari_panoptic.viewer.layers.rater_scene import disagreement_colormap
 from napari_panoptic.viewer.opening import open_in
+from napari_panoptic.viewer.panels.raters.panels import STANDING_WORDS
 from napari_panoptic.viewer.panels.raters.strips import SliceStrip
 from tests.viewer.finding import close_viewer, shown_text
 
@@ -84,7 +86,7 @@ def test_the_cases_are_listed_worst_first_with_the_figures_of_the_tables(
     own = expected.loc["shifted", FLAT].sort_values("dice")
     assert [row[0] for row in rows] == own.index.tolist()
     assert [row[1] for row in rows] == [ratio(value) for value in own["dice"]]
-    assert [row[2] for row in rows] == own["standing"].tolist()
+    assert [row[2] for row in rows] == [STANDING_WORDS[Standing(s)] for s in own["standing"]]
 
 
 def test_next_and_previous_case_go_round(raters_desk, show, wait_until):
