@@ -3,7 +3,7 @@
 import pytest
 from qtpy.QtCore import QPoint, QRect, Qt
 from qtpy.QtTest import QTest
-from qtpy.QtWidgets import QApplication, QLabel, QToolButton
+from qtpy.QtWidgets import QApplication, QLabel, QMenu
 
 from napari_panoptic.values.vocabulary import Verdict
 from napari_panoptic.viewer.desk.nuclei import desk_of
@@ -30,8 +30,8 @@ def test_the_list_of_keys_is_there_without_a_cohort(make_napari_viewer, close_de
     viewer.window.resize(1280, 800)
     desk = desk_of(viewer)
     wait_until(lambda: is_in_sight(desk.panels.title))
-    button = next(b for b in desk.panels.title.findChildren(QToolButton) if b.text() == "?")
-    QTest.mouseClick(button, LEFT)
+    entries = (entry for menu in desk.strip.findChildren(QMenu) for entry in menu.actions())
+    next(entry for entry in entries if entry.text().startswith("All keys")).trigger()
     assert desk.panels.keys.isVisible()
     assert ("N", "next failure, also of other regions") in desk.panels.keys.lines()
     # It lies over a column of panels and not over the image.
