@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -24,18 +23,10 @@ from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.review.plan.corrected import QUANTITIES, Quantity
 from napari_panoptic.review.plan.units import SUSPECT, population
 from tests.support.paths import SHARED_CASES, needs_shared_cases
+from tests.support.survey_oracle import least
 
 N_REVIEWS, N_COMPARED = 50, 80
 PQ = QUANTITIES.index(Quantity.PQ)
-
-
-def least(n_reviews):
-    """Return the nominal share less 4 standard errors of that many reviews.
-
-    A right interval fails this once in 30,000 times, and 1.96 standard errors that are too small
-    by a third hold the truth in 81 %.
-    """
-    return 0.95 - 4 * math.sqrt(0.95 * 0.05 / n_reviews)
 
 
 @pytest.mark.parametrize("truth", TRUTHS)
