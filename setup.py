@@ -1,8 +1,10 @@
-"""List the packages and compile the kernels; everything else is in pyproject.toml."""
+"""List the packages, compile the kernels, complete the README; all else is in pyproject.toml."""
 
 from __future__ import annotations
 
 import os
+import re
+import tomllib
 from pathlib import Path
 
 from setuptools import Extension, find_packages, setup
@@ -82,7 +84,20 @@ def kernels(name: str, source: Path) -> Extension:
     )
 
 
+def readme() -> str:
+    """Return README.md with links that also lead somewhere on PyPI and the napari hub."""
+    project = tomllib.loads(Path("pyproject.toml").read_text("utf-8"))["project"]
+    place, tag = project["urls"]["Source Code"], f"v{project['version']}"
+    return re.sub(
+        r"(!?)(\[[^]]*\]\()(?![a-z]+:|#)",
+        lambda link: f"{link[0]}{place}/{'raw' if link[1] else 'blob'}/{tag}/",
+        Path("README.md").read_text("utf-8"),
+    )
+
+
 setup(
+    long_description=readme(),
+    long_description_content_type="text/markdown",
     # The manifest stands at the top of the repository; pyproject.toml maps it into a package.
     packages=[*find_packages(include=["napari_panoptic*"]), "napari_panoptic_manifest"],
     ext_modules=[

@@ -1,18 +1,16 @@
 """How often planted slices of failures are found, and how often something is found in pure noise.
 
-``python -m benchmarks.failure_slices`` simulates 100 cohorts with a planted slice of each kind, 20
-in which it fails obviously more often, 500 without any and 500 without any in which patients drift.
-It counts what is found, and what the cards of failures name, and times a large search: about half
-an hour. ``--cohorts N`` simulates N of each kind.
+It simulates 100 cohorts with a planted slice of each kind, 20 in which it fails obviously more
+often, 500 without any and 500 without any in which patients drift; it counts what is found and what
+the cards of failures name, and times a large search: about half an hour.
 """
 
-import argparse
-import time
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.measure import print_table, repeated, report, share, wall_and_cpu
 from napari_panoptic.questions.engines.slice_conditions import slice_words
 from napari_panoptic.questions.engines.slices import Slice, SliceSearch, search_slices
 from napari_panoptic.statistics.max_t import PERMUTATIONS
@@ -28,19 +26,9 @@ SAME = 0.5
 
 @dataclass(frozen=True, eq=False)
 class Simulated:
-    """Simulated objects.
+    """Simulated objects; `planted` are those that fail more often, if there is a slice."""
 
-    Parameters
-    ----------
-    covariates
-        Numbers ``x0``, ``x1``, ..., and ``class``.
-    is_failure, patients
-        (n,): of each object.
-    planted
-        bool (n,): the objects that fail more often; none in a cohort without a slice.
-    """
-
-    covariates: dict[str, NDArray[np.generic]]
+    covariates: dict[str, NDArray[np.generic]]  # numbers x0, x1, ..., and "class"
     is_failure: NDArray[np.bool_]
     patients: NDArray[np.int64]
     planted: NDArray[np.bool_]
@@ -78,14 +66,7 @@ def planted_cohort(
 ) -> Simulated:
     """Simulate objects of which some with two properties fail twice as often.
 
-    Parameters
-    ----------
-    seed
-        Of the random numbers.
-    with_class
-        Whether one of the properties is a class; else both are small numbers.
-    objects, covariates, patients, planted, planted_rate
-        Numbers of them, the class being one of the covariates, and how often the planted fail.
+    The properties are two small numbers, or a number and a class, which is one of the covariates.
     """
     rng = np.random.default_rng(seed)
     numbers = rng.random((objects, covariates - 1))
@@ -104,24 +85,12 @@ def planted_cohort(
 
 
 def null_cohort(
-    seed: int,
-    *,
-    drift: bool,
-    objects: int = 5000,
-    covariates: int = 12,
-    patients: int = 12,
+    seed: int, *, drift: bool, objects: int = 5000, covariates: int = 12, patients: int = 12
 ) -> Simulated:
     """Simulate objects whose covariates say nothing about failures within a patient.
 
-    Parameters
-    ----------
-    seed
-        Of the random numbers.
-    drift
-        Whether each patient has a failure rate and a distribution of covariates of its own, so
-        that the two are associated over all objects.
-    objects, covariates, patients
-        Numbers of them.
+    With drift each patient has a failure rate and a distribution of covariates of its own, so that
+    the two are associated over all objects.
     """
     rng = np.random.default_rng(seed)
     who = rng.integers(0, patients, objects)
@@ -157,65 +126,55 @@ def caused_failures(
     return cohort, np.flatnonzero(cohort.is_failure & cohort.planted)[:CAUSED]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--cohorts", type=int, metavar="N", help="of each kind")
-    parser.add_argument("--permutations", type=int, default=PERMUTATIONS, metavar="N")
-    options = parser.parse_args()
-    for with_class in (False, True):
-        n = options.cohorts or 100
-        found, confirmed, named, failures = 0, 0, 0, 0
-        for seed in range(n):
-            cohort = planted_cohort(seed, with_class=with_class)
-            slices = cohort.search(options.permutations)
-            is_found = cohort.is_found(slices)
-            found += is_found
-            confirmed += is_found and any(own.confirmed for own in slices.slices)
-            caused = np.flatnonzero(cohort.is_failure & cohort.planted)
-            named += cohort.n_named(slices, caused)[0]
-            failures += len(caused)
-        kind = "a class and a number" if with_class else "two numbers"
-        print(
-            f"planted by {kind}: found in {found} of {n}, confirmed in {confirmed}, named on the "
-            f"cards of {named} of {failures} failures",
-            flush=True,
-        )
-        n = options.cohorts or 20
-        named = 0
-        for seed in range(n):
-            cohort, caused = caused_failures(seed, with_class=with_class)
-            named += cohort.n_named(cohort.search(options.permutations), caused)[0]
-        print(f"  obvious: named on the cards of {named} of {n * CAUSED} failures", flush=True)
-    for drift in (False, True):
-        n = options.cohorts or 500
-        found, on_cards, named, failures = 0, 0, 0, 0
-        for seed in range(n):
-            cohort = null_cohort(seed, drift=drift)
-            slices = cohort.search(options.permutations)
-            fails = np.flatnonzero(cohort.is_failure)
-            _, any_slice = cohort.n_named(slices, fails)
-            found += bool(slices.slices)
-            on_cards += any_slice > 0
-            named += any_slice
-            failures += len(fails)
-        print(
-            f"nothing planted, drift {drift}: something reported in {found} of {n}, named on cards "
-            f"in {on_cards}, of {named} of {failures} failures",
-            flush=True,
-        )
+def failure_slices(cohorts: int = 0, permutations: int = PERMUTATIONS) -> None:
+    """Slices of failures that are found where they are planted, and where there is only noise.
+
+    If `cohorts` is given, as many of each kind.
+    """
+    rows = []
+
+    def planted(with_class: bool, seed: int) -> tuple[int, ...]:
+        cohort = planted_cohort(seed, with_class=with_class)
+        found = cohort.search(permutations)
+        is_found = cohort.is_found(found)
+        is_confirmed = is_found and any(own.confirmed for own in found.slices)
+        caused = np.flatnonzero(cohort.is_failure & cohort.planted)
+        return is_found, is_confirmed, cohort.n_named(found, caused)[0], len(caused)
+
+    def obvious(with_class: bool, seed: int) -> tuple[int, ...]:
+        cohort, caused = caused_failures(seed, with_class=with_class)
+        found = cohort.search(permutations)
+        return cohort.is_found(found), 0, cohort.n_named(found, caused)[0], CAUSED
+
+    def noise(drift: bool, seed: int) -> tuple[int, ...]:
+        cohort = null_cohort(seed, drift=drift)
+        found, fails = cohort.search(permutations), np.flatnonzero(cohort.is_failure)
+        named = cohort.n_named(found, fails)[1]
+        return bool(found.slices), named > 0, named, len(fails)
+
+    for title, trial, n in (
+        ("planted by {}", planted, 100),
+        ("planted by {}, obvious", obvious, 20),
+        ("nothing planted{}", noise, 500),
+    ):
+        for is_second in (False, True):
+            each = repeated(lambda seed: trial(is_second, seed), range(cohorts or n))  # noqa: B023
+            kinds = ("", ", patients drift") if trial is noise else ("two numbers", "class, number")
+            found, other, named, failures = each.T
+            cells = [share(found), share(other), share(named.sum(), int(failures.sum()))]
+            rows.append([title.format(kinds[is_second]), *cells, len(each)])
+    header = ["cohorts", "something found", "confirmed (noise: on cards)", "on cards of failures"]
+    print_table("Slices of failures", [*header, "n"], rows)
     cohort = planted_cohort(0, objects=20_000, planted=800, patients=25)
-    start, busy = time.perf_counter(), time.process_time()
-    slices = cohort.search(options.permutations)
-    _ = slices.curves
-    print(
-        f"20,000 objects, 12 covariates, {options.permutations} permutations: "
-        f"{time.perf_counter() - start:.1f} s ({time.process_time() - busy:.1f} s of the processor)"
-    )
-    for own in slices.slices:
-        print(
-            f"  {slice_words(own.conditions)}: {own.rate:.3f}, elsewhere {own.rate_elsewhere:.3f}"
-        )
+    found: list[SliceSearch] = []
 
+    def search() -> None:
+        found.append(cohort.search(permutations))
+        _ = found[0].curves
 
-if __name__ == "__main__":
-    main()
+    report(f"20,000 objects, 12 covariates, {permutations} permutations", wall_and_cpu("", search))
+    slices = [
+        [slice_words(own.conditions), f"{own.rate:.3f}", f"{own.rate_elsewhere:.3f}"]
+        for own in found[0].slices
+    ]
+    print_table("Its slices", ["", "failures", "elsewhere"], slices)

@@ -1,4 +1,4 @@
-"""Measure this package beside its peers, and write docs/benchmarks.md.
+"""Measure this package beside its peers, and write docs/explanation/benchmarks.md.
 
 Run by ``make bench``. See benchmarks/README.md.
 """
@@ -9,11 +9,10 @@ import argparse
 import os
 import platform
 import re
-import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 from string import Template
@@ -36,37 +35,16 @@ from benchmarks.stages import (
 )
 from benchmarks.workers import PACKAGES, ROOT, UnansweredError, Workers
 
-DOCUMENT = ROOT / "docs" / "benchmarks.md"
+DOCUMENT = ROOT / "docs" / "explanation" / "benchmarks.md"
 TEMPLATE = Path(__file__).with_name("document.md")
+SCRIPTS = Path(__file__).with_name("scripts.md")
+"""What the benchmarks with tables of their own printed in the last run that had them."""
 ROUNDS = 11
 FEWEST_ROUNDS = 2
-BUDGET_S = 4.0
-"""No more rounds for a contender that has had so much time."""
+BUDGET_S = 4.0  # no more rounds for a contender that has taken longer
+# Before each call: threads of packages look for more work for a while after their last, and would
+# take a processor from the next contender.
 SETTLE_S = 0.2
-"""Before each call: threads of packages look for more work for a while after their last, and
-would take a processor from whoever comes next."""
-
-# Scripts with a table of their own: module and arguments, and whether they open a window.
-_CASES = "../shared/cases"
-OTHERS: tuple[tuple[tuple[str, ...], bool], ...] = (
-    (("benchmarks.start", f"{_CASES}/monusac"), True),
-    (("benchmarks.switch", f"{_CASES}/monusac", f"{_CASES}/monusac-large"), True),
-    (("benchmarks.switch",), True),
-    (("benchmarks.sliders",), True),
-    (("benchmarks.strokes",), True),
-    (("benchmarks.mends",), True),
-    (("benchmarks.fills",), True),
-    (("benchmarks.outlines",), True),
-    (("benchmarks.desk",), True),
-    (("benchmarks.live",), False),
-    (("benchmarks.cohort",), False),
-    (("benchmarks.experiment",), False),
-    (("benchmarks.slide",), False),
-    (("benchmarks.slide_view",), True),
-)
-OTHERS_BEGIN, OTHERS_END = "<!-- other scripts -->", "<!-- end of other scripts -->"
-AT_MOST_S = 1800
-
 
 # --- Measuring -----------------------------------------------------------------
 
@@ -83,11 +61,11 @@ def measure(stage: Stage, workers: Workers) -> dict[str, Measured]:
                 continue
             time.sleep(SETTLE_S)
             start = time.perf_counter()
-            measured.rounds_ms.append(workers.milliseconds(row, stage.inputs))
+            measured.rounds_ms.append(workers.measure("time", row, stage.inputs))
             spent[row.label] += time.perf_counter() - start
     for row in stage.rows:
         if not found[row.label].error:
-            found[row.label].extra_bytes = workers.extra_bytes(row, stage.inputs)
+            found[row.label].extra_bytes = workers.measure("memory", row, stage.inputs)
     return found
 
 
@@ -107,11 +85,8 @@ def _compare(stage: Stage, workers: Workers, found: dict[str, Measured]) -> None
         else:
             ours[row.inputs] = result
             if stage.compare is same_pairs:
-                found[row.label].verdict = _number(len(result))
-
-
-def _number(pairs: int) -> str:
-    return f"{pairs:,} pair{'' if pairs == 1 else 's'}"
+                s = "" if len(result) == 1 else "s"
+                found[row.label].verdict = f"{len(result):,} pair{s}"
 
 
 def agreement(workers: Workers) -> dict[tuple[str, str], str]:
@@ -132,80 +107,46 @@ def agreement(workers: Workers) -> dict[tuple[str, str], str]:
 
 def machine() -> str:
     """Describe the machine in a line, without its name."""
-    cores = os.cpu_count()
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     system = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
-    return f"{cores} cores ({_processor()}), {memory:.0f} GiB, {system}"
-
-
-def _processor() -> str:
     info = Path("/proc/cpuinfo")
-    text = info.read_text(encoding="utf-8") if info.exists() else ""
-    named = re.search(r"model name\s*:\s*(.+)", text)
-    return named[1].strip() if named else platform.processor() or "processor unknown"
+    named = re.search(r"model name\s*:\s*(.+)", info.read_text()) if info.exists() else None
+    processor = named[1].strip() if named else platform.processor() or "processor unknown"
+    return f"{os.cpu_count()} cores ({processor}), {memory:.0f} GiB, {system}"
 
 
 def environments(workers: Workers) -> dict[str, dict[str, str | None] | str]:
-    """Give the versions in each environment, or why there is none."""
+    """Return the versions in each environment, or why there is none."""
     found: dict[str, dict[str, str | None] | str] = {}
-    for module in PACKAGES:
+    for name in PACKAGES:
         try:
-            found[_environment(module)] = workers.versions(module)
+            found[name] = workers.versions(name)
         except UnansweredError as error:
-            found[_environment(module)] = f"left out: {error}"
+            found[name] = f"left out: {error}"
     return found
 
 
-def _environment(module: str) -> str:
-    _, _, peer = module.rpartition("peers_")
-    return "the main one" if peer == module else f"for {peer}"
-
-
 def other_scripts() -> str:
-    """Run the benchmarks that have a table of their own, and give what they print."""
-    parts = []
-    for arguments, has_window in OTHERS:
-        name = " ".join(arguments)
-        print(f"{name} ...", flush=True)
-        parts.append(f"### `{name}`\n\n```text\n{_printed(arguments, has_window)}\n```")
-    return "\n\n".join([f"Run on {date.today().isoformat()}.", *parts])
-
-
-def _printed(arguments: Sequence[str], has_window: bool) -> str:
-    if missing := [path for path in arguments[1:] if not (ROOT / path).exists()]:
-        return f"left out: {missing[0]} is not there"
+    """Return what the benchmarks print that have tables of their own."""
     # Windows need Qt, which is in the environment of `make demo`.
-    command = [str(ROOT / ".venv" / "bin" / "python"), "-m", *arguments]
-    if has_window and not os.environ.get("DISPLAY"):
-        if not shutil.which("xvfb-run"):
-            return "left out: there is no display, and no xvfb-run to make one"
-        command = ["xvfb-run", "-a", "-s", "-screen 0 1600x1000x24", *command]
-    try:
-        done = subprocess.run(  # noqa: S603
-            command, cwd=ROOT, capture_output=True, text=True, timeout=AT_MOST_S, check=True
-        )
-    except (OSError, subprocess.SubprocessError) as error:
-        return f"left out: {type(error).__name__}"
-    return done.stdout.replace(str(ROOT), ".").strip()
-
-
-def earlier_scripts() -> str:
-    """Give what stands in the document of these scripts, from the last run that had them."""
-    text = DOCUMENT.read_text(encoding="utf-8") if DOCUMENT.exists() else ""
-    _, begins, rest = text.partition(OTHERS_BEGIN)
-    kept, ends, _ = rest.partition(OTHERS_END)
-    return kept.strip() if begins and ends else "Not run yet: `make bench-all` fills this in."
+    command = [str(ROOT / ".venv" / "bin" / "python"), "-m", "benchmarks", "--all"]
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)  # noqa: S603
+    title = "# Windows, whole slides and whole cohorts"
+    return f"{title}\n\nRun on {date.today().isoformat()}.\n\n{done.stdout.strip()}\n"
 
 
 def document(
-    stages: Iterable[Stage], results: Results, agreements: dict[tuple[str, str], str], **others: str
+    stages: Sequence[Stage],
+    results: Results,
+    agreements: dict[tuple[str, str], str],
+    scripts: str,
+    **others: str,
 ) -> str:
     """Fill in the template."""
-    tables = "\n\n".join(table.stage_table(stage, results) for stage in stages)
     return Template(TEMPLATE.read_text(encoding="utf-8")).substitute(
-        targets=table.target_table(results),
-        tables=tables,
-        agreement=table.agreement_table(agreements),
+        matching=table.matching_table(stages, results, agreements),
+        steps=table.steps_table(stages, results),
+        slower=table.slower_list(stages, results, scripts),
         **others,
     )
 
@@ -225,7 +166,7 @@ def main() -> None:
     results: Results = {}
     with tempfile.TemporaryDirectory() as folder, Workers(Path(folder)) as workers:
         workers.hand_over(inputs := make_inputs(sizes))
-        pairs = workers.result(Row("", "match"), "pair M")
+        pairs = workers.result(Row("match"), "pair M")
         workers.hand_over({"distances": [*inputs["pair M"], pairs]})
         for stage in stages:
             print(f"{stage.title} ...", flush=True)
@@ -237,15 +178,16 @@ def main() -> None:
     print(f"{table.target_table(results)}\n\n{table.agreement_table(agreements)}\n\n{versions}")
     if options.quick or options.stages:
         return
-    scripts = other_scripts() if options.all else earlier_scripts()
+    if options.all:
+        SCRIPTS.write_text(other_scripts(), encoding="utf-8")
     text = document(
         stages,
         results,
         agreements,
+        SCRIPTS.read_text(encoding="utf-8"),
         machine=machine(),
         date=date.today().isoformat(),
         versions=versions,
-        scripts=f"{OTHERS_BEGIN}\n\n{scripts}\n\n{OTHERS_END}",
     )
     DOCUMENT.write_text(text, encoding="utf-8")
     print(f"\nWritten to {DOCUMENT.relative_to(ROOT)}")

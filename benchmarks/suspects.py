@@ -1,36 +1,208 @@
-"""Plant errors in a cohort's annotation, and measure how well suspects find them.
+"""Errors planted in a cohort's annotation: how well suspects find them, what strata of them add."""
 
-``python -m benchmarks.suspects COHORT`` needs no display. For cleanlab's scores on the same
-errors, install ``requirements-cleanlab.txt`` in an environment of its own and give its interpreter:
-``--cleanlab DIR/bin/python``.
-"""
+from __future__ import annotations
 
-import argparse
 import json
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
-from tempfile import TemporaryDirectory
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy import ndimage
+from scipy.stats import rankdata
 
-from benchmarks.planted import KINDS, Found, Planted, Ranked, choose, plant, ranked, rate
+from benchmarks.cases import MONUSAC
+from benchmarks.measure import print_table, repeated, temporary
+from benchmarks.reviews import STRATIFIED, Truth, coverage, truth_of
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.live.snapshots import RegionSnapshot, load_region
 from napari_panoptic.nuclei.evaluate import evaluate
 from napari_panoptic.questions.engines.suspects import (
     NO_MEMBER,
     Agreement,
+    Suspect,
     SuspectKind,
     agreement,
     find_suspects,
 )
+from napari_panoptic.review.plan.corrected import QUANTITIES
+from napari_panoptic.review.plan.design import draw, rows_of
+from napari_panoptic.review.plan.suspects import with_suspects
+from napari_panoptic.review.plan.units import ItemKind, Units, joined, tile_name, units_of
 from napari_panoptic.values.cohort import Cohort
 from napari_panoptic.values.labels import LabelImage, LabelPair
 from napari_panoptic.values.settings import EvaluationSettings, Restoration
+from napari_panoptic.values.vocabulary import Side
 
+KINDS = (SuspectKind.OVERLOOKED, SuspectKind.BADLY_LOCATED, SuspectKind.WRONG_CLASS)
 PEER = Path(__file__).with_name("peers_cleanlab.py")
+PREDICTION, NEITHER = 1, 2  # positions in DECIDED
+
+
+@dataclass(frozen=True)
+class Planted:
+    """An annotation with planted errors.
+
+    `errors` maps the id of an object to the kind of its error; `removed` has the pixels, as
+    coordinates (2, k), of the objects that were removed.
+    """
+
+    labels: LabelImage
+    errors: Mapping[int, SuspectKind]
+    removed: Mapping[int, NDArray[np.int64]]
+
+
+def plant(labels: LabelImage, ids: Sequence[int], kinds: Sequence[SuspectKind]) -> Planted:
+    """Remove, dilate or swap the class of some objects.
+
+    A dilation adds half of the radius of a disk of the same area (at least 2 px), over the
+    background only: the area more than doubles where there is room.
+    """
+    image = labels.id_image()
+    classes = dict(zip(labels.ids.tolist(), labels.class_names_of_objects(), strict=True))
+    removed = {}
+    for id_, kind in zip(ids, kinds, strict=True):
+        own = image == id_
+        if kind is SuspectKind.OVERLOOKED:
+            removed[id_] = np.array(np.nonzero(own))
+            image[own] = 0
+        elif kind is SuspectKind.BADLY_LOCATED:
+            image[_grown(image, own)] = id_
+        else:
+            place = labels.class_names.index(classes[id_])
+            classes[id_] = labels.class_names[(place + 1) % len(labels.class_names)]
+    planted = LabelImage.from_array(image, classes, labels.class_names)
+    return Planted(planted, dict(zip(ids, kinds, strict=True)), removed)
+
+
+def choose(
+    regions: Sequence[LabelImage], share: float, seed: int
+) -> list[tuple[list[int], list[SuspectKind]]]:
+    """Choose objects of all regions and a kind of error for each, in equal numbers.
+
+    Objects of fewer than 30 px are not chosen, and none is dilated that has no room to grow by
+    half.
+    """
+    rng = np.random.default_rng(seed)
+    objects = [(k, int(id_)) for k, labels in enumerate(regions) for id_ in labels.ids]
+    rng.shuffle(objects)
+    images = [labels.id_image() for labels in regions]
+    wanted = round(share * len(objects))
+    chosen: list[tuple[list[int], list[SuspectKind]]] = [([], []) for _ in regions]
+    n = 0
+    for place, id_ in objects:
+        kind = KINDS[n % len(KINDS)]
+        own = images[place] == id_
+        if n == wanted or own.sum() < 30:
+            continue
+        if kind is SuspectKind.BADLY_LOCATED and _grown(images[place], own).sum() < 1.5 * own.sum():
+            continue
+        chosen[place][0].append(id_)
+        chosen[place][1].append(kind)
+        n += 1
+    return chosen
+
+
+def _grown(image: NDArray[np.int64], own: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    distance = max(2.0, 0.5 * float(np.sqrt(own.sum() / np.pi)))
+    near = ndimage.distance_transform_edt(~own) <= distance
+    grown: NDArray[np.bool_] = own | (near & (image == 0))
+    return grown
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """A suspect in a list; `id` is that of a reference object, None if one is overlooked."""
+
+    region: str
+    kind: SuspectKind
+    score: float
+    id: int | None
+    centroid_yx_px: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Found:
+    """How well planted errors are found.
+
+    `precision` is the share of planted errors among the first k suspects, k being the number
+    of planted errors; `auroc` the probability that an object with a planted error has a higher
+    score than one without, half for equal scores. Objects are all reference objects, those that
+    were removed, and places that are suspected though nothing was removed there.
+    """
+
+    planted: int
+    precision: float
+    auroc: float
+
+
+def ranked(suspects: Iterable[Suspect]) -> list[Ranked]:
+    """Return suspects as entries of a list."""
+    return [
+        Ranked(
+            found.region,
+            found.kind,
+            found.score,
+            found.id if found.side is Side.REFERENCE else None,
+            found.centroid_yx_px,
+        )
+        for found in suspects
+    ]
+
+
+def rate(
+    planted: Mapping[str, Planted], suspects: Sequence[Ranked], kinds: Sequence[SuspectKind] = KINDS
+) -> Found:
+    """Compare a list of suspects with the errors planted in each region.
+
+    With only some kinds, errors of the other kinds are left out, and suspects of the other kinds
+    too.
+    """
+    scores: dict[tuple[str, object], float] = {}
+    truth: dict[tuple[str, object], bool] = {}
+    for region, own in planted.items():
+        for id_ in own.labels.ids.tolist():
+            if own.errors.get(id_, kinds[0]) in kinds:
+                truth[region, id_] = id_ in own.errors
+        if SuspectKind.OVERLOOKED in kinds:
+            truth |= {(region, id_): True for id_ in own.removed}
+    for suspect in suspects:
+        if len(kinds) == 1 and suspect.kind not in kinds:
+            continue
+        unit: tuple[str, object] = suspect.region, suspect.id
+        if suspect.id is None:
+            hit = _removed_at(planted[suspect.region], suspect.centroid_yx_px)
+            unit = suspect.region, suspect.centroid_yx_px if hit is None else hit
+            truth.setdefault(unit, False)
+        if unit in truth:
+            scores[unit] = max(scores.get(unit, 0.0), suspect.score)
+    is_planted = np.array(list(truth.values()))
+    values = np.array([scores.get(unit, 0.0) for unit in truth])
+    k = int(is_planted.sum())
+    # Of equal scores, those without an error count first.
+    first = is_planted[np.lexsort((is_planted, -values))[:k]]
+    return Found(k, float(first.mean()), auroc(values, is_planted))
+
+
+def auroc(values: NDArray[np.float64], positive: NDArray[np.bool_]) -> float:
+    """Return the area under the ROC curve, from ranks (Mann and Whitney)."""
+    ranks = rankdata(values)
+    n, m = int(positive.sum()), int((~positive).sum())
+    return float((ranks[positive].sum() - n * (n + 1) / 2) / (n * m))
+
+
+def _removed_at(planted: Planted, yx: tuple[float, float]) -> int | None:
+    y, x = np.rint(yx).astype(int)
+    for id_, (rows, columns) in planted.removed.items():
+        if np.any((rows == y) & (columns == x)):
+            return id_
+    return None
+
+
+# --- suspects -------------------------------------------------------------------------------------
 
 
 def regions_of(cohort: Cohort, restoration: Restoration) -> list[RegionSnapshot]:
@@ -78,8 +250,8 @@ def by_cleanlab(python: Path, regions: Sequence[Agreement]) -> list[Ranked]:
         per_class, order = _boxes(own)
         predictions.append(per_class)
         orders.append(order)
-    with TemporaryDirectory() as folder:
-        source, target = Path(folder) / "in", Path(folder) / "out"
+    with temporary() as folder:
+        source, target = folder / "in", folder / "out"
         source.write_text(json.dumps([labels, predictions]))
         subprocess.run([python, PEER, source, target], check=True)  # noqa: S603 the user named it
         scores = json.loads(target.read_text())
@@ -112,41 +284,123 @@ def _boxes(own: Agreement) -> tuple[list[list[list[float]]], list[tuple[float, f
     return per_class, [yx for own_class in centroids for yx in own_class]
 
 
-def main() -> None:
-    """Print precision among the first k, and AUROC, by seed."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("cohort", type=Path)
-    parser.add_argument("--cleanlab", type=Path, help="Python of an environment with cleanlab")
-    parser.add_argument("--share", type=float, default=0.05, help="of objects (default: 0.05)")
-    parser.add_argument("--seeds", type=int, default=10)
-    options = parser.parse_args()
-    cohort = open_cohort(options.cohort)
-    teams = [team.name for team in cohort.competing_teams]
+def suspects(
+    cohort: str = MONUSAC, cleanlab: str = "", percent: float = 5.0, seeds: int = 10
+) -> None:
+    """Precision among the first k suspects, and AUROC, on errors planted in a share of objects.
+
+    With `cleanlab`, the Python of an environment that has requirements-cleanlab.txt, also of
+    cleanlab's scores on the same errors.
+    """
+    opened, rows = open_cohort(Path(cohort)), []
+    teams = [team.name for team in opened.competing_teams]
     for restoration in (Restoration.BORDER_DILATED, Restoration.BORDER_REMOVED):
-        regions = regions_of(cohort, restoration)
-        results: dict[str, list[Mapping[str, Found]]] = {}
-        for seed in range(options.seeds):
-            planted, found = with_errors(regions, teams, options.share, seed)
+        regions = regions_of(opened, restoration)
+        results: dict[tuple[str, str], list[Found]] = {}
+        for seed in range(seeds):
+            planted, found = with_errors(regions, teams, percent / 100, seed)
             lists = {"napari-panoptic": ranked(find_suspects(found))}
-            if options.cleanlab is not None:
-                lists["cleanlab"] = by_cleanlab(options.cleanlab, found)
-            for name, suspects in lists.items():
-                rated = {"all": rate(planted, suspects)}
-                rated |= {kind.value: rate(planted, suspects, [kind]) for kind in KINDS}
-                results.setdefault(name, []).append(rated)
-        print(f"\n{restoration}, {options.share:.0%} of objects, {options.seeds} seeds")
-        print(
-            "list             errors          n    precision: mean, lowest    AUROC: mean, lowest"
-        )
-        for name, rated_seeds in results.items():
-            for kind in rated_seeds[0]:
-                own = [rated[kind] for rated in rated_seeds]
-                precision, auroc = [f.precision for f in own], [f.auroc for f in own]
-                print(
-                    f"{name:16} {kind:14} {own[0].planted:4}    {mean(precision):.3f}  "
-                    f"{min(precision):.3f}               {mean(auroc):.3f}  {min(auroc):.3f}"
-                )
+            if cleanlab:
+                lists["cleanlab"] = by_cleanlab(Path(cleanlab), found)
+            for name, own in lists.items():
+                for kinds in (KINDS, *((kind,) for kind in KINDS)):
+                    rated = rate(planted, own, kinds)
+                    key = name, "all" if kinds == KINDS else kinds[0].value
+                    results.setdefault(key, []).append(rated)
+        for key, each in results.items():
+            figures = [f.precision for f in each], [f.auroc for f in each]
+            cells = [f"{number:.3f}" for own in figures for number in (mean(own), min(own))]
+            rows.append([restoration, *key, each[0].planted, *cells])
+    header = ["restoration", "list", "errors", "n"]
+    header += ["precision", "lowest", "AUROC", "lowest"]
+    print_table(f"{percent:g} % of the objects, {seeds} seeds", header, rows)
 
 
-if __name__ == "__main__":
-    main()
+# --- strata of suspects -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """The items of one team in an annotation with planted errors, and what is true of them."""
+
+    plain: Units
+    refined: Units
+    truth: Truth
+
+
+def cases(
+    cohort_path: Path, teams: Sequence[str] = (), *, share: float = 0.05, seed: int = 0
+) -> dict[str, Case]:
+    """Plant errors in a cohort, and list the items of each team."""
+    cohort = open_cohort(cohort_path)
+    competing = [team.name for team in cohort.competing_teams]
+    dilated = regions_of(cohort, Restoration.BORDER_DILATED)
+    planted, found = with_errors(dilated, competing, share, seed)
+    suspects = find_suspects(found)
+    regions = regions_of(cohort, Restoration.BORDER_REMOVED)
+    result = {}
+    for team in teams or competing:
+        parts = [_of_region(region, planted[region.region.name], team) for region in regions]
+        units = joined(cohort.scheme.names, [units for units, _, _ in parts])
+        verdict, count = (np.concatenate([part[k] for part in parts]) for k in (1, 2))
+        refined = with_suspects(units, suspects)
+        result[team] = Case(units, refined, truth_of(units, verdict, count))
+    return result
+
+
+def _of_region(
+    region: RegionSnapshot, planted: Planted, team: str
+) -> tuple[Units, NDArray[np.int64], NDArray[np.int64]]:
+    """Return the items of a region, and the true verdict and count of each."""
+    prediction = region.predictions[team]
+    evaluation = evaluate(LabelPair(planted.labels, prediction, region.ambiguous), region.settings)
+    units = units_of(evaluation, team, region.region.patient, region.region.name)
+    verdict, count = np.zeros((2, len(units)), np.int64)
+    is_reference = units.reference_class > 0
+    for row in np.flatnonzero(is_reference).tolist():
+        if int(units.id[row]) in planted.errors:
+            # A prediction of the true class at the place of a class that was changed is right.
+            is_swap = planted.errors[int(units.id[row])] is SuspectKind.WRONG_CLASS
+            is_pair = units.prediction_class[row] > 0
+            is_right = is_pair and (not is_swap or units.is_kind(ItemKind.MISCLASSIFIED)[row])
+            verdict[row] = PREDICTION if is_right else NEITHER
+    image, ids = prediction.id_image(), prediction.ids
+    fps = {int(units.id[row]): row for row in np.flatnonzero(units.is_kind(ItemKind.FP)).tolist()}
+    tiles = {
+        tile_name(units.y_px[row], units.x_px[row]): row
+        for row in np.flatnonzero(units.is_kind(ItemKind.BACKGROUND)).tolist()
+    }
+    for pixels in planted.removed.values():
+        seen = image[tuple(pixels)]
+        best = int(np.bincount(np.searchsorted(ids, seen[seen > 0]), minlength=1).argmax())
+        id_ = int(ids[best]) if (seen > 0).mean() > 0.5 else 0
+        place = tile_name(*pixels.mean(axis=1).tolist())
+        if id_ in fps:
+            verdict[fps[id_]] = PREDICTION
+        elif not id_ and place in tiles:
+            count[tiles[place]] += 1
+    return units, verdict, count
+
+
+def errors_found(units: Units, truth: Truth, n_items: int, seeds: Sequence[int]) -> float:
+    """Return the mean number of wrong annotations among the items of plans.
+
+    A tile with nuclei that lack an outline is one.
+    """
+    is_wrong = (truth.verdict > 0) | (truth.count > 0)
+    each = repeated(lambda seed: is_wrong[rows_of(draw(units, n_items, seed), units)].sum(), seeds)
+    return float(each.mean())
+
+
+def review_suspects(
+    cohort: str = MONUSAC, teams: str = "", items: int = 200, reviews: int = 500
+) -> None:
+    """Plans with and without strata of suspects, where the planted errors are the only ones."""
+    rows, seeds = [], range(reviews)
+    for team, case in cases(Path(cohort), teams.split(",") if teams else ()).items():
+        for name, units in (("usual", case.plain), ("suspects", case.refined)):
+            found = coverage(units, case.truth, STRATIFIED, items, seeds)
+            n_errors = errors_found(units, case.truth, items, seeds)
+            rows.append([team, name, f"{n_errors:.1f}", *found.cells()])
+    header = ["team", "strata", "errors found", *QUANTITIES]
+    print_table(f"{reviews} reviews of {items} items", header, rows)

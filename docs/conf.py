@@ -21,7 +21,8 @@ extensions = [
 myst_enable_extensions = ["amsmath", "dollarmath", "colon_fence"]
 myst_heading_anchors = 4
 html_theme = "furo"
-html_title = "napari-panoptic"
+html_title = f"napari-panoptic {release}"
+html_baseurl = "https://napari-panoptic.github.io/napari-panoptic/latest/"
 html_theme_options = {
     "source_repository": "https://github.com/napari-panoptic/napari-panoptic/",
     "source_branch": "main",

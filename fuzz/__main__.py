@@ -18,13 +18,12 @@ from fuzz.targets import TARGETS
 OUTPUT = Path(".fuzz")
 INPUTS = 200_000
 WAYS = ("bytes", "documents")
-MOST_DEATHS = 25
-"""A reader that ends the process so often is given up, and said so."""
+MOST_DEATHS = 25  # a reader that ends the process more often is given up, and reported
 
 
 @dataclass
 class Run:
-    """How one reader did in one way."""
+    """One reader in one way."""
 
     name: str
     way: str
@@ -34,7 +33,6 @@ class Run:
 
 
 def main() -> int:
-    """Fuzz the readers that were named, or all."""
     parser = argparse.ArgumentParser(prog="python -m fuzz", description=__doc__)
     parser.add_argument("readers", nargs="*", metavar="READER", help=", ".join(TARGETS))
     parser.add_argument("--inputs", type=int, default=INPUTS, help="per reader (%(default)s)")
@@ -89,7 +87,7 @@ def _finish(run: Run, options: argparse.Namespace) -> Run:
 
 
 def _telling(text: str) -> Iterator[str]:
-    """Give the lines that tell deaths apart."""
+    """Return the lines that distinguish deaths."""
     for line in text.splitlines():
         if line.startswith("==") or "Error" in line or "ERROR" in line:
             yield line.split("==")[-1]

@@ -28,63 +28,43 @@ Write = Callable[[Any], bytes]
 
 _NUMBERS = [0, -1, 1, 2, 3, 5, 8, 16, 32, 255, 256, 65535, 65536, 2**31 - 1, 2**31, 2**32, 2**53]
 _NUMBERS += [2**63 - 1, 2**63, 2**64, 10**30, 10**400, 0.5, -0.5, 1e-320, 1e308, math.nan, math.inf]
-_TEXTS = [
-    "",
-    " ",
-    "0",
-    "1",
-    "-1",
-    "1.5",
-    "1e999",
-    "nan",
-    "\0",
-    "é",
-    "\ud800",
-    "\U0001f600",
-    "a" * 300,
-]
-_TEXTS += ["Epithelial", "epithelial ", "Ambiguous", "Class 1", "a\nb", "..", "/", "{region}", "*"]
-_TEXTS += ["(", "[[a]", "x{99999999999}", "(?P<patient>", "9" * 5000, "<b>", "1;2", "true", "null"]
+_TEXTS = ["", " ", "0", "1", "-1", "1.5", "1e999", "nan", "\0", "é", "\ud800", "\U0001f600"]
+_TEXTS += ["a" * 300, "Epithelial", "epithelial ", "Ambiguous", "Class 1", "a\nb", "..", "/"]
+_TEXTS += ["{region}", "*", "(", "[[a]", "x{99999999999}", "(?P<patient>", "9" * 5000, "<b>", "1;2"]
+_TEXTS += ["true", "null"]
 
 
 class Deep:
-    """Stands for so many lists in each other, which no serializer could write by recursion."""
+    """As many lists in each other, which no serializer could write by recursion."""
 
     def __init__(self, depth: int) -> None:
         self.depth = depth
 
 
 class Choices:
-    """Decisions read from bytes, so that whoever changes a byte changes a decision.
-
-    Parameters
-    ----------
-    data
-        Where it ends, every further decision is the first one there is.
-    """
+    """Decisions read from bytes: a changed byte changes one; after the end all are the first."""
 
     def __init__(self, data: bytes) -> None:
         self._data, self._at = data, 0
 
     def below(self, n: int) -> int:
-        """Give a number from 0 to n - 1."""
-        size = 1 if n <= 256 else 2 if n <= 65536 else 8
-        taken = self.some_bytes(size)
+        """Return a number from 0 to n - 1."""
+        taken = self.some_bytes(1 if n <= 256 else 2 if n <= 65536 else 8)
         return int.from_bytes(taken, "little") % n if n else 0
 
     def some_bytes(self, size: int) -> bytes:
-        """Give the next bytes, or as many as there are."""
+        """Return the next bytes, or those that are left."""
         taken = self._data[self._at : self._at + size]
         self._at += size
         return taken
 
     def one_of(self, values: list[Any]) -> Any:
-        """Give one of some values."""
+        """Return one of some values."""
         return values[self.below(len(values))]
 
 
 def odd_value(choices: Choices) -> Any:
-    """Give a value that fits nowhere, or only just."""
+    """Return a value that fits nowhere, or only just."""
     match choices.below(16):
         case 0 | 1 | 2 | 3:
             return choices.one_of(_NUMBERS)
@@ -135,16 +115,9 @@ def _places(value: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def document(goods: list[Any], write: Write, decisions: bytes) -> bytes:
-    """Write a file with mistakes; now and then its bytes are damaged as well.
+    """Write one of some good documents with mistakes; now and then its bytes are damaged as well.
 
-    Parameters
-    ----------
-    goods
-        Good documents.
-    write
-        Writes one.
-    decisions
-        Which document, and which mistakes; none at all where there are no decisions.
+    The decisions choose the document and the mistakes; without any there are none.
     """
     choices = Choices(decisions)
     chosen = choices.one_of(goods)
@@ -169,16 +142,39 @@ def whole(value: Any, low: int = 0, high: int = 2**32 - 1) -> int:
 
 
 def text_of(value: Any) -> str:
-    """Make text of anything."""
     return "[" * value.depth if isinstance(value, Deep) else str(value)
 
 
 def raw(text: str) -> bytes:
-    """Give the bytes of a text, lone surrogates included."""
+    """Return the bytes of a text, lone surrogates included."""
     try:
         return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
         return text.encode("utf-8", "surrogatepass")
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _wrapped(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _hex(value: Any) -> bytes:
+    try:
+        return bytes.fromhex(str(value))
+    except ValueError:
+        return raw(text_of(value))
+
+
+def array_hex(array: Any, *, order: str = "C") -> str:
+    """Return the bytes of an array as they are in a file."""
+    return str(array.tobytes(order=order).hex())
 
 
 # --- text ---------------------------------------------------------------------------------------
@@ -190,12 +186,14 @@ def json_bytes(value: Any) -> bytes:
 
 
 def _json(value: Any) -> str:
-    if isinstance(value, Deep):
-        return "[" * value.depth + "]" * value.depth
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{json.dumps(str(k))}: {_json(v)}" for k, v in value.items()) + "}"
-    if isinstance(value, list):
-        return "[" + ", ".join(map(_json, value)) + "]"
+    match value:
+        case Deep():
+            return "[" * value.depth + "]" * value.depth
+        case dict():
+            items = (f"{json.dumps(str(k))}: {_json(v)}" for k, v in value.items())
+            return "{" + ", ".join(items) + "}"
+        case list():
+            return "[" + ", ".join(map(_json, value)) + "]"
     return json.dumps(value)
 
 
@@ -203,17 +201,18 @@ def toml_bytes(value: Any) -> bytes:
     """Write TOML: one key per line, tables in line."""
     if not isinstance(value, dict):
         return raw(_toml(value))
-    return raw("\n".join(f"{_toml_key(key)} = {_toml(item)}" for key, item in value.items()))
+    return raw("\n".join(f"{json.dumps(str(k))} = {_toml(v)}" for k, v in value.items()))
 
 
 def _toml(value: Any) -> str:
     match value:
-        case Deep():
-            return "[" * value.depth + "]" * value.depth
         case dict():
-            return "{" + ", ".join(f"{_toml_key(k)} = {_toml(v)}" for k, v in value.items()) + "}"
+            items = (f"{json.dumps(str(k))} = {_toml(v)}" for k, v in value.items())
+            return "{" + ", ".join(items) + "}"
         case list():
             return "[" + ", ".join(map(_toml, value)) + "]"
+        case Deep():
+            return _json(value)
         case bool():
             return str(value).lower()
         case None:
@@ -221,10 +220,6 @@ def _toml(value: Any) -> str:
         case int() | float():
             return str(value)
     return json.dumps(str(value), ensure_ascii="\ud800" not in str(value))
-
-
-def _toml_key(key: Any) -> str:
-    return json.dumps(str(key))
 
 
 def xml_bytes(value: Any) -> bytes:
@@ -237,51 +232,34 @@ def _xml(value: Any) -> str:
         return "<Region>" * min(value.depth, 3000) + "</Region>" * min(value.depth, 3000)
     if not isinstance(value, dict):
         return escape(str(value))
-    tag = str(value.get("tag", "x"))
-    attributes = "".join(
-        f" {key}={quoteattr(text_of(text))}"
-        for key, text in value.items()
-        if key not in ("tag", "in")
-    )
-    inside = value.get("in", [])
-    inside = inside if isinstance(inside, list) else [inside]
-    return (
-        f"<{tag}{attributes}>{''.join(map(_xml, inside))}</{tag}>"
-        if inside
-        else f"<{tag}{attributes}/>"
-    )
+    tag, inside = str(value.get("tag", "x")), _wrapped(value.get("in", []))
+    attributes = {k: text for k, text in value.items() if k not in ("tag", "in")}.items()
+    head = tag + "".join(f" {k}={quoteattr(text_of(text))}" for k, text in attributes)
+    return f"<{head}>{''.join(map(_xml, inside))}</{tag}>" if inside else f"<{head}/>"
 
 
 def csv_bytes(value: Any) -> bytes:
     """Write a table: a list of rows."""
-    rows = value if isinstance(value, list) else [value]
-    return raw("\n".join(_csv_row(row) for row in rows))
-
-
-def _csv_row(row: Any) -> str:
-    cells = row if isinstance(row, list) else [row]
-    return ",".join(text_of(cell) for cell in cells)
+    rows = (",".join(map(text_of, _wrapped(row))) for row in _wrapped(value))
+    return raw("\n".join(rows))
 
 
 def lines_bytes(value: Any) -> bytes:
-    """Write lines of text."""
-    lines = value if isinstance(value, list) else [value]
-    return raw("\n".join(map(text_of, lines)))
+    return raw("\n".join(map(text_of, _wrapped(value))))
 
 
 def part_bytes(value: Any) -> bytes:
     """Write a stored region: {"header": …, "body": …}, with the checksum of the body."""
     if not isinstance(value, dict):
         return json_bytes(value)
-    body = _json(value.get("body"))
-    header = value.get("header")
+    body, header = _json(value.get("body")), value.get("header")
     if isinstance(header, dict) and "sha256" in header:
         header = header | {"sha256": hashlib.sha256(raw(body)).hexdigest()}
     return raw(f"{_json(header)}\n{body}\n")
 
 
 def pack_files(value: Any) -> bytes:
-    """Write several files as one: {name: content}; contents that are no text are JSON."""
+    """Write several files as one: {name: content}; contents without "hex:" are JSON."""
     if not isinstance(value, dict):
         return json_bytes(value)
     parts = []
@@ -326,19 +304,15 @@ def tiff_bytes(value: Any) -> bytes:
     order = ">" if value.get("order") == ">" else "<"
     out = bytearray((b"MM\0*" if order == ">" else b"II*\0") + bytes(4))
     link = 4
-    pages = value.get("pages")
-    for page in _listed(pages):
-        if not isinstance(page, dict):
-            continue
-        pieces = page.get("data")
-        pieces = [_hex(piece) for piece in (pieces if isinstance(pieces, list) else [pieces])]
+    for page in (page for page in _listed(value.get("pages")) if isinstance(page, dict)):
+        pieces = [_hex(piece) for piece in _wrapped(page.get("data"))]
         offsets = []
         for piece in pieces:
             offsets.append(len(out))
             out += piece
-        sizes = [len(piece) for piece in pieces]
+        known = {"offset": offsets, "size": [len(piece) for piece in pieces]}
         tags = [tag for tag in _listed(page.get("tags")) if isinstance(tag, list) and len(tag) > 2]
-        entries = [_tiff_entry(order, tag, offsets, sizes, out) for tag in tags]
+        entries = [_tiff_entry(order, tag, known, out) for tag in tags]
         out += bytes(len(out) % 2)
         struct.pack_into(f"{order}I", out, link, len(out))
         out += struct.pack(f"{order}H", min(len(entries), 65535)) + b"".join(entries)
@@ -347,19 +321,16 @@ def tiff_bytes(value: Any) -> bytes:
     return bytes(out)
 
 
-def _tiff_entry(
-    order: str, tag: list[Any], offsets: list[int], sizes: list[int], out: bytearray
-) -> bytes:
+def _tiff_entry(order: str, tag: list[Any], known: dict[str, list[int]], out: bytearray) -> bytes:
     code, kind, values = whole(tag[0], 0, 65535), whole(tag[1], 0, 65535), tag[2]
-    values = offsets if values == "offset" else sizes if values == "size" else values
+    values = known.get(values, values) if isinstance(values, str) else values
     if isinstance(values, str) or kind == 2:
         packed = raw(text_of(values)) + b"\0"
         count = len(packed)
     else:
-        numbers = values if isinstance(values, list) else [values]
-        letter = TIFF_TYPES.get(kind, "H")[0]
-        packed = b"".join(_number(order, letter, number) for number in numbers)
-        count = len(numbers) // len(TIFF_TYPES.get(kind, "H"))
+        letters = TIFF_TYPES.get(kind, "H")
+        packed = b"".join(_number(order, letters[0], number) for number in _wrapped(values))
+        count = len(_wrapped(values)) // len(letters)
     count = whole(tag[3]) if len(tag) > 3 else count
     if len(packed) > 4:
         start = len(out)
@@ -374,24 +345,15 @@ def _number(order: str, letter: str, value: Any) -> bytes:
             return struct.pack(order + letter, value)
         except (struct.error, OverflowError, TypeError):
             return struct.pack(order + letter, math.nan)
-    if letter == "s":
-        letter = "B"
+    letter = "B" if letter == "s" else letter
     most = 2 ** (8 * struct.calcsize(f"<{letter}")) - 1
     return struct.pack(order + letter, whole(value, 0, most))
 
 
-def _hex(value: Any) -> bytes:
-    try:
-        return bytes.fromhex(str(value))
-    except ValueError:
-        return raw(text_of(value))
-
-
 def png_bytes(value: Any) -> bytes:
     """Write a PNG: a list of [name, content]; checksums are right, IDAT is compressed."""
-    chunks = value if isinstance(value, list) else [value]
     out = b"\x89PNG\r\n\x1a\n"
-    for chunk in chunks:
+    for chunk in _wrapped(value):
         name, content = (*chunk, "", "")[:2] if isinstance(chunk, list) else (chunk, "")
         if isinstance(content, list):  # the header
             numbers = [whole(number) for number in [*content, *[0] * 7][:7]]
@@ -410,31 +372,10 @@ def npy_bytes(value: Any) -> bytes:
     if not isinstance(value, dict):
         return b"\x93NUMPY\x01\x00" + json_bytes(value)
     header = value.get("header")
-    text = header if isinstance(header, str) else _python(header)
-    data = raw(text) + b"\n"
+    data = raw(header if isinstance(header, str) else _python(header)) + b"\n"
     version = whole(value.get("version", 1), 0, 255)
     length = struct.pack("<H" if version == 1 else "<I", min(len(data), 65535))
     return b"\x93NUMPY" + bytes([version, 0]) + length + data + _hex(value.get("data"))
-
-
-def pickle_bytes(value: Any) -> bytes:
-    """Write an NPY file with one pickled object, as `numpy.save` does; any value."""
-    array = np.empty((), object)
-    array[()] = value
-    file = io.BytesIO()
-    np.save(file, array, allow_pickle=True)
-    return file.getvalue()
-
-
-def npz_bytes(value: Any) -> bytes:
-    """Write an archive: a list of names and NPY documents."""
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as archive, warnings.catch_warnings(action="ignore"):
-        for member in _listed(value):
-            name, document = [*_listed(member), "", None][:2]
-            text = text_of(name).encode("utf-8", "replace").decode().replace("\0", "")
-            archive.writestr(zipfile.ZipInfo(text[:10_000] or "x"), npy_bytes(document))
-    return packed.getvalue()
 
 
 def _python(value: Any) -> str:
@@ -448,13 +389,65 @@ def _python(value: Any) -> str:
     return repr(value)
 
 
+def pickle_bytes(value: Any) -> bytes:
+    """Write an NPY file with one pickled object, as `numpy.save` does; any value."""
+    array = np.empty((), object)
+    array[()] = value
+    file = io.BytesIO()
+    np.save(file, array, allow_pickle=True)
+    return file.getvalue()
+
+
+def _archive(members: list[tuple[Any, bytes]]) -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive, warnings.catch_warnings(action="ignore"):
+        for name, data in members:
+            text = text_of(name).encode("utf-8", "replace").decode().replace("\0", "")
+            archive.writestr(zipfile.ZipInfo(text[:10_000] or "x"), data)  # no longer names exist
+    return packed.getvalue()
+
+
+def npz_bytes(value: Any) -> bytes:
+    """Write an archive: a list of names and NPY documents."""
+    members = ([*_listed(member), "", None][:2] for member in _listed(value))
+    return _archive([(name, npy_bytes(document)) for name, document in members])
+
+
+def roi_bytes(value: Any) -> bytes:
+    """Write ImageJ ROIs into an archive: a list of dictionaries; lengths and checksums are right.
+
+    Of each: "name", "type", "box" (top, left, bottom, right), "points" or the steps of a composite
+    "path", "group" and "plane".
+    """
+    rois = [roi if isinstance(roi, dict) else {"name": roi} for roi in _listed(value)]
+    return _archive([(roi.get("name", ""), _roi(roi)) for roi in rois])
+
+
+def _roi(roi: dict[str, Any]) -> bytes:
+    points, steps = (
+        [_listed(point) for point in _listed(roi.get("points"))],
+        _listed(roi.get("path")),
+    )
+    columns = [[point[k] if len(point) > k else 0 for point in points] for k in (0, 1)]
+    shorts = b"".join(_number(">", "H", number) for column in columns for number in column)
+    path = b"".join(_number(">", "f", step) for step in steps)
+    box = [_number(">", "H", side) for side in [*_listed(roi.get("box")), 0, 0, 0, 0][:4]]
+    head = b"Iout" + struct.pack(">hBx", 229, whole(roi.get("type"), 0, 255)) + b"".join(box)
+    head += struct.pack(">H", min(len(points), 2**16 - 1)) + bytes(16)
+    head += struct.pack(">hi16xi", 0, len(steps), whole(roi.get("plane"), 0, 2**31 - 1))
+    second = struct.pack(">30xB33x", whole(roi.get("group"), 0, 255))
+    return head + struct.pack(">i", 64 + len(shorts + path)) + shorts + path + second
+
+
 def mat_bytes(value: Any) -> bytes:
-    """Write a MATLAB file of version 5: a list of variables (see `_mat_variable`)."""
-    variables = value if isinstance(value, list) else [value]
+    """Write a MATLAB file of version 5: a list of variables.
+
+    Of each: "class", "flags", "dims", "name", "type", "data", "more" and "compressed".
+    """
     out = b"MATLAB 5.0 MAT-file".ljust(124) + struct.pack("<H", 0x0100) + b"IM"
-    for variable in variables:
-        element = _mat_variable(variable if isinstance(variable, dict) else {})
-        if isinstance(variable, dict) and variable.get("compressed"):
+    for variable in map(_dict, _wrapped(value)):
+        element = _mat_variable(variable)
+        if variable.get("compressed"):
             packed = zlib.compress(element)
             element = struct.pack("<II", 15, len(packed)) + packed
         out += element
@@ -462,14 +455,11 @@ def mat_bytes(value: Any) -> bytes:
 
 
 def _mat_variable(variable: dict[str, Any]) -> bytes:
-    """Write {"class", "flags", "dims", "name", "type", "data", "more"} as a miMATRIX element."""
-    flags = struct.pack(
-        "<II", whole(variable.get("class"), 0, 255) | whole(variable.get("flags"), 0, 255) << 8, 0
+    kind = whole(variable.get("class"), 0, 255) | whole(variable.get("flags"), 0, 255) << 8
+    dims = [whole(n, -(2**31), 2**31 - 1) for n in _wrapped(variable.get("dims"))]
+    body = _element(6, struct.pack("<II", kind, 0)) + _element(
+        5, struct.pack(f"<{len(dims)}i", *dims)
     )
-    dims = variable.get("dims")
-    dims = dims if isinstance(dims, list) else [dims]
-    shape = struct.pack(f"<{len(dims)}i", *(whole(n, -(2**31), 2**31 - 1) for n in dims))
-    body = _element(6, flags) + _element(5, shape)
     body += _element(1, raw(text_of(variable.get("name", ""))))
     body += _element(whole(variable.get("type"), 0, 2**31), _hex(variable.get("data")))
     for pair in _listed(variable.get("more")):
@@ -483,11 +473,8 @@ def _element(kind: int, data: bytes) -> bytes:
 
 
 def sqlite_bytes(value: Any) -> bytes:
-    """Write a database: {"statements": [SQL], "rows": [[table, [values]]]}.
-
-    What SQLite refuses is left out.
-    """
-    value = value if isinstance(value, dict) else {}
+    """Write a database: {"statements": [SQL], "rows": [[table, [values]]]}, if SQLite accepts."""
+    value = _dict(value)
     with closing(sqlite3.connect(":memory:")) as connection:
         for statement in _listed(value.get("statements")):
             _execute(connection, str(statement), [])
@@ -503,11 +490,9 @@ def sqlite_bytes(value: Any) -> bytes:
 
 
 def _execute(connection: sqlite3.Connection, statement: str, values: list[Any]) -> None:
-    values = [_sql_value(value) for value in values]
-    try:
-        connection.execute(statement, values)
-    except (sqlite3.Error, sqlite3.Warning, OverflowError, UnicodeEncodeError, ValueError):
-        return
+    refused = (sqlite3.Error, sqlite3.Warning, OverflowError, UnicodeEncodeError, ValueError)
+    with suppress(*refused):
+        connection.execute(statement, [_sql_value(value) for value in values])
 
 
 def _sql_value(value: Any) -> Any:
@@ -516,53 +501,12 @@ def _sql_value(value: Any) -> Any:
     return value if isinstance(value, (int, float, str)) else None
 
 
-def roi_bytes(value: Any) -> bytes:
-    """Write ImageJ ROIs into an archive: a list of dictionaries; lengths and checksums are right.
-
-    Of each: "name", "type", "box" (top, left, bottom, right), "points" or the steps of a composite
-    "path", "group" and "plane".
-    """
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as archive, warnings.catch_warnings(action="ignore"):
-        for roi in _listed(value):
-            roi = roi if isinstance(roi, dict) else {"name": roi}
-            name = text_of(roi.get("name", "")).encode("utf-8", "replace").decode()
-            # No archive has longer names.
-            archive.writestr(zipfile.ZipInfo(name.replace("\0", "")[:10_000] or "x"), _roi(roi))
-    return packed.getvalue()
-
-
-def _roi(roi: dict[str, Any]) -> bytes:
-    points = [_listed(point) for point in _listed(roi.get("points"))]
-    columns = [[point[k] if len(point) > k else 0 for point in points] for k in (0, 1)]
-    shorts = b"".join(_number(">", "H", number) for column in columns for number in column)
-    path = b"".join(_number(">", "f", step) for step in _listed(roi.get("path")))
-    box = [_number(">", "H", side) for side in [*_listed(roi.get("box")), 0, 0, 0, 0][:4]]
-    kind, size = whole(roi.get("type"), 0, 255), len(_listed(roi.get("path")))
-    head = b"Iout" + struct.pack(">hBx", 229, kind) + b"".join(box)
-    head += struct.pack(">H", min(len(points), 2**16 - 1)) + bytes(16)
-    head += struct.pack(">hi16xi", 0, size, whole(roi.get("plane"), 0, 2**31 - 1))
-    group = whole(roi.get("group"), 0, 255)
-    second = struct.pack(">30xB33x", group)
-    return head + struct.pack(">i", 64 + len(shorts + path)) + shorts + path + second
-
-
 def nifti_bytes(value: Any) -> bytes:
     """Write NIfTI-1: {"header": {field: value}, "data": hex}; the data lie at byte 352."""
     value = value if isinstance(value, dict) else {"header": value}
     header = np.zeros((), nibabel.nifti1.header_dtype)
-    fields = value.get("header")
-    for name, content in (fields if isinstance(fields, dict) else {}).items():
+    for name, content in _dict(value.get("header")).items():
         # What the field cannot hold is left out.
         with suppress(ValueError, TypeError, OverflowError), np.errstate(all="ignore"):
             header[name] = content
     return header.tobytes() + bytes(4) + _hex(value.get("data"))
-
-
-def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
-def array_hex(array: Any, *, order: str = "C") -> str:
-    """Give the bytes of an array as they are in a file."""
-    return str(array.tobytes(order=order).hex())

@@ -7,8 +7,6 @@ mutations of files, or ``documents``, where they say how a document is edited.
 from __future__ import annotations
 
 import faulthandler
-import importlib
-import pkgutil
 import signal
 import sys
 from pathlib import Path
@@ -19,16 +17,14 @@ import atheris
 from fuzz.judge import Judge, Logbook, keep
 from fuzz.targets import TARGETS
 
-SECONDS_BEFORE_DEATH = 12
-"""A call that takes more processor time is stuck in a library: the process ends."""
-WAITED_SECONDS = 600
-"""So does one that takes longer by the clock: it waits for what never comes."""
+# A call that takes more processor time is stuck in a library, one that takes longer by the clock
+# waits forever: the process ends.
+SECONDS_BEFORE_DEATH, WAITED_SECONDS = 12, 600
+# Libraries in Python, whose branches can be followed.
 LIBRARIES = ("tifffile", "PIL", "tomllib", "csv", "json", "numpy.lib._format_impl")
-"""Where the way through readers goes on, in Python that can be followed."""
 
 
 def main(arguments: list[str]) -> None:
-    """Run one reader."""
     name, way, runs, seed, place = arguments
     folder = Path(place)
     corpus = folder / "corpus" / f"{name}-{way}"
@@ -41,26 +37,21 @@ def main(arguments: list[str]) -> None:
             (corpus / f"seed-{number}").write_bytes(content)
     judge = target.judge()
     for content in seeds:
-        # Libraries are loaded by nobody's fault.
+        # Loads libraries, which is no fault of an input.
         judge.failure_of(content)
     record = _Recorder(judge, folder, name, way)
     call = record if way == "bytes" else lambda decisions: record(target.document(decisions))
     faulthandler.register(signal.SIGPROF, chain=True)
     _instrument()
     longest = 8192 if way == "bytes" else 200
-    options = [
-        f"-runs={runs}",
-        f"-seed={seed}",
-        f"-timeout={WAITED_SECONDS}",
-        f"-max_len={longest}",
-    ]
+    options = f"-runs={runs} -seed={seed} -timeout={WAITED_SECONDS} -max_len={longest}".split()
     options += ["-rss_limit_mb=0", "-verbosity=0", f"-artifact_prefix={folder}/"]
     atheris.Setup([sys.argv[0], *options, str(corpus)], call)
     atheris.Fuzz()
 
 
 class _Recorder:
-    """Has inputs judged, counts them, and keeps those that fail."""
+    """Passes inputs to the judge, counts them, and keeps those that fail."""
 
     def __init__(self, judge: Judge, folder: Path, name: str, way: str) -> None:
         self._judge = judge
@@ -80,15 +71,10 @@ class _Recorder:
 
 
 def _instrument() -> None:
-    """Have libFuzzer told which branches of the readers are taken; kernels stay as they are."""
-    import napari_panoptic
-
-    names = [
-        info.name for info in pkgutil.walk_packages(napari_panoptic.__path__, "napari_panoptic.")
-    ]
-    ours = [name for name in names if name in sys.modules]
-    for name in (*ours, *(n for n in sys.modules if n.startswith(LIBRARIES))):
-        _instrument_module(importlib.import_module(name))
+    """Report to libFuzzer which branches of the readers are taken; kernels stay as they are."""
+    followed = ("napari_panoptic.", *LIBRARIES)
+    for name in [name for name in sys.modules if name.startswith(followed)]:
+        _instrument_module(sys.modules[name])
 
 
 def _instrument_module(module: ModuleType) -> None:

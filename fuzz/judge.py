@@ -25,35 +25,20 @@ from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.io.files.guard import VARIABLE
 
-SECONDS = 2.0
-"""Of processor time that one input may take."""
-MEMORY_BYTES = 1 << 30
-"""That one input may take beyond what the process has when it begins."""
-LARGEST_PX = 1 << 22
-"""Above this readers are told to refuse images: what time and memory suffice for."""
+SECONDS = 2.0  # of processor time for one input
+MEMORY_BYTES = 1 << 30  # for one input, beyond what the process has when it begins
+LARGEST_PX = 1 << 22  # the limit of images for readers, for which time and memory suffice
 LONGEST_MESSAGE = 4000
-HELD = Path("/proc/self/statm")
-"""Where Linux says how much memory a process has."""
-
+HELD = Path("/proc/self/statm")  # the memory of a process, on Linux
 Read = Callable[[Path], object]
 
 
 @dataclass(frozen=True)
 class Failure:
-    """What an input did that no input may do.
+    """What an input did that no input may do."""
 
-    Parameters
-    ----------
-    kind
-        The exception's name, or what else was wrong.
-    place
-        Where: the deepest line of this package, and the line that raised.
-    details
-        For people.
-    """
-
-    kind: str
-    place: str
+    kind: str  # the exception's name, or what else was wrong
+    place: str  # the deepest line of this package, and the line that raised
     details: str
 
     @property
@@ -61,10 +46,14 @@ class Failure:
         """The same for inputs that very likely show the same fault."""
         return hashlib.sha256(f"{self.kind} {self.place}".encode()).hexdigest()[:12]
 
+    def described(self, data: bytes) -> str:
+        """Return a text with the beginning of the input."""
+        return f"{self.kind} at {self.place}\n{data!r}\n\n{self.details}\n"
+
 
 @contextmanager
 def limited_memory(extra_bytes: int = MEMORY_BYTES) -> Iterator[None]:
-    """Have allocations beyond a limit fail meanwhile, in the whole process."""
+    """Let allocations beyond a limit fail meanwhile, in the whole process."""
     if not HELD.exists():  # not Linux
         yield
         return
@@ -78,16 +67,9 @@ def limited_memory(extra_bytes: int = MEMORY_BYTES) -> Iterator[None]:
 
 
 class Judge:
-    """Gives inputs to one reader, each as a file in a folder of its own.
+    """One reader, which gets inputs as files of this name; it may leave others if it makes files.
 
-    Parameters
-    ----------
-    read
-        Reads the file, and raises `AssertionError` where a value is not sound.
-    file_name
-        What the file is called.
-    makes_files
-        Whether reading is allowed to leave other files in the folder.
+    It raises `AssertionError` for a value that is not sound.
     """
 
     def __init__(self, read: Read, file_name: str, *, makes_files: bool = False) -> None:
@@ -115,7 +97,7 @@ class Judge:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def failure_of(self, data: bytes) -> Failure | None:
-        """Say what is wrong with what the reader does; None where nothing is."""
+        """Return what is wrong with what the reader does, if anything is."""
         # The clock on the wall is quickest to read; what others do on the machine counts not.
         failure = self._tried(data, time.perf_counter)
         if failure is not None and failure.kind in ("slow", "open file"):
@@ -134,7 +116,7 @@ class Judge:
             if failure is None and took > SECONDS:
                 failure = Failure("slow", "", f"took {took:.1f} s of processor time")
             if _first_free() != free_before:
-                # Nobody may have to wait for the garbage collector: Windows keeps open files.
+                # Not to be left to the garbage collector: Windows keeps open files.
                 failure = failure or Failure("open file", "", "a file was left open")
                 gc.collect()
             if self._lost:
@@ -148,15 +130,11 @@ class Judge:
         return failure
 
     def _cleared(self) -> list[str]:
-        """Empty the folder; give what was in it beside the input."""
-        names = os.listdir(self._folder)  # noqa: PTH208 - no paths are needed
-        for name in names:
-            path = self._folder / name
-            if path.is_dir():
-                shutil.rmtree(path)
-            else:
-                path.unlink()
-        return [name for name in names if name != self._path.name]
+        """Empty the folder; return the names of what was in it beside the input."""
+        paths = list(self._folder.iterdir())
+        for path in paths:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        return [path.name for path in paths if path != self._path]
 
     def _outcome(self, path: Path) -> Failure | None:
         with warnings.catch_warnings(), limited_memory():
@@ -200,20 +178,14 @@ def _failure(error: BaseException) -> Failure:
 
 
 def _first_free() -> int:
-    """Give the number that the next file to be opened gets."""
+    """Return the number that the next file to be opened gets."""
     number = os.dup(0)
     os.close(number)
     return number
 
 
 class Logbook:
-    """How many inputs there were, and the last one: survives the death of the process.
-
-    Parameters
-    ----------
-    path
-        Of a file, which is made anew.
-    """
+    """The number of inputs and the last one, in a file that survives the death of the process."""
 
     MOST_BYTES = 1 << 20
 
@@ -224,14 +196,14 @@ class Logbook:
             self._memory = mmap.mmap(file.fileno(), size)
 
     def note(self, count: int, data: bytes) -> None:
-        """Note an input that comes now; ``count`` came before it."""
+        """Note an input that comes now, after `count` others."""
         data = data[: self.MOST_BYTES]
         self._memory[16 : 16 + len(data)] = data
         struct.pack_into("<QQ", self._memory, 0, count, len(data))
 
     @staticmethod
     def read(path: Path) -> tuple[int, bytes]:
-        """Give the count and the last input."""
+        """Return the count and the last input."""
         content = path.read_bytes()
         count, size = struct.unpack_from("<QQ", content)
         return count, content[16 : 16 + size]
@@ -244,5 +216,5 @@ def keep(folder: Path, failure: Failure, data: bytes) -> None:
     if path.exists() and path.stat().st_size <= len(data):
         return
     path.write_bytes(data)
-    text = f"{failure.kind} at {failure.place}\n{data[:400]!r}\n\n{failure.details}\n"
+    text = failure.described(data[:400])
     (folder / f"{failure.key}.txt").write_text(text, encoding="utf-8", errors="replace")

@@ -138,7 +138,7 @@ class CohortResult:
     Their columns are those of the CSV files of the same names, and come first.
     """
 
-    #: See docs/figures.md.
+    #: See docs/reference/figures.md.
     objects: pd.DataFrame
     regions: pd.DataFrame
     patients: pd.DataFrame
@@ -509,7 +509,7 @@ def compare(
 
 
 def open_cohort(path: str | Path) -> OpenedCohort:
-    """Open a cohort folder; see docs/cohorts.md for what can be one.
+    """Open a cohort folder; see docs/reference/cohorts.md for what can be one.
 
     Raises
     ------

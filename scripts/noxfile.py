@@ -19,6 +19,7 @@ nox.options.error_on_missing_interpreters = False
 PYTHONS = ("3.11", "3.12", "3.13")
 PROJECT = nox.project.load_toml(ROOT / "pyproject.toml")
 TEST_TOOLS = nox.project.dependency_groups(PROJECT, "test")
+OLDER_QT = {"pyqt6": "PyQt6==6.7.*", "pyside6": "PySide6==6.10.*"}
 NO_COMPILER = """
 from importlib.util import find_spec
 from shutil import which
@@ -32,7 +33,7 @@ assert not find_spec("Cython") and not find_spec("numba"), "there is something t
 def newest(session: nox.Session, qt: str) -> None:
     """Test with the newest dependencies."""
     session.chdir(ROOT)
-    session.install("--upgrade", "--editable", f".[{qt},dask,dicom,matlab]", *TEST_TOOLS)
+    session.install("--upgrade", "--editable", f".[{qt},dask,dicom,matlab,nifti]", *TEST_TOOLS)
     _test(session, qt)
 
 
@@ -42,11 +43,11 @@ def oldest(session: nox.Session, qt: str) -> None:
     """Test with the oldest dependencies that pyproject.toml allows."""
     session.chdir(ROOT)
     limits = Path(session.create_tmp(), f"oldest-{qt}.txt")
-    extras = (f"--extra={qt}", "--extra=dask", "--extra=dicom", "--extra=matlab")
+    extras = (f"--extra={qt}", "--extra=dask", "--extra=dicom", "--extra=matlab", "--extra=nifti")
     lowest = ("uv", "pip", "compile", "pyproject.toml", "--resolution=lowest-direct", "--quiet")
     # --upgrade: or uv keeps to what the file of an earlier run says.
     session.run(*lowest, "--upgrade", *extras, f"--output-file={limits}", external=True)
-    package = ("--editable", f".[{qt},dask,dicom,matlab]")
+    package = ("--editable", f".[{qt},dask,dicom,matlab,nifti]")
     session.install(*package, "--constraint", str(limits), *TEST_TOOLS)
     _test(session, qt)
 
@@ -66,6 +67,8 @@ def package(session: nox.Session) -> None:
     session.run("abi3audit", "--strict", str(wheel))
     for python in PYTHONS:
         session.notify(f"wheel-{python}", [str(wheel)])
+    for qt in OLDER_QT:
+        session.notify(f"beside(qt='{qt}')", [str(wheel)])
 
 
 @nox.session(python=PYTHONS, default=False)
@@ -84,6 +87,19 @@ def wheel(session: nox.Session) -> None:
     )
 
 
+@nox.session(python=PYTHONS[0], default=False)
+@nox.parametrize("qt", list(OLDER_QT))
+def beside(session: nox.Session, qt: str) -> None:
+    """Install the wheel that `package` has built beside a napari, and change nothing there."""
+    session.install("napari==0.9.0", OLDER_QT[qt])
+    freeze = ("uv", "pip", "freeze", "--quiet")
+    before = session.run(*freeze, silent=True, external=True)
+    session.install("--only-binary", ":all:", session.posargs[0])
+    after = session.run(*freeze, silent=True, external=True)
+    if changed := set(before.splitlines()) - set(after.splitlines()):
+        session.error(f"packages that were there have changed: {', '.join(sorted(changed))}")
+
+
 @nox.session(python=PYTHONS[0])
 def docs(session: nox.Session) -> None:
     """Build the documentation; warnings are errors."""
@@ -96,7 +112,7 @@ def docs(session: nox.Session) -> None:
 def audit(session: nox.Session) -> None:
     """Ask whether the newest dependencies have known weaknesses."""
     session.chdir(ROOT)
-    session.install(".[pyqt6,dask]", "pip-audit>=2.7")
+    session.install(".[pyqt6,dask,dicom,matlab,nifti]", "pip-audit>=2.7")
     session.run("python", "scripts/audit.py")
 
 

@@ -39,7 +39,8 @@ from napari_panoptic.viewer.state.preferences import Queue, VersionChoice, Versi
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks.slide_view import read_in_windows, scene, write_slide
+from benchmarks.cases import scene, write_slide
+from benchmarks.windows import read_in_windows
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 WINDOW_PX = (1600, 1000)
@@ -66,7 +67,7 @@ def save(viewer: napari.Viewer, name: str) -> None:
     shot = viewer.screenshot(canvas_only=False, flash=False)
     picture = Image.fromarray(np.ascontiguousarray(shot[..., :3]))
     picture = picture.resize(PICTURE_PX, Image.Resampling.LANCZOS)
-    path = DOCS / f"{name}.jpg"
+    path = DOCS / "pictures" / f"{name}.jpg"
     picture.save(path, quality=QUALITY, optimize=True, subsampling=0)
     print(f"{path.name}: {path.stat().st_size // 1024} KiB")
 

@@ -2,11 +2,16 @@
 
 import gc
 
+import pandas as pd
 import pytest
 from hypothesis import HealthCheck, settings
 
 from napari_panoptic.cli.main import main
+from napari_panoptic.io.cohorts.detections import open_detection_cohort
+from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.samples.write import write_detection_sample, write_sample_cohort
+from tests.support.small_cohort import write_cohort
+from tests.support.sweep_cohort import write_sweep_cohort
 
 # What an example may do does not depend on how busy the machine is.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -43,6 +48,50 @@ def nuclei_sample(tmp_path_factory):
 def detection_sample(tmp_path_factory):
     """Write the sample cohort of detections once; tests that change files copy it."""
     return write_detection_sample(tmp_path_factory.mktemp("detections-sample") / "cohort")
+
+
+@pytest.fixture(scope="session")
+def sample_cohort(nuclei_sample):
+    """Open the sample cohort of nuclei."""
+    return open_cohort(nuclei_sample)
+
+
+@pytest.fixture(scope="session")
+def detection_cohort(detection_sample):
+    """Open the sample cohort of detections."""
+    return open_detection_cohort(detection_sample)
+
+
+@pytest.fixture(scope="session")
+def small_folder(tmp_path_factory):
+    """Write the small cohort once, for tests that change no file of it."""
+    return write_cohort(tmp_path_factory.mktemp("small") / "cohort")
+
+
+@pytest.fixture(scope="session")
+def small_cohort(small_folder):
+    """Open the small cohort."""
+    return open_cohort(small_folder)
+
+
+@pytest.fixture
+def own_folder(tmp_path):
+    """Write the small cohort for one test, which may change its files."""
+    return write_cohort(tmp_path / "cohort")
+
+
+@pytest.fixture(scope="session")
+def sweep_folder(tmp_path_factory):
+    """Write the cohort whose teams are settings of one post-processing, once."""
+    return write_sweep_cohort(tmp_path_factory.mktemp("sweep") / "cohort")
+
+
+@pytest.fixture(scope="session")
+def sample_objects(nuclei_sample, tmp_path_factory):
+    """Evaluate the sample of nuclei by the command line, without distances: a row per object."""
+    folder = tmp_path_factory.mktemp("evaluated")
+    assert main(["evaluate", str(nuclei_sample), "-o", str(folder), "--no-distances"]) == 0
+    return pd.read_csv(folder / "objects.csv", keep_default_na=False)
 
 
 @pytest.fixture(scope="session")

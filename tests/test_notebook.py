@@ -20,7 +20,6 @@ from napari_panoptic.io.cohorts.comparison import Labels, LabelsComparison, Poin
 from napari_panoptic.io.cohorts.detections import open_detection_cohort
 from napari_panoptic.nuclei.evaluate import evaluate_pair as engine
 from tests.support.paths import REPOSITORY
-from tests.support.small_cohort import write_cohort
 
 NOTEBOOKS = sorted((REPOSITORY / "docs" / "notebooks").glob("*.ipynb"))
 BLOCKED = """
@@ -221,18 +220,13 @@ def test_scores_belong_to_ids() -> None:
         npan.evaluate_pair(labels, labels, scores=[0.5, 0.5])
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_cohort(tmp_path_factory.mktemp("cohort"))
-
-
-def test_a_cohort_has_the_tables_of_the_command(folder: Path, tmp_path: Path) -> None:
-    cohort = npan.open_cohort(folder)
+def test_a_cohort_has_the_tables_of_the_command(small_folder: Path, tmp_path: Path) -> None:
+    cohort = npan.open_cohort(small_folder)
     assert cohort.teams == ["alpha", "beta"]
     assert len(cohort.regions) == 5
     assert cohort.regions["annotated"].all()
     result = cohort.evaluate()
-    assert main(["evaluate", str(folder), "-o", str(tmp_path / "out")]) == 0
+    assert main(["evaluate", str(small_folder), "-o", str(tmp_path / "out")]) == 0
     for name in ("objects", "regions", "patients", "patients_by_class", "teams", "confusion"):
         text = io.StringIO((tmp_path / "out" / f"{name}.csv").read_text(encoding="utf-8"))
         written = pd.read_csv(text)
@@ -247,11 +241,11 @@ def test_a_cohort_has_the_tables_of_the_command(folder: Path, tmp_path: Path) ->
         )
 
 
-def test_one_team_of_a_cohort(folder: Path) -> None:
-    result = npan.open_cohort(folder).evaluate("beta")
+def test_one_team_of_a_cohort(small_folder: Path) -> None:
+    result = npan.open_cohort(small_folder).evaluate("beta")
     assert set(result.objects["team"]) == {"beta"}
     with pytest.raises(CohortError, match="alfa"):
-        npan.open_cohort(folder).evaluate("alfa")
+        npan.open_cohort(small_folder).evaluate("alfa")
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
@@ -268,24 +262,24 @@ def test_there_are_three_notebooks() -> None:
     assert [path.stem for path in NOTEBOOKS] == ["cohort", "sweep", "two-arrays"]
 
 
-def test_the_core_works_where_napari_and_qt_are_absent(tmp_path: Path, folder: Path) -> None:
+def test_the_core_works_where_napari_and_qt_are_absent(tmp_path: Path, small_folder: Path) -> None:
     done = run_without_napari(
         "import numpy as np, napari_panoptic as npan\n"
         "from napari_panoptic.cli.main import main\n"
         "a = np.zeros((9, 9), int); a[2:5, 2:5] = 1\n"
         "assert npan.evaluate_pair(a, a).metrics.pq == 1\n"
-        f"assert len(npan.open_cohort({str(folder)!r}).evaluate('beta').teams) == 1\n"
-        f"sys.exit(main(['evaluate', {str(folder)!r}, '-o', {str(tmp_path / 'out')!r}]))\n"
+        f"assert len(npan.open_cohort({str(small_folder)!r}).evaluate('beta').teams) == 1\n"
+        f"sys.exit(main(['evaluate', {str(small_folder)!r}, '-o', {str(tmp_path / 'out')!r}]))\n"
     )
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "out" / "teams.csv").is_file()
 
 
-def test_a_command_that_needs_the_window_says_what_to_install(folder: Path) -> None:
+def test_a_command_that_needs_the_window_says_what_to_install(small_folder: Path) -> None:
     done = run_without_napari(
         "import os; os.environ['DISPLAY'] = ':99'\n"
         "from napari_panoptic.cli.main import main\n"
-        f"sys.exit(main(['view', {str(folder)!r}]))\n"
+        f"sys.exit(main(['view', {str(small_folder)!r}]))\n"
     )
     assert done.returncode == 1
     assert 'pip install "napari-panoptic[pyqt6]"' in done.stderr

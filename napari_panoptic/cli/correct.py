@@ -65,8 +65,8 @@ ABOUT = (
     "cohort's own format at its relative paths or in another one, with corrections.csv (what was "
     "changed) and corrections.json (what was not, and why). With verdicts on the items of a plan, "
     "estimates.csv says what mending the whole annotation in this way would change for every "
-    "team. The cohort's own files stay as they are. See docs/corrections.md. Exit status: 0 done, "
-    "1 nothing to correct or nothing could be read, 2 wrong arguments."
+    "team. The cohort's own files stay as they are. See docs/tasks/corrections.md. Exit status: "
+    "0 done, 1 nothing to correct or nothing could be read, 2 wrong arguments."
 )
 
 

@@ -30,8 +30,8 @@ from napari_panoptic.values.settings import EvaluationSettings
 ABOUT = (
     "Read the verdicts on the items of a plan, and write estimates.csv: the share of wrong "
     "annotations, and each team's precision, recall, F1 and PQ if the annotation were right, with "
-    "95 % intervals; and estimates.json with the design. See docs/review-plan.md. Exit status: 0 "
-    "done, 1 nothing could be estimated, 2 wrong arguments."
+    "95 % intervals; and estimates.json with the design. See docs/tasks/review-plan.md. Exit "
+    "status: 0 done, 1 nothing could be estimated, 2 wrong arguments."
 )
 
 

@@ -311,7 +311,8 @@ def add_held(parser: argparse.ArgumentParser) -> None:
         default=HELD_UP_TO_PX,
         metavar="PX",
         help="regions of more pixels are read in windows, never as a whole; with the same figures, "
-        "but only for formats that can be read so: see docs/formats.md (default: %(default)s)",
+        "but only for formats that can be read so: see docs/reference/formats.md "
+        "(default: %(default)s)",
     )
 
 

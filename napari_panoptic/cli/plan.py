@@ -25,8 +25,8 @@ from napari_panoptic.review.plan.units import Units, population
 ABOUT = (
     "Draw a stratified sample of the objects of a team, and of tiles of background, and write it "
     "as a CSV table in the order in which it is to be reviewed. Prints how precise the estimates "
-    "are expected to be. See docs/review-plan.md. Exit status: 0 done, 1 nothing could be drawn, "
-    "2 wrong arguments."
+    "are expected to be. See docs/tasks/review-plan.md. Exit status: 0 done, 1 nothing "
+    "could be drawn, 2 wrong arguments."
 )
 
 

@@ -60,6 +60,10 @@ class UnreadableFileError(PanopticError):
     """A file cannot be read, or its content is invalid."""
 
 
+class MissingPackageError(PanopticError):
+    """A file needs a Python package that is not installed: nothing is wrong with the file."""
+
+
 class UnwritableFileError(PanopticError):
     """A file cannot be written to the requested place, or in the requested format."""
 

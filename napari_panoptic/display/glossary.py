@@ -1,6 +1,6 @@
 """Every word and figure that the window shows, defined in one sentence each.
 
-All panels take their explanations from here; docs/figures.md says the same at
+All panels take their explanations from here; docs/reference/figures.md says the same at
 length.
 """
 

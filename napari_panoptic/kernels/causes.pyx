@@ -1,7 +1,7 @@
 """Why objects are unmatched: the first rule that applies to each.
 
 Compiled, since NumPy takes 0.1 ms of the 0.4 ms that a stroke may take with 800
-objects, and 0.9 of 3 ms with 25,000 (`python -m benchmarks.live`).
+objects, and 0.9 of 3 ms with 25,000 (`benchmarks.run --stages stroke`).
 """
 
 from typing import NamedTuple

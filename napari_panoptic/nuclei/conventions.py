@@ -1,7 +1,8 @@
 """Figures by the conventions of published evaluation codes, from sums over regions.
 
 The pairs of a region are found once, in O(overlapping pairs); every figure is a quotient of sums
-over them, added up and averaged as its convention says. docs/conventions.md names the sources.
+over them, added up and averaged as its convention says. docs/reference/conventions.md
+names the sources.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ BEST_FIGURES = ("pq", "detection_f1")
 NO_SCORES = "no prediction has a score"
 NO_SCORES_ADVICE = (
     "name the score in cohort.toml (predictions.score), or add a table or a probability map; see "
-    "docs/scores.md"
+    "docs/tasks/scores.md"
 )
 PRECISION, CALIBRATION, THRESHOLDS_PLOT = "Precision and recall", "Calibration", "Thresholds"
 """The titles of the plots."""

@@ -304,8 +304,9 @@ class Sweep(Question):
         figure, all_printed = FIGURE_NAMES[sweep.metric], len(settings)
         best, *facts = (f"{name}: {text}." for name, text in choice_lines(sweep))
         turns = [
-            f"{step_title(sweep, step)}: splits and mergers swap, split {row['split_before']} to "
-            f"{row['split_after']}, merged {row['merged_before']} to {row['merged_after']}."
+            f"{step_title(sweep, step)}: of split and merged, the other cause is more frequent: "
+            f"split {row['split_before']} to {row['split_after']}, "
+            f"merged {row['merged_before']} to {row['merged_after']}."
             for step, row in zip(sweep.steps, steps.to_dict("records"), strict=True)
             if row["turns"]
         ]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.common.errors import PanopticError, UnreadableFileError
+from napari_panoptic.common.errors import MissingPackageError, PanopticError, UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.io.formats.registry import load_masks, reference_shape
 from napari_panoptic.io.images.volumes import (
@@ -211,6 +211,11 @@ def evaluate_raters(
     on_case
         Called with the name of each structure's case when it and all before it are
         done.
+
+    Raises
+    ------
+    MissingPackageError
+        If a file needs a package that is not installed.
     """
     names = cohort.teams if teams is None else tuple(map(cohort.checked_team, teams))
     places = [(case, structure) for case in cohort.cases for structure in case.masks]
@@ -237,6 +242,8 @@ def _result(
     """Evaluate a structure of a case, or return why that is impossible."""
     try:
         return evaluate_structure(cohort, load_reference(cohort, case, structure), teams)
+    except MissingPackageError:
+        raise
     except PanopticError as error:
         return _unreadable(error, case.name, structure)
 
@@ -272,6 +279,8 @@ def load_reference(cohort: RatedCohort, case: RatedCase, structure: str) -> Load
     ------
     UnreadableFileError
         If no rater's mask can be used.
+    MissingPackageError
+        If a mask needs a package that is not installed.
     """
     masks: list[NDArray[np.bool_]] = []
     raters, findings, objects = [], [], []
@@ -284,6 +293,8 @@ def load_reference(cohort: RatedCohort, case: RatedCase, structure: str) -> Load
     for rater, file in case.masks[structure].items():
         try:
             read[rater] = _from_file(cohort, case, structure, file, read_mask, "a rater's mask")
+        except MissingPackageError:  # figures must not depend on what is installed
+            raise
         except PanopticError as error:
             leave_out(rater, error)
     place = _usual_place([volume for volume, _ in read.values()])
@@ -319,6 +330,11 @@ def load_map(cohort: RatedCohort, team: str, loaded: LoadedReference) -> LoadedM
     The challenge treats missing results "as submissions with all labels set to
     background" (QUBIQ, structured description, "Ranking method(s)"). The cohort's
     findings report missing files once per team; unusable ones are reported here.
+
+    Raises
+    ------
+    MissingPackageError
+        If the file needs a package that is not installed.
     """
     case, structure, shape = loaded.case, loaded.structure, loaded.reference.shape
     background = np.broadcast_to(np.float32(0), shape)
@@ -330,6 +346,8 @@ def load_map(cohort: RatedCohort, team: str, loaded: LoadedReference) -> LoadedM
             cohort, case, structure, file, read_probabilities, "a probability map"
         )
         _check_shape(volume, loaded.place, "the prediction")
+    except MissingPackageError:
+        raise
     except PanopticError as error:
         then = "it counts as background everywhere"
         found = _unreadable(error, case.name, structure, then=then, team=team)

@@ -32,7 +32,7 @@ from napari_panoptic.statistics.skewed_t import skewed_t
 SKEWNESS_FACTOR = 1.5
 """Of the skewness in the verdict, which the differences of few patients underestimate.
 
-Chosen by simulation, see ``benchmarks/version_gate.py``.
+Chosen by simulation, see ``benchmarks/versions.py``.
 """
 _OLD, _NEW = "old", "new"
 

@@ -1,7 +1,7 @@
 """Conventions of published evaluation codes: the choices behind a figure, and their names.
 
 Eight choices over the overlaps of a region's objects tell the figures of the field's evaluation
-codes apart; docs/conventions.md tells where each named convention was read.
+codes apart; docs/reference/conventions.md tells where each named convention was read.
 """
 
 from __future__ import annotations

@@ -7,7 +7,29 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.support.commands import Outcome, Run, exit_status
+from tests.support.small_cohort import write_first_regions
+
 OWN_TABLE = "region,patient\nr0,A\nr1,B\n"
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Return a function that runs the program; nothing may ever end in a traceback."""
+
+    def call(*arguments: object) -> Outcome:
+        code = exit_status(*arguments)
+        out, err = capsys.readouterr()
+        assert "Traceback" not in err
+        return Outcome(code, out, err)
+
+    return call
+
+
+@pytest.fixture(scope="session")
+def one_region(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write the first region of the small cohort once; no test changes it."""
+    return write_first_regions(tmp_path_factory.mktemp("one-region"), 1)
 
 
 @pytest.fixture

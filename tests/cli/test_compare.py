@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +18,7 @@ from napari_panoptic.questions.compare import Compare
 from napari_panoptic.questions.engines.cohort_failures import FailureName
 from napari_panoptic.values.links import CohortKey, ObjectLink, check_link
 from napari_panoptic.values.settings import EvaluationSettings
+from tests.support.commands import Run
 from tests.support.paths import SHARED_CASES, needs_shared_cases
 from tests.support.version_cohort import PATIENTS, write_version_cohort
 
@@ -31,46 +30,20 @@ DIFF_CONTRACT = (
 NOT_WORSE, WORSE, UNDECIDED = 0, 3, 4
 
 
-@dataclass(frozen=True)
-class Ran:
-    """A command that ran."""
-
-    code: int
-    out: str
-    error: str
-
-
-Run = Callable[..., Ran]
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run the program; return its exit status and what it printed."""
-
-    def call(*arguments: object) -> Ran:
-        try:
-            code = main([str(argument) for argument in arguments])
-        except SystemExit as stop:
-            code = int(stop.code or 0)
-        printed = capsys.readouterr()
-        assert "Traceback" not in printed.err
-        return Ran(code, printed.out, printed.err)
-
-    return call
-
-
 @pytest.fixture(scope="module")
-def cohort(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def version_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_version_cohort(tmp_path_factory.mktemp("versions") / "cohort")
 
 
 @pytest.fixture(scope="module")
-def tables(cohort: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tables(version_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Evaluate each version into a folder of its own, and all into one."""
     folder = tmp_path_factory.mktemp("tables")
     for team in ("old", "better", "worse"):
-        assert main(["evaluate", str(cohort), "--teams", team, "-o", str(folder / team)]) == 0
-    assert main(["evaluate", str(cohort), "-o", str(folder / "all")]) == 0
+        assert (
+            main(["evaluate", str(version_folder), "--teams", team, "-o", str(folder / team)]) == 0
+        )
+    assert main(["evaluate", str(version_folder), "-o", str(folder / "all")]) == 0
     return folder
 
 
@@ -91,23 +64,23 @@ def outcomes(folder: Path, team: str) -> dict[tuple[str, int], str]:
 
 
 def test_a_better_version_passes_and_a_worse_one_does_not(
-    cohort: Path, tmp_path: Path, run: Run
+    version_folder: Path, tmp_path: Path, run: Run
 ) -> None:
-    better = run("compare", cohort, "old", "better", "-o", tmp_path / "better")
+    better = run("compare", version_folder, "old", "better", "-o", tmp_path / "better")
     assert better.code == NOT_WORSE
     assert record(tmp_path / "better")["verdict"] == "not-worse"
-    worse = run("compare", cohort, "old", "worse", "-o", tmp_path / "worse")
+    worse = run("compare", version_folder, "old", "worse", "-o", tmp_path / "worse")
     assert worse.code == WORSE
     assert record(tmp_path / "worse")["verdict"] == "worse"
-    assert run("compare", cohort, "old", "worse", "--margin", 0.9).code == NOT_WORSE
-    assert run("compare", cohort, "old", "old", "--margin", 0).code == UNDECIDED
-    assert run("compare", cohort, "old", "old").code == NOT_WORSE
+    assert run("compare", version_folder, "old", "worse", "--margin", 0.9).code == NOT_WORSE
+    assert run("compare", version_folder, "old", "old", "--margin", 0).code == UNDECIDED
+    assert run("compare", version_folder, "old", "old").code == NOT_WORSE
 
 
 def test_the_record_agrees_with_the_tables_of_evaluate(
-    cohort: Path, tables: Path, tmp_path: Path, run: Run
+    version_folder: Path, tables: Path, tmp_path: Path, run: Run
 ) -> None:
-    run("compare", cohort, "old", "better", "-o", tmp_path)
+    run("compare", version_folder, "old", "better", "-o", tmp_path)
     found = record(tmp_path)
     assert tuple(found)[: len(CONTRACT)] == CONTRACT
     assert (found["old"], found["new"], found["metric"]) == ("old", "better", "pq")
@@ -132,9 +105,9 @@ def test_the_record_agrees_with_the_tables_of_evaluate(
 
 
 def test_the_diff_agrees_with_the_tables_of_evaluate(
-    cohort: Path, tables: Path, tmp_path: Path, run: Run
+    version_folder: Path, tables: Path, tmp_path: Path, run: Run
 ) -> None:
-    run("compare", cohort, "old", "worse", "-o", tmp_path)
+    run("compare", version_folder, "old", "worse", "-o", tmp_path)
     rows = diff(tmp_path)
     assert ",".join(rows.columns).startswith(f"{DIFF_CONTRACT},")
     before, after = (outcomes(tables / "all", team) for team in ("old", "worse"))
@@ -154,11 +127,11 @@ def test_the_diff_agrees_with_the_tables_of_evaluate(
 
 
 def test_links_lead_to_the_object_of_the_version_that_fails(
-    cohort: Path, tmp_path: Path, run: Run
+    version_folder: Path, tmp_path: Path, run: Run
 ) -> None:
     settings = ("--iou-threshold", "0.6", "--no-distances")
-    run("compare", cohort, "old", "worse", "-o", tmp_path, *settings)
-    rows, opened = diff(tmp_path), open_cohort(cohort)
+    run("compare", version_folder, "old", "worse", "-o", tmp_path, *settings)
+    rows, opened = diff(tmp_path), open_cohort(version_folder)
     assert rows.columns[-1] == "link"
     question = Compare(old="old", new="worse", settings=EvaluationSettings(iou_threshold=0.6))
     table = question.answer(opened).tables[0]
@@ -174,9 +147,9 @@ def test_links_lead_to_the_object_of_the_version_that_fails(
 
 
 def test_output_folders_of_evaluate_give_the_same(
-    cohort: Path, tables: Path, tmp_path: Path, run: Run
+    version_folder: Path, tables: Path, tmp_path: Path, run: Run
 ) -> None:
-    run("compare", cohort, "old", "better", "-o", tmp_path / "files")
+    run("compare", version_folder, "old", "better", "-o", tmp_path / "files")
     ran = run("compare", tables / "old", tables / "better", "-o", tmp_path / "tables")
     assert ran.code == NOT_WORSE
     assert "there are no pixels" in ran.out
@@ -203,9 +176,9 @@ def test_one_team_in_two_runs_is_named_after_the_folders(
     assert found["counts"]["broken"] == found["counts"]["fixed"] == 0
 
 
-def test_two_predictions_of_one_image(cohort: Path, tmp_path: Path, run: Run) -> None:
-    files = [cohort / "teams" / version / "P1_a.tif" for version in ("old", "worse")]
-    reference = cohort / "reference" / "P1_a.tif"
+def test_two_predictions_of_one_image(version_folder: Path, tmp_path: Path, run: Run) -> None:
+    files = [version_folder / "teams" / version / "P1_a.tif" for version in ("old", "worse")]
+    reference = version_folder / "reference" / "P1_a.tif"
     ran = run("compare", "--reference", reference, "--prediction", *files, "-o", tmp_path)
     assert ran.code == UNDECIDED
     assert "cannot be decided with 1 patient" in ran.out
@@ -215,7 +188,7 @@ def test_two_predictions_of_one_image(cohort: Path, tmp_path: Path, run: Run) ->
     assert found["counts"]["broken"] > 0
     alone = run("compare", "--reference", reference, "--prediction", files[0])
     assert alone.code == 2
-    assert "--prediction OLD NEW" in alone.error
+    assert "--prediction OLD NEW" in alone.err
 
 
 def test_too_few_patients_are_undecided(tmp_path: Path, run: Run) -> None:
@@ -225,24 +198,24 @@ def test_too_few_patients_are_undecided(tmp_path: Path, run: Run) -> None:
     assert "cannot be decided with 5 patients" in record(tmp_path / "out")["reason"]
 
 
-def test_a_gate_prints_one_line(cohort: Path, run: Run) -> None:
-    ran = run("compare", cohort, "old", "worse", "--gate", "--metric", "f1")
+def test_a_gate_prints_one_line(version_folder: Path, run: Run) -> None:
+    ran = run("compare", version_folder, "old", "worse", "--gate", "--metric", "f1")
     assert ran.code == WORSE
     (line,) = ran.out.splitlines()
     assert line.startswith("worse: detection_f1 -0.")
-    assert run("compare", cohort, "--metric", "f1", "old", "--gate", "worse") == ran
+    assert run("compare", version_folder, "--metric", "f1", "old", "--gate", "worse") == ran
 
 
 def test_unreadable_predictions_are_findings_and_do_not_pass(
-    cohort: Path, tmp_path: Path, run: Run
+    version_folder: Path, tmp_path: Path, run: Run
 ) -> None:
     broken = tmp_path / "broken"
-    shutil.copytree(cohort, broken)
+    shutil.copytree(version_folder, broken)
     (broken / "teams" / "better" / "P2_a.tif").write_bytes(b"no image")
     (broken / "teams" / "old" / "P3_a.tif").unlink()
     ran = run("compare", broken, "old", "better", "-o", tmp_path / "out")
     assert ran.code == UNDECIDED
-    assert "P2_a.tif" in ran.error
+    assert "P2_a.tif" in ran.err
     found = record(tmp_path / "out")
     assert (found["regions"], found["only_old"], found["only_new"]) == (6, ["P2_a"], ["P3_a"])
     assert found["reason"].endswith("but 1 region could be evaluated for old only")
@@ -260,14 +233,14 @@ def test_unreadable_predictions_are_findings_and_do_not_pass(
     assert run("compare", broken, "better", "old").code in (WORSE, UNDECIDED)
 
 
-def test_nothing_to_compare_is_explained(cohort: Path, tmp_path: Path, run: Run) -> None:
+def test_nothing_to_compare_is_explained(version_folder: Path, tmp_path: Path, run: Run) -> None:
     broken = tmp_path / "broken"
-    shutil.copytree(cohort, broken)
+    shutil.copytree(version_folder, broken)
     for path in (broken / "teams" / "better").glob("*.tif"):
         path.write_bytes(b"no image")
     ran = run("compare", broken, "old", "better", "-o", tmp_path / "out")
     assert ran.code == 1
-    assert "found none (" in ran.error
+    assert "found none (" in ran.err
     assert not (tmp_path / "out").exists()
 
 
@@ -307,14 +280,14 @@ def test_a_patient_with_a_figure_of_one_version_only_does_not_pass(
 
 
 def test_regions_read_in_windows_are_paired_without_pixels(
-    cohort: Path, tmp_path: Path, run: Run
+    version_folder: Path, tmp_path: Path, run: Run
 ) -> None:
-    run("compare", cohort, "old", "worse", "-o", tmp_path / "held")
+    run("compare", version_folder, "old", "worse", "-o", tmp_path / "held")
     windows = run(
-        "compare", cohort, "old", "worse", "-o", tmp_path / "windows", "--held-up-to", 1000
+        "compare", version_folder, "old", "worse", "-o", tmp_path / "windows", "--held-up-to", 1000
     )
     assert windows.code == WORSE
-    assert "read in windows" in windows.error
+    assert "read in windows" in windows.err
     assert record(tmp_path / "windows")["fp_pairing"].startswith("pixels, and discs")
     pd.testing.assert_frame_equal(diff(tmp_path / "held"), diff(tmp_path / "windows"))
 
@@ -332,28 +305,28 @@ def test_regions_read_in_windows_are_paired_without_pixels(
     ],
 )
 def test_mistakes_in_the_command(
-    cohort: Path, run: Run, arguments: tuple[str, ...], message: str
+    version_folder: Path, run: Run, arguments: tuple[str, ...], message: str
 ) -> None:
-    ran = run("compare", cohort, *arguments)
+    ran = run("compare", version_folder, *arguments)
     assert ran.code == 2
-    assert message in ran.error
+    assert message in ran.err
 
 
 def test_evaluations_that_do_not_compare(
-    cohort: Path, tables: Path, tmp_path: Path, run: Run
+    version_folder: Path, tables: Path, tmp_path: Path, run: Run
 ) -> None:
     other = tmp_path / "other"
-    run("evaluate", cohort, "--teams", "better", "-o", other, "--iou-threshold", 0.6)
+    run("evaluate", version_folder, "--teams", "better", "-o", other, "--iou-threshold", 0.6)
     ran = run("compare", tables / "old", other)
     assert ran.code == 1
-    assert "iou_threshold 0.5 and 0.6" in ran.error
+    assert "iou_threshold 0.5 and 0.6" in ran.err
     assert run("compare", tables / "old", tmp_path).code == 1
     several = run("compare", tables / "all", tables / "old")
     assert several.code == 2
-    assert "give --teams TEAM, or OLD,NEW" in several.error
+    assert "give --teams TEAM, or OLD,NEW" in several.err
     unused = run("compare", tables / "old", tables / "better", "--matching", "centroid")
     assert unused.code == 2
-    assert "--matching has no effect" in unused.error
+    assert "--matching has no effect" in unused.err
 
 
 def test_evaluations_of_earlier_versions_compare_as_before(
@@ -378,10 +351,10 @@ def test_evaluations_of_earlier_versions_compare_as_before(
     for number, corrections in enumerate(([], ["matching"], ["matching", "per-patient"])):
         ran = run("compare", earlier(f"{number}", "challenge", corrections), tables / "better")
         assert ran.code == 2
-        assert "choose another protocol" in ran.error
+        assert "choose another protocol" in ran.err
     ran = run("compare", earlier("unknown", "challenge", ["all"]), tables / "better")
     assert ran.code == 1
-    assert "expected settings, classes, versions" in ran.error
+    assert "expected settings, classes, versions" in ran.err
 
 
 def test_damaged_tables_are_refused(tables: Path, tmp_path: Path, run: Run) -> None:
@@ -399,16 +372,16 @@ def test_damaged_tables_are_refused(tables: Path, tmp_path: Path, run: Run) -> N
         (damaged / name).write_text(content, "utf-8")
         ran = run("compare", tables / "old", damaged)
         assert ran.code == 1
-        assert name in ran.error
+        assert name in ran.err
     changed = tmp_path / "changed"
     shutil.copytree(tables / "better", changed)
     text = (changed / "objects.csv").read_text("utf-8")
     (changed / "objects.csv").write_text(text.replace(",missed,", ",split,"), "utf-8")
     ran = run("compare", tables / "old", changed)
     assert ran.code == NOT_WORSE
-    assert "changed after the evaluation" in ran.error
+    assert "changed after the evaluation" in ran.err
     (changed / "objects.csv").write_text(text.replace(",missed,", ",lost,"), "utf-8")
-    assert "found lost" in run("compare", tables / "old", changed).error
+    assert "found lost" in run("compare", tables / "old", changed).err
 
 
 @needs_shared_cases

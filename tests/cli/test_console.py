@@ -13,9 +13,8 @@ from napari_panoptic.cli.console import print_table, report_findings
 from napari_panoptic.cli.main import main
 from napari_panoptic.common.findings import FINDING_TITLES, Finding, FindingKind
 from napari_panoptic.report.sections import findings_section
-from tests.faults.kill import small
 from tests.support.paths import REPOSITORY
-from tests.support.small_cohort import REGIONS, mask_path
+from tests.support.small_cohort import REGIONS, mask_path, write_first_regions
 
 
 def said_of(findings: list[Finding], capsys: pytest.CaptureFixture[str]) -> list[str]:
@@ -91,22 +90,17 @@ def test_a_name_in_the_head_of_a_table_is_escaped(capsys: pytest.CaptureFixture[
     assert capsys.readouterr().out.split() == ["metric", "old\\x1b[2J", "pq", "a\\x00"]
 
 
-@pytest.fixture(scope="module")
-def cohort(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return small(tmp_path_factory.mktemp("small"), 1)
-
-
 @pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="closed pipes are reported differently there")
 @pytest.mark.parametrize(
     "closed", [pytest.param(["stdout"], marks=pytest.mark.long), ["stdout", "stderr"]]
 )
 def test_tables_are_written_when_nobody_reads_the_output(
-    cohort: Path, tmp_path: Path, closed: list[str]
+    one_region: Path, tmp_path: Path, closed: list[str]
 ) -> None:
     """As with `| true` and with `2>&1 | true`."""
     output = tmp_path / "out"
-    command = [sys.executable, "-m", "napari_panoptic.cli.main", "evaluate", str(cohort)]
+    command = [sys.executable, "-m", "napari_panoptic.cli.main", "evaluate", str(one_region)]
     process = subprocess.Popen(
         [*command, "--output", str(output)],
         cwd=REPOSITORY,
@@ -130,7 +124,7 @@ def test_tables_are_written_when_nobody_reads_the_output(
 @pytest.mark.parametrize("offset", [pytest.param(0, marks=pytest.mark.long), 9_999])
 def test_a_tiff_without_pages_is_described_in_one_line(tmp_path: Path, offset: int) -> None:
     """Neither lines of tifffile nor Python's own words are shown."""
-    root = small(tmp_path, 1)
+    root = write_first_regions(tmp_path, 1)
     path = mask_path(root, "alpha", REGIONS[0])
     path.write_bytes(b"II*\0" + struct.pack("<I", offset))
     command = [sys.executable, "-m", "napari_panoptic.cli.main", "evaluate", str(root)]

@@ -46,7 +46,7 @@ from tests.support.corrected import (
     record,
     table,
 )
-from tests.support.paths import REPOSITORY
+from tests.support.paths import REPOSITORY, contents
 from tests.support.review_cases import subject
 
 
@@ -78,14 +78,6 @@ def one_region(nuclei_sample: Path, review: Path, seed: int = 1) -> tuple[str, s
     region, team = cohort.regions[0].name, cohort.team_names[0]
     give(review, cohort, region, team, failures(evaluation_of(cohort, region, team), seed))
     return region, team
-
-
-def content(folder: Path) -> dict[str, bytes]:
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes()
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
 
 
 @pytest.mark.parametrize("form", ["imagescope", "geojson", "labels"])
@@ -147,9 +139,9 @@ def test_neither_cohort_nor_review_changes(nuclei_sample: Path, tmp_path: Path) 
     shutil.copytree(nuclei_sample, tmp_path / "cohort")
     review = tmp_path / "cohort" / "panoptic-review.sqlite"
     one_region(nuclei_sample, review)
-    before = content(tmp_path / "cohort")
+    before = contents(tmp_path / "cohort")
     assert correct(tmp_path / "cohort", review, tmp_path / "out") == 0
-    assert content(tmp_path / "cohort") == before
+    assert contents(tmp_path / "cohort") == before
 
 
 def test_an_output_with_other_files_is_refused(nuclei_sample: Path, tmp_path: Path) -> None:
@@ -157,11 +149,11 @@ def test_an_output_with_other_files_is_refused(nuclei_sample: Path, tmp_path: Pa
     one_region(nuclei_sample, review)
     assert correct(nuclei_sample, review, output) == 0
     assert correct(nuclei_sample, review, output, "--overlaps", "take") == 0  # its own files
-    before = content(output)
+    before = contents(output)
     (output / "mine.txt").write_text("mine")
     assert correct(nuclei_sample, review, output) == 1
     (output / "mine.txt").unlink()
-    assert content(output) == before
+    assert contents(output) == before
     (path,) = output.rglob("*.xml")
     path.write_text("changed by hand")
     assert correct(nuclei_sample, review, output) == 1
@@ -258,7 +250,7 @@ def test_a_verdict_on_an_unknown_region_is_listed(nuclei_sample: Path, tmp_path:
 
 
 def test_the_table_is_described() -> None:
-    page = (REPOSITORY / "docs" / "corrections.md").read_text("utf-8")
+    page = (REPOSITORY / "docs" / "reference" / "review-files.md").read_text("utf-8")
     assert CORRECTIONS.described() in page.splitlines()
 
 
@@ -376,11 +368,11 @@ def test_own_formats(tmp_path: Path, write: Callable[[Path], str]) -> None:
     verdicts[Side.REFERENCE, 4] = Verdict.ANNOTATION_RIGHT
     assert len(now.outcomes.reference) == 4
     give(review, cohort, "r", "T", verdicts)
-    before = content(folder)
+    before = contents(folder)
     assert correct(folder, review, output) == 0
-    assert content(folder) == before
+    assert contents(folder) == before
     assert record(output)["counts"]["differing_px"] == 0
-    assert set(content(output)) <= {*before, "corrections.csv", "corrections.json"} | {
+    assert set(contents(output)) <= {*before, "corrections.csv", "corrections.json"} | {
         "annotation/r_Neutrophil.tif"
     }
     shutil.copytree(output, folder, dirs_exist_ok=True)
@@ -546,7 +538,7 @@ def test_a_plan_that_finds_no_error_is_estimated_and_nothing_is_corrected(
     assert correct(nuclei_sample, review, output) == 0
     assert "only estimates are written" in capsys.readouterr().err
     assert not len(table(output))
-    assert sorted(content(output)) == ["corrections.csv", "corrections.json", "estimates.csv"]
+    assert sorted(contents(output)) == ["corrections.csv", "corrections.json", "estimates.csv"]
     assert (estimates(output)["change"].dropna() == 0).all()
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -13,29 +12,15 @@ import tifffile
 from PIL import Image
 from scipy.io import savemat
 
-from napari_panoptic.cli.main import main
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.report.nuclei.inspection_picture import PREDICTION_COLOUR, REFERENCE_COLOUR
+from tests.support.commands import Run
 from tests.support.small_cohort import write_cohort
 
-Run = Callable[..., tuple[int, str, str]]
 
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
-    """Run the program; return its exit status and what it printed."""
+@pytest.fixture(autouse=True)
+def cache_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path.parent / "cache"))
-
-    def call(*arguments: object) -> tuple[int, str, str]:
-        try:
-            code = main([str(argument) for argument in arguments])
-        except SystemExit as stop:
-            code = int(stop.code or 0)
-        out, err = capsys.readouterr()
-        assert "Traceback" not in err
-        return code, out, err
-
-    return call
 
 
 def picture(path: Path) -> None:

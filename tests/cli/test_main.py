@@ -8,8 +8,6 @@ import re
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +17,9 @@ import tifffile
 from scipy.ndimage import gaussian_filter
 
 from napari_panoptic import __version__
-from napari_panoptic.cli.main import main
 from napari_panoptic.io.files.guard import VARIABLE
 from napari_panoptic.nuclei.regions import cluster
+from tests.support.commands import Outcome, Run
 from tests.support.paths import REPOSITORY
 from tests.support.small_cohort import ANNOTATIONS, REGIONS, TEAMS, mask_path, write_cohort
 
@@ -29,45 +27,6 @@ TABLES = ("objects", "regions", "patients", "patients_by_class", "teams", "confu
 PROGRAM = "napari-panoptic: "
 FIRST = REGIONS[0]
 RESULTS = len(REGIONS) * len(TEAMS)
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What one run of the program returned and said."""
-
-    code: int
-    out: str
-    err: str
-
-
-Run = Callable[..., Outcome]
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run the program as its entry point does; nothing may ever end in a traceback."""
-
-    def call(*arguments: object) -> Outcome:
-        try:
-            code = main([str(argument) for argument in arguments])
-        except SystemExit as stop:
-            code = int(stop.code or 0)
-        out, err = capsys.readouterr()
-        assert "Traceback" not in err
-        return Outcome(code, out, err)
-
-    return call
-
-
-@pytest.fixture
-def cohort(tmp_path: Path) -> Path:
-    return write_cohort(tmp_path / "cohort")
-
-
-@pytest.fixture(scope="module")
-def intact(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cohort that no test changes."""
-    return write_cohort(tmp_path_factory.mktemp("intact") / "cohort")
 
 
 def record(folder: Path) -> dict[str, Any]:
@@ -99,9 +58,11 @@ def svs_path(cohort: Path) -> Path:
 # --- what is written --------------------------------------------------------------------------
 
 
-def test_all_files_of_the_contract_are_written(run: Run, intact: Path, tmp_path: Path) -> None:
+def test_all_files_of_the_contract_are_written(
+    run: Run, small_folder: Path, tmp_path: Path
+) -> None:
     folder = tmp_path / "new" / "folder"
-    outcome = run("evaluate", intact, "--output", folder)
+    outcome = run("evaluate", small_folder, "--output", folder)
     assert outcome.code == 0
     assert sorted(p.name for p in folder.iterdir()) == sorted(
         [*(f"{name}.csv" for name in TABLES), "evaluation.json"]
@@ -113,9 +74,11 @@ def test_all_files_of_the_contract_are_written(run: Run, intact: Path, tmp_path:
     assert str(folder) in outcome.out
 
 
-def test_the_record_says_what_was_done_with_what(run: Run, intact: Path, tmp_path: Path) -> None:
+def test_the_record_says_what_was_done_with_what(
+    run: Run, small_folder: Path, tmp_path: Path
+) -> None:
     options = ["--matching", "centroid", "--iou-threshold", "0.4", "--no-distances"]
-    assert run("evaluate", intact, "--output", tmp_path, *options).code == 0
+    assert run("evaluate", small_folder, "--output", tmp_path, *options).code == 0
     found = record(tmp_path)
     assert found["settings"]["matching"] == "centroid"
     assert found["settings"]["iou_threshold"] == 0.4
@@ -134,10 +97,10 @@ def test_the_record_says_what_was_done_with_what(run: Run, intact: Path, tmp_pat
 
 
 def test_no_distances_leaves_them_undefined_and_nothing_else(
-    run: Run, intact: Path, tmp_path: Path
+    run: Run, small_folder: Path, tmp_path: Path
 ) -> None:
-    run("evaluate", intact, "--output", tmp_path / "with")
-    run("evaluate", intact, "--output", tmp_path / "without", "--no-distances")
+    run("evaluate", small_folder, "--output", tmp_path / "with")
+    run("evaluate", small_folder, "--output", tmp_path / "without", "--no-distances")
     pairs = zip(
         rows(tmp_path / "with", "objects"), rows(tmp_path / "without", "objects"), strict=True
     )
@@ -152,22 +115,24 @@ def test_no_distances_leaves_them_undefined_and_nothing_else(
 
 
 def test_the_same_files_again_and_with_any_number_of_jobs(
-    run: Run, intact: Path, tmp_path: Path
+    run: Run, small_folder: Path, tmp_path: Path
 ) -> None:
     for name, number in {"first": 1, "again": 1, "parallel": 4}.items():
-        assert run("evaluate", intact, "--output", tmp_path / name, "--jobs", number).code == 0
+        assert (
+            run("evaluate", small_folder, "--output", tmp_path / name, "--jobs", number).code == 0
+        )
     for path in (tmp_path / "first").iterdir():
         for other in ("again", "parallel"):
             assert (tmp_path / other / path.name).read_bytes() == path.read_bytes(), path.name
 
 
-def test_the_place_of_tables_has_a_short_name(run: Run, intact: Path, tmp_path: Path) -> None:
-    assert run("evaluate", intact, "-o", tmp_path / "tables").code == 0
+def test_the_place_of_tables_has_a_short_name(run: Run, small_folder: Path, tmp_path: Path) -> None:
+    assert run("evaluate", small_folder, "-o", tmp_path / "tables").code == 0
     assert (tmp_path / "tables" / "teams.csv").exists()
 
 
-def test_older_tables_are_replaced_whole(run: Run, intact: Path, tmp_path: Path) -> None:
-    command = ("evaluate", intact, "--output", tmp_path, "--no-distances")
+def test_older_tables_are_replaced_whole(run: Run, small_folder: Path, tmp_path: Path) -> None:
+    command = ("evaluate", small_folder, "--output", tmp_path, "--no-distances")
     assert run(*command).code == 0
     (tmp_path / "teams.csv").write_text("x" * 100_000, encoding="utf-8")
     early = {k: v for k, v in record(tmp_path).items() if k != "tables"}  # without fingerprints
@@ -176,11 +141,11 @@ def test_older_tables_are_replaced_whole(run: Run, intact: Path, tmp_path: Path)
     assert [row["team"] for row in rows(tmp_path, "teams")] == list(TEAMS)
 
 
-def test_a_radius_asks_for_dilation(run: Run, intact: Path, tmp_path: Path) -> None:
-    run("evaluate", intact, "--output", tmp_path / "short", "--radius", 2)
+def test_a_radius_asks_for_dilation(run: Run, small_folder: Path, tmp_path: Path) -> None:
+    run("evaluate", small_folder, "--output", tmp_path / "short", "--radius", 2)
     long = ["--restoration", "border-dilated", "--radius", 2]
-    run("evaluate", intact, "--output", tmp_path / "long", *long)
-    run("evaluate", intact, "--output", tmp_path / "removed")
+    run("evaluate", small_folder, "--output", tmp_path / "long", *long)
+    run("evaluate", small_folder, "--output", tmp_path / "removed")
     found = record(tmp_path / "short")["settings"]
     assert (found["restoration"], found["radius"]) == ("border-dilated", 2)
     objects = [
@@ -190,15 +155,15 @@ def test_a_radius_asks_for_dilation(run: Run, intact: Path, tmp_path: Path) -> N
 
 
 def test_a_negative_radius_is_not_taken_for_an_option(
-    run: Run, intact: Path, tmp_path: Path
+    run: Run, small_folder: Path, tmp_path: Path
 ) -> None:
-    assert run("evaluate", intact, "--output", tmp_path, "--radius", "-1").code == 0
+    assert run("evaluate", small_folder, "--output", tmp_path, "--radius", "-1").code == 0
     assert record(tmp_path)["settings"]["radius"] == -1
 
 
-def test_options_override_the_protocol(run: Run, intact: Path, tmp_path: Path) -> None:
+def test_options_override_the_protocol(run: Run, small_folder: Path, tmp_path: Path) -> None:
     protocol = ["--protocol", "monusac-2020-as-run", "--ambiguous", "keep"]
-    assert run("evaluate", intact, "--output", tmp_path, *protocol).code == 0
+    assert run("evaluate", small_folder, "--output", tmp_path, *protocol).code == 0
     found = record(tmp_path)
     assert found["protocol"] == "monusac-2020-as-run"
     assert found["settings"]["convention"] == "monusac-2020-as-run"
@@ -207,26 +172,26 @@ def test_options_override_the_protocol(run: Run, intact: Path, tmp_path: Path) -
 
 
 def test_corrections_come_beside_those_of_the_protocol(
-    run: Run, intact: Path, tmp_path: Path
+    run: Run, small_folder: Path, tmp_path: Path
 ) -> None:
     for name, correct in (
         ("monusac-2020-corrected", "matching"),
         ("monusac-2020-as-run+per-patient", "matching,absent-class-fp"),
     ):
         options = ["--protocol", name, "--correct", correct, "--no-distances"]
-        done = run("evaluate", intact, "--output", tmp_path / name, *options)
+        done = run("evaluate", small_folder, "--output", tmp_path / name, *options)
         assert done.code == 0
         assert record(tmp_path / name)["settings"]["convention"] == "monusac-2020-corrected"
         assert "mean over patients" in done.out
     options = ["--protocol", "monusac-2020-as-run+per-patient", "--correct", "matching"]
-    assert run("evaluate", intact, "--output", tmp_path / "two", *options).code == 0
+    assert run("evaluate", small_folder, "--output", tmp_path / "two", *options).code == 0
     found = record(tmp_path / "two")["settings"]["convention"]
     assert found == "monusac-2020-as-run+matching+per-patient"
 
 
-def test_chosen_teams_only(run: Run, intact: Path, tmp_path: Path) -> None:
+def test_chosen_teams_only(run: Run, small_folder: Path, tmp_path: Path) -> None:
     teams = " colour-coded GT , alpha,alpha"
-    assert run("evaluate", intact, "--output", tmp_path, "--teams", teams).code == 0
+    assert run("evaluate", small_folder, "--output", tmp_path, "--teams", teams).code == 0
     names = [row["team"] for row in rows(tmp_path, "teams")]
     assert names == ["colour-coded GT", "alpha"]
     assert any("RGB_mask" in name for name in record(tmp_path)["inputs"])
@@ -269,9 +234,9 @@ def test_chosen_teams_only(run: Run, intact: Path, tmp_path: Path) -> None:
     ],
 )
 def test_wrong_options(
-    run: Run, intact: Path, tmp_path: Path, options: list[str], said: str
+    run: Run, small_folder: Path, tmp_path: Path, options: list[str], said: str
 ) -> None:
-    outcome = run("evaluate", intact, "--output", tmp_path / "out", *options)
+    outcome = run("evaluate", small_folder, "--output", tmp_path / "out", *options)
     assert outcome.code == 2
     assert said in outcome.err
     assert not (tmp_path / "out").exists()
@@ -290,9 +255,9 @@ def test_wrong_options(
     ],
 )
 def test_wrong_options_of_a_report(
-    run: Run, intact: Path, tmp_path: Path, options: list[str], said: str
+    run: Run, small_folder: Path, tmp_path: Path, options: list[str], said: str
 ) -> None:
-    outcome = run("report", intact, "-o", tmp_path / "report.html", *options)
+    outcome = run("report", small_folder, "-o", tmp_path / "report.html", *options)
     assert outcome.code == 2
     assert said in outcome.err
     assert not list(tmp_path.glob("*.html*"))
@@ -300,14 +265,14 @@ def test_wrong_options_of_a_report(
 
 
 def test_a_scheduler_that_does_not_answer_leaves_no_report(
-    run: Run, intact: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, small_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     output = tmp_path / "report.html"
     monkeypatch.setattr(cluster, "_CONNECT_S", 0.2)
     with socket.socket() as taken:  # nobody listens there
         taken.bind(("127.0.0.1", 0))
         address = f"tcp://127.0.0.1:{taken.getsockname()[1]}"
-        outcome = run("report", intact, "-o", output, "--scheduler", address)
+        outcome = run("report", small_folder, "-o", output, "--scheduler", address)
     assert outcome.code == 1
     assert f"no Dask scheduler answers at '{address}'" in outcome.err
     assert not output.exists()
@@ -350,10 +315,10 @@ def test_misspelt_words(run: Run, arguments: list[str], said: str | None) -> Non
     assert said in outcome.err
 
 
-def test_misspelt_names(run: Run, intact: Path, tmp_path: Path) -> None:
+def test_misspelt_names(run: Run, small_folder: Path, tmp_path: Path) -> None:
     names = {"Alfa": "did you mean alpha?", "zzz": "it has alpha, beta"}
     for name, said in names.items():
-        outcome = run("evaluate", intact, "--output", tmp_path / "out", "--teams", name)
+        outcome = run("evaluate", small_folder, "--output", tmp_path / "out", "--teams", name)
         assert outcome.code == 2
         assert f"--teams: there is no team '{name}' in this cohort; {said}" in outcome.err
 
@@ -366,19 +331,19 @@ def test_misspelt_names(run: Run, intact: Path, tmp_path: Path) -> None:
     ],
 )
 def test_wrong_options_of_a_window(
-    run: Run, intact: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], said: str
+    run: Run, small_folder: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], said: str
 ) -> None:
     monkeypatch.setenv("DISPLAY", ":0")  # nothing gets as far as a window
-    outcome = run("view", intact, *options)
+    outcome = run("view", small_folder, *options)
     assert outcome.code == 2
     assert said in outcome.err
 
 
-def test_a_column_that_is_not_there(run: Run, intact: Path, tmp_path: Path) -> None:
+def test_a_column_that_is_not_there(run: Run, small_folder: Path, tmp_path: Path) -> None:
     table = tmp_path / "table.csv"
     table.write_text("patient,organ\n", encoding="utf-8")
     options = ["-o", tmp_path / "report.html", "--metadata", table, "--group", "age"]
-    outcome = run("report", intact, *options)
+    outcome = run("report", small_folder, *options)
     assert outcome.code == 2
     assert "there is no column 'age' to group by; known: organ" in outcome.err
 
@@ -392,11 +357,15 @@ def test_a_column_that_is_not_there(run: Run, intact: Path, tmp_path: Path) -> N
     ],
 )
 def test_a_form_that_no_team_has(
-    run: Run, intact: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str]
+    run: Run,
+    small_folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    command: tuple[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
     name, *options = command
-    outcome = run(name, intact, *options, "--source", "geojson")
+    outcome = run(name, small_folder, *options, "--source", "geojson")
     assert outcome.code == 2
     assert "--source: no prediction of alpha" in outcome.err
     assert "has the format 'geojson'; there is colour-coded and submission" in outcome.err
@@ -404,10 +373,10 @@ def test_a_form_that_no_team_has(
 
 
 def test_a_limit_in_the_environment_that_is_no_number(
-    run: Run, intact: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, small_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(VARIABLE, "many")
-    outcome = run("evaluate", intact, "--output", tmp_path / "out")
+    outcome = run("evaluate", small_folder, "--output", tmp_path / "out")
     assert outcome.code == 2
     assert f"{VARIABLE} must be a positive whole number, found 'many'" in outcome.err
     assert not (tmp_path / "out").exists()
@@ -415,21 +384,21 @@ def test_a_limit_in_the_environment_that_is_no_number(
 
 @pytest.mark.parametrize("name", ["report", "report.pdf", "report.1"])
 def test_a_report_under_another_name_than_that_of_html(
-    run: Run, intact: Path, tmp_path: Path, name: str
+    run: Run, small_folder: Path, tmp_path: Path, name: str
 ) -> None:
-    outcome = run("report", intact, "-o", tmp_path / name)
+    outcome = run("report", small_folder, "-o", tmp_path / name)
     assert outcome.code == 2
     assert f"found '{tmp_path / name}', give '{tmp_path / 'report.html'}'" in outcome.err
     assert not list(tmp_path.iterdir())
 
 
 def test_no_display_is_said_in_words(
-    run: Run, intact: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, small_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(sys, "platform", "linux")
-    outcome = run("view", intact)
+    outcome = run("view", small_folder)
     assert outcome.code == 1
     assert "there is no display to open a window on" in outcome.err
 
@@ -493,8 +462,8 @@ def test_a_misspelt_folder(run: Run, tmp_path: Path) -> None:
     fails(run, tmp_path / "no" / "cohort", tmp_path, f"no folder '{tmp_path / 'no'}' to hold it")
 
 
-def test_a_file_instead_of_a_folder(run: Run, intact: Path, tmp_path: Path) -> None:
-    fails(run, svs_path(intact), tmp_path, "this is a file")
+def test_a_file_instead_of_a_folder(run: Run, small_folder: Path, tmp_path: Path) -> None:
+    fails(run, svs_path(small_folder), tmp_path, "this is a file")
 
 
 def test_an_empty_folder(run: Run, tmp_path: Path) -> None:
@@ -509,20 +478,22 @@ def test_another_folder(run: Run, tmp_path: Path) -> None:
     fails(run, tmp_path / "notes", tmp_path / "out", "no cohort")
 
 
-def test_a_cohort_without_predictions(run: Run, cohort: Path, tmp_path: Path) -> None:
-    (cohort / "Teams").rename(tmp_path / "Teams")
-    (cohort / "Submissions").rename(tmp_path / "Submissions")
+def test_a_cohort_without_predictions(run: Run, own_folder: Path, tmp_path: Path) -> None:
+    (own_folder / "Teams").rename(tmp_path / "Teams")
+    (own_folder / "Submissions").rename(tmp_path / "Submissions")
     said = (
         "it has no predictions; expected are files such as "
         "Teams/TEAM/PATIENT/REGION_mask.png.tif, Submissions/TEAM/PATIENT/REGION/CLASS/*.mat, "
     )
-    fails(run, cohort, tmp_path / "out", said)
+    fails(run, own_folder, tmp_path / "out", said)
     assert not (tmp_path / "out").exists()
 
 
-def test_a_data_set_of_coco_without_predictions(run: Run, intact: Path, tmp_path: Path) -> None:
+def test_a_data_set_of_coco_without_predictions(
+    run: Run, small_folder: Path, tmp_path: Path
+) -> None:
     folder = tmp_path / "coco"
-    assert run("convert", intact, "--to", "coco-panoptic", "--output", folder).code == 0
+    assert run("convert", small_folder, "--to", "coco-panoptic", "--output", folder).code == 0
     said = (
         "it has no predictions; expected are files such as Teams/TEAM.json, or a cohort.toml that "
         "says where they are"
@@ -535,25 +506,25 @@ def test_a_data_set_of_coco_without_predictions(run: Run, intact: Path, tmp_path
         assert "Submissions" not in outcome.err
 
 
-def test_a_cohort_without_annotations(run: Run, cohort: Path, tmp_path: Path) -> None:
-    for path in cohort.rglob("*.xml"):
+def test_a_cohort_without_annotations(run: Run, own_folder: Path, tmp_path: Path) -> None:
+    for path in own_folder.rglob("*.xml"):
         path.unlink()
     said = (
         "no region has an annotation; expected are files such as "
         "MoNuSAC Testing Data and Annotations/PATIENT/REGION.xml, "
     )
-    fails(run, cohort, tmp_path / "out", said)
-    outcome = run("convert", cohort, "--to", "geojson", "--output", tmp_path / "out")
+    fails(run, own_folder, tmp_path / "out", said)
+    outcome = run("convert", own_folder, "--to", "geojson", "--output", tmp_path / "out")
     assert outcome.code == 1
     assert "there is nothing of the annotation to convert; name a team" in outcome.err
     assert "alpha" in outcome.err
     assert not (tmp_path / "out").exists()
 
 
-def test_an_output_folder_that_cannot_be_made(run: Run, intact: Path, tmp_path: Path) -> None:
+def test_an_output_folder_that_cannot_be_made(run: Run, small_folder: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way", encoding="utf-8")
     for output in (tmp_path / "file", tmp_path / "file" / "tables"):
-        outcome = run("evaluate", intact, "--output", output)
+        outcome = run("evaluate", small_folder, "--output", output)
         assert outcome.code == 1
         assert "the tables cannot be written" in outcome.err
         assert "choose another --output" in outcome.err
@@ -561,11 +532,11 @@ def test_an_output_folder_that_cannot_be_made(run: Run, intact: Path, tmp_path: 
     assert (tmp_path / "file").read_text("utf-8") == "in the way"
 
 
-def test_everything_unreadable(run: Run, cohort: Path, tmp_path: Path) -> None:
-    for path in cohort.rglob("*.xml"):
+def test_everything_unreadable(run: Run, own_folder: Path, tmp_path: Path) -> None:
+    for path in own_folder.rglob("*.xml"):
         path.write_text("<Annotations", encoding="utf-8")
     said = "no region has both a readable annotation and a readable prediction"
-    outcome = fails(run, cohort, tmp_path / "out", said)
+    outcome = fails(run, own_folder, tmp_path / "out", said)
     for region in REGIONS:
         assert f"{region.name}.xml" in outcome.err
     assert not (tmp_path / "out").exists()
@@ -595,63 +566,65 @@ ALPHA_LOST = {("alpha", FIRST.name)}
 ALL_LOST = {(team, FIRST.name) for team in TEAMS}
 
 
-def test_an_unreadable_mask(run: Run, cohort: Path, tmp_path: Path) -> None:
-    path = mask_path(cohort, "alpha", FIRST)
+def test_an_unreadable_mask(run: Run, own_folder: Path, tmp_path: Path) -> None:
+    path = mask_path(own_folder, "alpha", FIRST)
     path.write_bytes(b"II*\0" + b"garbage" * 20)
-    survives(run, cohort, tmp_path, kind="unreadable", said=path.name, lost=ALPHA_LOST)
+    survives(run, own_folder, tmp_path, kind="unreadable", said=path.name, lost=ALPHA_LOST)
     warning = record(tmp_path)["warnings"]["unreadable"][0]
     assert (warning["team"], warning["region"]) == ("alpha", FIRST.name)
     assert warning["path"] == str(path)
 
 
-def test_a_mask_cut_off(run: Run, cohort: Path, tmp_path: Path) -> None:
-    path = mask_path(cohort, "alpha", FIRST)
+def test_a_mask_cut_off(run: Run, own_folder: Path, tmp_path: Path) -> None:
+    path = mask_path(own_folder, "alpha", FIRST)
     path.write_bytes(path.read_bytes()[:-2000])
-    survives(run, cohort, tmp_path, kind="unreadable", said=path.name, lost=ALPHA_LOST)
+    survives(run, own_folder, tmp_path, kind="unreadable", said=path.name, lost=ALPHA_LOST)
 
 
-def test_an_empty_mask_file(run: Run, cohort: Path, tmp_path: Path) -> None:
-    mask_path(cohort, "alpha", FIRST).write_bytes(b"")
-    survives(run, cohort, tmp_path, kind="unreadable", said="an empty file", lost=ALPHA_LOST)
+def test_an_empty_mask_file(run: Run, own_folder: Path, tmp_path: Path) -> None:
+    mask_path(own_folder, "alpha", FIRST).write_bytes(b"")
+    survives(run, own_folder, tmp_path, kind="unreadable", said="an empty file", lost=ALPHA_LOST)
 
 
-def test_a_mask_of_another_size(run: Run, cohort: Path, tmp_path: Path) -> None:
-    path = mask_path(cohort, "alpha", FIRST)
+def test_a_mask_of_another_size(run: Run, own_folder: Path, tmp_path: Path) -> None:
+    path = mask_path(own_folder, "alpha", FIRST)
     tifffile.imwrite(path, np.zeros((20, 20, 3), np.uint8), photometric="rgb")
     said = "must have the region's size of 56 x 40 px, found 20 x 20 px"
-    survives(run, cohort, tmp_path, kind="unreadable", said=said, lost=ALPHA_LOST)
+    survives(run, own_folder, tmp_path, kind="unreadable", said=said, lost=ALPHA_LOST)
 
 
-def test_a_greyscale_mask(run: Run, cohort: Path, tmp_path: Path) -> None:
-    path = mask_path(cohort, "alpha", FIRST)
+def test_a_greyscale_mask(run: Run, own_folder: Path, tmp_path: Path) -> None:
+    path = mask_path(own_folder, "alpha", FIRST)
     tifffile.imwrite(path, tifffile.imread(path).max(axis=2))
     said = "found a greyscale image with values from 0 to 255"
-    survives(run, cohort, tmp_path, kind="unreadable", said=said, lost=ALPHA_LOST)
+    survives(run, own_folder, tmp_path, kind="unreadable", said=said, lost=ALPHA_LOST)
 
 
-def test_an_anti_aliased_mask_is_read_and_reported(run: Run, cohort: Path, tmp_path: Path) -> None:
-    path = mask_path(cohort, "alpha", FIRST)
+def test_an_anti_aliased_mask_is_read_and_reported(
+    run: Run, own_folder: Path, tmp_path: Path
+) -> None:
+    path = mask_path(own_folder, "alpha", FIRST)
     blurred = gaussian_filter(tifffile.imread(path).astype(float), (0.4, 0.4, 0))
     tifffile.imwrite(path, blurred.astype(np.uint8), photometric="rgb")
     said = "have a colour that no class has and count as background"
-    survives(run, cohort, tmp_path, kind="unknown-colours", said=said, lost=set())
+    survives(run, own_folder, tmp_path, kind="unknown-colours", said=said, lost=set())
     warning = record(tmp_path)["warnings"]["unknown-colours"][0]
     assert (warning["team"], warning["region"]) == ("alpha", FIRST.name)
 
 
-def test_a_missing_mask(run: Run, cohort: Path, tmp_path: Path) -> None:
-    mask_path(cohort, "alpha", FIRST).unlink()
+def test_a_missing_mask(run: Run, own_folder: Path, tmp_path: Path) -> None:
+    mask_path(own_folder, "alpha", FIRST).unlink()
     said = f"team 'alpha' has no prediction in the format 'colour-coded' for region {FIRST.name}"
-    survives(run, cohort, tmp_path, kind="missing", said=said, lost=ALPHA_LOST)
+    survives(run, own_folder, tmp_path, kind="missing", said=said, lost=ALPHA_LOST)
 
 
 @pytest.mark.parametrize("kept", [0, 60])
 def test_a_slide_cut_off_is_missed_only_by_the_eye(
-    run: Run, cohort: Path, tmp_path: Path, kept: int
+    run: Run, own_folder: Path, tmp_path: Path, kept: int
 ) -> None:
-    path = svs_path(cohort)
+    path = svs_path(own_folder)
     path.write_bytes(path.read_bytes()[:kept])
-    survives(run, cohort, tmp_path, kind="unreadable", said=path.name, lost=set())
+    survives(run, own_folder, tmp_path, kind="unreadable", said=path.name, lost=set())
     # Distances of this region stay in px: nobody knows how large its pixels are.
     distances = [
         (row["region"], row["hausdorff_um"])
@@ -663,49 +636,49 @@ def test_a_slide_cut_off_is_missed_only_by_the_eye(
 
 
 def test_a_slide_without_its_pixels_is_enough_to_evaluate(
-    run: Run, cohort: Path, tmp_path: Path
+    run: Run, own_folder: Path, tmp_path: Path
 ) -> None:
-    path = svs_path(cohort)
+    path = svs_path(own_folder)
     path.write_bytes(path.read_bytes()[:700])  # the header, with size and micrometres per pixel
-    assert run("evaluate", cohort, "--output", tmp_path).code == 0
+    assert run("evaluate", own_folder, "--output", tmp_path).code == 0
     assert evaluated_pairs(tmp_path) == EVERY_PAIR
 
 
-def test_a_region_without_annotation(run: Run, cohort: Path, tmp_path: Path) -> None:
-    xml_path(cohort).unlink()
+def test_a_region_without_annotation(run: Run, own_folder: Path, tmp_path: Path) -> None:
+    xml_path(own_folder).unlink()
     said = "have no annotation: they can be viewed but not evaluated"
-    survives(run, cohort, tmp_path, kind="missing", said=said, lost=ALL_LOST)
+    survives(run, own_folder, tmp_path, kind="missing", said=said, lost=ALL_LOST)
 
 
-def test_an_annotation_cut_off(run: Run, cohort: Path, tmp_path: Path) -> None:
-    text = xml_path(cohort).read_bytes()
-    xml_path(cohort).write_bytes(text[: len(text) // 2])
+def test_an_annotation_cut_off(run: Run, own_folder: Path, tmp_path: Path) -> None:
+    text = xml_path(own_folder).read_bytes()
+    xml_path(own_folder).write_bytes(text[: len(text) // 2])
     said = "its XML is cut off or damaged"
-    survives(run, cohort, tmp_path, kind="unreadable", said=said, lost=ALL_LOST)
+    survives(run, own_folder, tmp_path, kind="unreadable", said=said, lost=ALL_LOST)
 
 
-def test_an_entity_bomb(run: Run, cohort: Path, tmp_path: Path) -> None:
+def test_an_entity_bomb(run: Run, own_folder: Path, tmp_path: Path) -> None:
     entities = '<!ENTITY a0 "boom">' + "".join(
         f'<!ENTITY a{k + 1} "{f"&a{k};" * 10}">' for k in range(9)
     )
     bomb = f'<?xml version="1.0"?><!DOCTYPE x [{entities}]><Annotations>&a9;</Annotations>'
-    xml_path(cohort).write_text(bomb, encoding="utf-8")
+    xml_path(own_folder).write_text(bomb, encoding="utf-8")
     said = "a document type declaration"
-    survives(run, cohort, tmp_path, kind="unreadable", said=said, lost=ALL_LOST)
+    survives(run, own_folder, tmp_path, kind="unreadable", said=said, lost=ALL_LOST)
 
 
-def test_an_annotation_of_another_program(run: Run, cohort: Path, tmp_path: Path) -> None:
-    xml_path(cohort).write_text("<ASAP_Annotations/>", encoding="utf-8")
+def test_an_annotation_of_another_program(run: Run, own_folder: Path, tmp_path: Path) -> None:
+    xml_path(own_folder).write_text("<ASAP_Annotations/>", encoding="utf-8")
     said = "an XML file of another program"
-    survives(run, cohort, tmp_path, kind="unreadable", said=said, lost=ALL_LOST)
+    survives(run, own_folder, tmp_path, kind="unreadable", said=said, lost=ALL_LOST)
 
 
-def test_a_team_of_which_nothing_can_be_read(run: Run, cohort: Path, tmp_path: Path) -> None:
+def test_a_team_of_which_nothing_can_be_read(run: Run, own_folder: Path, tmp_path: Path) -> None:
     for region in REGIONS:
-        mask_path(cohort, "alpha", region).write_bytes(b"no mask")
+        mask_path(own_folder, "alpha", region).write_bytes(b"no mask")
     lost = {("alpha", region.name) for region in REGIONS}
     outcome = survives(
-        run, cohort, tmp_path, kind="unreadable", said="cannot be decoded", lost=lost
+        run, own_folder, tmp_path, kind="unreadable", said="cannot be decoded", lost=lost
     )
     assert record(tmp_path)["score"]["alpha"] is None
     assert [row["team"] for row in rows(tmp_path, "patients")] == ["beta"] * 3
@@ -715,11 +688,11 @@ def test_a_team_of_which_nothing_can_be_read(run: Run, cohort: Path, tmp_path: P
     assert scores[1][1] == "\N{EN DASH}"
 
 
-def test_one_region_is_told_of_in_the_singular(run: Run, cohort: Path, tmp_path: Path) -> None:
-    for path in cohort.rglob("*.xml"):
+def test_one_region_is_told_of_in_the_singular(run: Run, own_folder: Path, tmp_path: Path) -> None:
+    for path in own_folder.rglob("*.xml"):
         if FIRST.name not in path.name:
             path.unlink()
-    outcome = run("evaluate", cohort, "--output", tmp_path / "out", "--no-distances")
+    outcome = run("evaluate", own_folder, "--output", tmp_path / "out", "--no-distances")
     assert "(1 region of 1 patient)" in outcome.out
 
 

@@ -7,9 +7,7 @@ from pathlib import Path
 import pytest
 
 from napari_panoptic.cli.main import main
-from tests.faults.kill import contents
-from tests.support.paths import REPOSITORY
-from tests.support.sweep_cohort import write_sweep_cohort
+from tests.support.paths import REPOSITORY, contents
 
 DUMP = ("dump", str(REPOSITORY / "tests" / "data" / "organisers_dump.txt"))
 COMMANDS = {
@@ -23,17 +21,12 @@ COMMANDS = {
 """Command -> a file that it writes, and its other arguments."""
 
 
-@pytest.fixture(scope="module")
-def cohort(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_sweep_cohort(tmp_path_factory.mktemp("outputs") / "cohort")
-
-
 @pytest.mark.parametrize("command", [*COMMANDS, "dump"])
 def test_a_strangers_file_stays_as_it_is(
-    command: str, cohort: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    command: str, sweep_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     name, options = COMMANDS.get(command, ("patients.csv", ()))
-    words = DUMP if command == "dump" else (command, str(cohort), *options)
+    words = DUMP if command == "dump" else (command, str(sweep_folder), *options)
     (tmp_path / name).write_text("patient,survival\nP1,12\n")
     before = contents(tmp_path)
     assert main([*words, "-o", str(tmp_path)]) == 1
@@ -45,10 +38,10 @@ def test_a_strangers_file_stays_as_it_is(
 
 @pytest.mark.parametrize("command", ["evaluate", "compare", "dump"])
 def test_a_run_replaces_its_own_tables_until_they_are_changed(
-    command: str, cohort: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    command: str, sweep_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     name, options = COMMANDS.get(command, ("patients.csv", ()))
-    words = [*(DUMP if command == "dump" else (command, str(cohort), *options)), "-o"]
+    words = [*(DUMP if command == "dump" else (command, str(sweep_folder), *options)), "-o"]
     out = str(tmp_path / "out")
     assert main([*words, out]) in (0, 3, 4)
     assert main([*words, out]) in (0, 3, 4)

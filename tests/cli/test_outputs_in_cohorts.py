@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from napari_panoptic.cli.main import main
-from tests.faults.kill import contents
+from tests.support.paths import contents
 
 
 def test_the_cohorts_own_table_of_regions_is_kept(

@@ -15,7 +15,7 @@ from tests.support.overlapping_cohort import write_overlapping
 
 
 @pytest.fixture(scope="module")
-def cohort(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def overlapping_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One nucleus that was found, and covered half by another prediction."""
     return write_overlapping(tmp_path_factory.mktemp("cohort"))
 
@@ -27,10 +27,12 @@ def evaluated(cohort: Path, output: Path, *options: str) -> tuple[dict[str, Any]
 
 
 @pytest.mark.long
-def test_both_ways(cohort: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    flat, cut = evaluated(cohort, tmp_path / "flat")
+def test_both_ways(
+    overlapping_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flat, cut = evaluated(overlapping_folder, tmp_path / "flat")
     capsys.readouterr()
-    kept, whole = evaluated(cohort, tmp_path / "kept", "--overlaps", "keep")
+    kept, whole = evaluated(overlapping_folder, tmp_path / "kept", "--overlaps", "keep")
     # 100 px of which 40 are covered: 60 / 100; or all of them.
     of_first = "region == 'P_1' and side == 'reference' and id == 1"
     assert cut.query(of_first)["iou"].item() == 0.6
@@ -50,14 +52,23 @@ def test_both_ways(cohort: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "4 predicted objects of team share pixels" in capsys.readouterr().out
 
 
-def test_regions_in_windows_say_so(cohort: Path, tmp_path: Path) -> None:
-    arguments = ["evaluate", str(cohort), "--output", str(tmp_path / "out"), "--overlaps", "keep"]
+def test_regions_in_windows_say_so(overlapping_folder: Path, tmp_path: Path) -> None:
+    arguments = [
+        "evaluate",
+        str(overlapping_folder),
+        "--output",
+        str(tmp_path / "out"),
+        "--overlaps",
+        "keep",
+    ]
     assert main([*arguments, "--held-up-to", "100"]) == 1
 
 
-def test_a_table_of_class_names_belongs_to_the_inputs(cohort: Path, tmp_path: Path) -> None:
+def test_a_table_of_class_names_belongs_to_the_inputs(
+    overlapping_folder: Path, tmp_path: Path
+) -> None:
     copy = tmp_path / "cohort"
-    shutil.copytree(cohort, copy)
+    shutil.copytree(overlapping_folder, copy)
     names = {"1": ["Lymphocyte", [0, 0, 0]]}
     (copy / "team" / "type_info.json").write_text(json.dumps(names))
     record, objects = evaluated(copy, tmp_path / "out")
@@ -67,9 +78,16 @@ def test_a_table_of_class_names_belongs_to_the_inputs(cohort: Path, tmp_path: Pa
 
 
 def test_not_with_the_scoring_of_the_challenge(
-    cohort: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    overlapping_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    arguments = ["evaluate", str(cohort), "--output", str(tmp_path / "out"), "--overlaps", "keep"]
+    arguments = [
+        "evaluate",
+        str(overlapping_folder),
+        "--output",
+        str(tmp_path / "out"),
+        "--overlaps",
+        "keep",
+    ]
     with pytest.raises(SystemExit) as stopped:
         main([*arguments, "--protocol", "monusac-2020-as-run"])
     assert stopped.value.code == 2

@@ -16,7 +16,7 @@ import pytest
 
 from napari_panoptic.cli.main import main
 from napari_panoptic.report.nuclei.tables import TABLE_NAMES
-from tests.faults.kill import contents, small
+from tests.support.paths import contents
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are forked")
 
@@ -25,17 +25,11 @@ MOST_RENAMES = 60
 
 
 @pytest.fixture(scope="module")
-def cohort(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One region."""
-    return small(tmp_path_factory.mktemp("sets"), 1)
-
-
-@pytest.fixture(scope="module")
-def sets(cohort: Path) -> tuple[dict[str, bytes], dict[str, bytes]]:
+def sets(one_region: Path) -> tuple[dict[str, bytes], dict[str, bytes]]:
     """An older set of tables and a newer one; every table differs."""
     for name, teams in {"older": "alpha", "newer": "alpha,beta"}.items():
-        assert evaluate(cohort, cohort.parent / name, teams) == 0
-    older, newer = contents(cohort.parent / "older"), contents(cohort.parent / "newer")
+        assert evaluate(one_region, one_region.parent / name, teams) == 0
+    older, newer = contents(one_region.parent / "older"), contents(one_region.parent / "newer")
     assert set(older) == set(newer) == set(TABLES)
     assert not set(older.values()) & set(newer.values())
     return older, newer
@@ -81,7 +75,7 @@ def stopped_at(rename: int, number: signal.Signals, cohort: Path, output: Path) 
     [(signal.SIGINT, True, 2), (signal.SIGINT, False, 3), (signal.SIGTERM, True, 4)],
 )
 def test_a_signal_leaves_the_older_set_or_the_newer_one(
-    cohort: Path,
+    one_region: Path,
     sets: tuple[dict[str, bytes], dict[str, bytes]],
     tmp_path: Path,
     number: signal.Signals,
@@ -93,8 +87,8 @@ def test_a_signal_leaves_the_older_set_or_the_newer_one(
     for rename in range(1, MOST_RENAMES, step):
         output = tmp_path / str(rename)
         if is_replaced:
-            shutil.copytree(cohort.parent / "older", output)
-        was_stopped = stopped_at(rename, number, cohort, output)
+            shutil.copytree(one_region.parent / "older", output)
+        was_stopped = stopped_at(rename, number, one_region, output)
         found = tables_in(output)
         assert found in (older, newer), f"rename {rename}: {sorted(found)}"
         seen.add(found == newer)
@@ -108,7 +102,7 @@ def test_a_signal_leaves_the_older_set_or_the_newer_one(
 @pytest.mark.long
 @pytest.mark.parametrize("is_replaced", [True, False], ids=["replaced", "first"])
 def test_a_mixed_set_is_recognised_and_completed(
-    cohort: Path,
+    one_region: Path,
     sets: tuple[dict[str, bytes], dict[str, bytes]],
     tmp_path: Path,
     is_replaced: bool,
@@ -119,8 +113,8 @@ def test_a_mixed_set_is_recognised_and_completed(
     for rename in range(2, MOST_RENAMES, 3):
         output = tmp_path / str(rename)
         if is_replaced:
-            shutil.copytree(cohort.parent / "older", output)
-        if not stopped_at(rename, signal.SIGKILL, cohort, output):
+            shutil.copytree(one_region.parent / "older", output)
+        if not stopped_at(rename, signal.SIGKILL, one_region, output):
             break
         found = tables_in(output)
         if found not in (older, newer):
@@ -128,11 +122,11 @@ def test_a_mixed_set_is_recognised_and_completed(
             assert "evaluation.json" not in found
             # The next run completes the set before all else, even one that is refused.
             with pytest.raises(SystemExit):
-                main(["evaluate", str(cohort), "-o", str(output), "--scheduler", "none"])
+                main(["evaluate", str(one_region), "-o", str(output), "--scheduler", "none"])
             assert tables_in(output) == newer
     assert n_mixed
     (last,) = [path for path in tmp_path.iterdir() if path.name == str(rename - 3)]
-    assert evaluate(cohort, last) == 0
+    assert evaluate(one_region, last) == 0
     assert contents(last) == newer
 
 
@@ -148,7 +142,7 @@ def test_the_record_names_the_content_of_each_table(
 
 
 def test_a_table_that_cannot_be_replaced_leaves_the_older_set(
-    cohort: Path,
+    one_region: Path,
     sets: tuple[dict[str, bytes], dict[str, bytes]],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -156,7 +150,7 @@ def test_a_table_that_cannot_be_replaced_leaves_the_older_set(
 ) -> None:
     """Such as one that a spreadsheet holds open on Windows."""
     output = tmp_path / "out"
-    shutil.copytree(cohort.parent / "older", output)
+    shutil.copytree(one_region.parent / "older", output)
     original = Path.replace
 
     def replace(self: Path, target: Path) -> Path:
@@ -166,14 +160,14 @@ def test_a_table_that_cannot_be_replaced_leaves_the_older_set(
 
     with monkeypatch.context() as patched:
         patched.setattr(Path, "replace", replace)
-        assert evaluate(cohort, output) == 1
+        assert evaluate(one_region, output) == 1
     assert "the tables cannot be written: Permission denied" in capsys.readouterr().err
     assert tables_in(output) == sets[0]
     (output / "teams.csv").unlink()
     (output / "teams.csv").mkdir()
     (output / "teams.csv" / "mine.txt").write_text("kept")
     before = tables_in(output)
-    assert evaluate(cohort, output) == 1
+    assert evaluate(one_region, output) == 1
     assert "teams.csv is a folder" in capsys.readouterr().err
     assert tables_in(output) == before
     assert (output / "teams.csv" / "mine.txt").read_text() == "kept"

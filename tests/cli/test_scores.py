@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-import tifffile
 
-from napari_panoptic.cli.main import main
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.notebook import open_cohort as opened
 from napari_panoptic.questions.engines.precision import COCO_IOUS
@@ -21,43 +17,16 @@ from napari_panoptic.questions.scores import ScoreQuality
 from napari_panoptic.report.nuclei.cohort_report import ReportRequest, cohort_report
 from napari_panoptic.report.nuclei.page import report_page
 from napari_panoptic.values.settings import EvaluationSettings
+from tests.support.commands import Run
 from tests.support.paths import REPOSITORY
+from tests.support.scored_files import DESCRIPTION, write_side
 
 PATIENTS = 7
 LEAST = 0.4
-DESCRIPTION = """
-[classes]
-Tumour = [255, 0, 0]
-Lymphocyte = [0, 255, 0]
-
-[files]
-reference.labels = "annotation/{region}.tif"
-predictions.labels = "teams/{team}/{region}.tif"
-"""
-Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    def call(*arguments: object) -> tuple[int, str, str]:
-        code = main([*map(str, arguments)])
-        out, err = capsys.readouterr()
-        assert "Traceback" not in err
-        return code, out, err
-
-    return call
-
-
-def write_side(folder: Path, name: str, labels: np.ndarray, rows: list[tuple]) -> None:
-    """Write a label image and its table."""
-    folder.mkdir(parents=True, exist_ok=True)
-    tifffile.imwrite(folder / f"{name}.tif", labels)
-    with (folder / f"{name}.csv").open("w", newline="") as file:
-        csv.writer(file).writerows([("id", "class", "score")[: len(rows[0])], *rows])
 
 
 @pytest.fixture(scope="module")
-def cohort(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def scored_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Write a team with scores, the same without low scores, and the same without any."""
     root = tmp_path_factory.mktemp("scores")
     (root / "cohort.toml").write_text(DESCRIPTION)
@@ -88,10 +57,10 @@ def cohort(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_figures_are_those_of_an_evaluation_of_fewer_predictions(
-    run: Run, cohort: Path, tmp_path: Path
+    run: Run, scored_folder: Path, tmp_path: Path
 ) -> None:
-    assert run("evaluate", cohort, "-o", tmp_path / "e", "--no-distances")[0] == 0
-    code, out, err = run("scores", cohort, "--team", "scored", "-o", tmp_path / "s")
+    assert run("evaluate", scored_folder, "-o", tmp_path / "e", "--no-distances")[0] == 0
+    code, out, err = run("scores", scored_folder, "--team", "scored", "-o", tmp_path / "s")
     assert code == 0, err
     assert {path.name for path in (tmp_path / "s").iterdir()} == set(ScoreQuality.file_names())
     found = {spec.file: pd.read_csv(tmp_path / "s" / spec.file) for spec in ScoreQuality.tables}
@@ -138,12 +107,14 @@ def test_figures_are_those_of_an_evaluation_of_fewer_predictions(
     assert f"scored: {len(own)} predictions" in out
     assert "for patients who did not choose the threshold" in out
     # The same in Python.
-    scores = opened(cohort).scores("scored")
+    scores = opened(scored_folder).scores("scored")
     assert scores.best("pq").threshold == best["threshold"]
 
 
-def test_without_scores_it_says_how_to_state_them(run: Run, cohort: Path, tmp_path: Path) -> None:
-    code, _, err = run("scores", cohort, "--team", "plain", "-o", tmp_path / "out")
+def test_without_scores_it_says_how_to_state_them(
+    run: Run, scored_folder: Path, tmp_path: Path
+) -> None:
+    code, _, err = run("scores", scored_folder, "--team", "plain", "-o", tmp_path / "out")
     assert code == 1
     assert "plain: no prediction has a score" in err
     assert "predictions.score" in err
@@ -151,9 +122,18 @@ def test_without_scores_it_says_how_to_state_them(run: Run, cohort: Path, tmp_pa
 
 
 def test_where_matches_depend_on_others_there_is_no_curve(
-    run: Run, cohort: Path, tmp_path: Path
+    run: Run, scored_folder: Path, tmp_path: Path
 ) -> None:
-    arguments = ("scores", cohort, "--team", "scored", "-o", tmp_path, "--matching", "centroid")
+    arguments = (
+        "scores",
+        scored_folder,
+        "--team",
+        "scored",
+        "-o",
+        tmp_path,
+        "--matching",
+        "centroid",
+    )
     code, out, _ = run(*arguments)
     assert code == 0
     assert "No figures over thresholds" in out
@@ -161,8 +141,8 @@ def test_where_matches_depend_on_others_there_is_no_curve(
     assert len(pd.read_csv(tmp_path / "reliability.csv")) == 10
 
 
-def test_the_report_shows_teams_with_scores(cohort: Path) -> None:
-    found = open_cohort(cohort)
+def test_the_report_shows_teams_with_scores(scored_folder: Path) -> None:
+    found = open_cohort(scored_folder)
     settings = EvaluationSettings(distances=False)
     request = ReportRequest(found, settings, "disentangled", ("scored", "plain"))
     report = cohort_report(request, jobs=1)
@@ -180,6 +160,7 @@ def test_the_report_shows_teams_with_scores(cohort: Path) -> None:
 
 
 def test_the_tables_are_described() -> None:
-    lines = (REPOSITORY / "docs" / "scores.md").read_text(encoding="utf-8").splitlines()
+    page = REPOSITORY / "docs" / "reference" / "questions.md"
+    lines = page.read_text(encoding="utf-8").splitlines()
     for spec in ScoreQuality.tables:
         assert spec.described() in lines, spec.described()

@@ -3,39 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from napari_panoptic.cli.main import main
+from tests.support.commands import Run
 
 COLUMNS = ["slice", "objects", "failures", "rate", "rate_elsewhere", "p", "confirmed"]
-Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    def call(*arguments: object) -> tuple[int, str, str]:
-        try:
-            code = main(["slices", "--permutations", "99", *map(str, arguments)])
-        except SystemExit as stop:
-            code = int(stop.code or 0)
-        out, err = capsys.readouterr()
-        assert "Traceback" not in err
-        return code, out, err
-
-    return call
-
-
-@pytest.fixture(scope="module")
-def objects(nuclei_sample: Path, tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
-    """The outcomes of all objects of the sample, by the command ``evaluate``."""
-    folder = tmp_path_factory.mktemp("evaluated")
-    assert main(["evaluate", str(nuclei_sample), "-o", str(folder), "--no-distances"]) == 0
-    return pd.read_csv(folder / "objects.csv", keep_default_na=False)
+def slices(run: Run) -> Run:
+    """Return a function that runs ``slices`` with few permutations."""
+    return partial(run, "slices", "--permutations", "99")
 
 
 def planted(objects: pd.DataFrame, path: Path, *, team: str, failing: tuple[str, ...]) -> Path:
@@ -52,10 +35,12 @@ def planted(objects: pd.DataFrame, path: Path, *, team: str, failing: tuple[str,
 
 
 def test_a_planted_slice_is_written_and_printed(
-    run: Run, nuclei_sample: Path, objects: pd.DataFrame, tmp_path: Path
+    slices: Run, nuclei_sample: Path, sample_objects: pd.DataFrame, tmp_path: Path
 ) -> None:
-    table = planted(objects, tmp_path / "c.csv", team="merger", failing=("FN", "misclassified"))
-    code, out, err = run(
+    table = planted(
+        sample_objects, tmp_path / "c.csv", team="merger", failing=("FN", "misclassified")
+    )
+    code, out, err = slices(
         nuclei_sample, "--team", "merger", "-o", tmp_path / "out", "--covariates", table
     )
     assert code == 0, err
@@ -63,10 +48,10 @@ def test_a_planted_slice_is_written_and_printed(
     assert list(found)[:7] == COLUMNS
     first = found.iloc[0]
     assert first["slice"].startswith("Nuclei with blur of ")
-    own = objects[
-        (objects["team"] == "merger")
-        & (objects["side"] == "reference")
-        & (objects["status"] != "ignored")
+    own = sample_objects[
+        (sample_objects["team"] == "merger")
+        & (sample_objects["side"] == "reference")
+        & (sample_objects["status"] != "ignored")
     ].merge(pd.read_csv(table), on=["patient", "region", "side", "id"])
     inside = own["blur"] >= float(first["condition"].removeprefix("blur >= "))
     fails = own["status"].isin(["FN", "misclassified"])
@@ -84,11 +69,11 @@ def test_a_planted_slice_is_written_and_printed(
 
 
 def test_nothing_that_stands_out_is_a_header(
-    run: Run, nuclei_sample: Path, objects: pd.DataFrame, tmp_path: Path
+    slices: Run, nuclei_sample: Path, sample_objects: pd.DataFrame, tmp_path: Path
 ) -> None:
     arguments = (nuclei_sample, "--team", "careful", "-o", tmp_path, "--cause", "split")
-    code, out, _ = run(*arguments)
-    assert not ((objects["team"] == "careful") & (objects["cause"] == "split")).any()
+    code, out, _ = slices(*arguments)
+    assert not ((sample_objects["team"] == "careful") & (sample_objects["cause"] == "split")).any()
     assert code == 0
     assert "nothing stands out" in out
     lines = (tmp_path / "slices.csv").read_text("utf-8").splitlines()
@@ -96,8 +81,8 @@ def test_nothing_that_stands_out_is_a_header(
     assert lines[0].split(",")[:7] == COLUMNS
 
 
-def test_the_side_follows_from_the_cause(run: Run, nuclei_sample: Path, tmp_path: Path) -> None:
-    code, out, _ = run(
+def test_the_side_follows_from_the_cause(slices: Run, nuclei_sample: Path, tmp_path: Path) -> None:
+    code, out, _ = slices(
         nuclei_sample, "--team", "over-splitter", "-o", tmp_path, "--cause", "fragment"
     )
     assert code == 0
@@ -108,11 +93,11 @@ def test_the_side_follows_from_the_cause(run: Run, nuclei_sample: Path, tmp_path
 
 @pytest.mark.long
 def test_the_same_command_gives_the_same_files(
-    run: Run, nuclei_sample: Path, tmp_path: Path
+    slices: Run, nuclei_sample: Path, tmp_path: Path
 ) -> None:
     written = []
     for folder in ("a", "b"):
-        code, *_ = run(nuclei_sample, "--team", "merger", "-o", tmp_path / folder)
+        code, *_ = slices(nuclei_sample, "--team", "merger", "-o", tmp_path / folder)
         assert code == 0
         written.append([(tmp_path / folder / f"slices.{x}").read_bytes() for x in ("csv", "json")])
     assert written[0] == written[1]
@@ -130,20 +115,20 @@ def test_the_same_command_gives_the_same_files(
     ],
 )
 def test_mistakes_end_with_2(
-    run: Run, nuclei_sample: Path, tmp_path: Path, arguments: tuple[str, ...], problem: str
+    slices: Run, nuclei_sample: Path, tmp_path: Path, arguments: tuple[str, ...], problem: str
 ) -> None:
-    code, _, err = run(nuclei_sample, "-o", tmp_path / "out", *arguments)
+    code, _, err = slices(nuclei_sample, "-o", tmp_path / "out", *arguments)
     assert code == 2
     assert problem in err
     assert not (tmp_path / "out").exists()
 
 
 def test_a_table_that_cannot_be_read_ends_with_1(
-    run: Run, nuclei_sample: Path, tmp_path: Path
+    slices: Run, nuclei_sample: Path, tmp_path: Path
 ) -> None:
     table = tmp_path / "c.csv"
     table.write_text("patient,blur\np,1\n", encoding="utf-8")
-    code, _, err = run(
+    code, _, err = slices(
         nuclei_sample, "--team", "merger", "-o", tmp_path / "out", "--covariates", table
     )
     assert code == 1
@@ -151,8 +136,8 @@ def test_a_table_that_cannot_be_read_ends_with_1(
 
 
 def test_cohorts_of_other_tasks_are_refused(
-    run: Run, detection_sample: Path, tmp_path: Path
+    slices: Run, detection_sample: Path, tmp_path: Path
 ) -> None:
-    code, _, err = run(detection_sample, "--team", "x", "-o", tmp_path / "out")
+    code, _, err = slices(detection_sample, "--team", "x", "-o", tmp_path / "out")
     assert code == 2
     assert "no 'slices' for" in err

@@ -81,5 +81,6 @@ def test_regions_without_two_teams_are_left_out(nuclei_sample, tmp_path, capsys)
 
 
 def test_the_documentation_has_the_columns():
-    lines = (REPOSITORY / "docs" / "suspects.md").read_text(encoding="utf-8").splitlines()
+    page = REPOSITORY / "docs" / "reference" / "questions.md"
+    lines = page.read_text(encoding="utf-8").splitlines()
     assert SUSPECTS.described() in lines

@@ -13,27 +13,22 @@ import pytest
 from napari_panoptic.cli.main import main
 from napari_panoptic.questions.sweep import Sweep
 from tests.support.paths import REPOSITORY
-from tests.support.sweep_cohort import MERGED, SIZES, SPLIT, TOML, write_labels, write_sweep_cohort
+from tests.support.sweep_cohort import MERGED, SIZES, SPLIT, TOML, write_labels
 
 TEAMS = [f"min_size{size}" for size in SIZES]
 
 
 @pytest.fixture(scope="module")
-def cohort(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_sweep_cohort(tmp_path_factory.mktemp("sweep") / "cohort")
-
-
-@pytest.fixture(scope="module")
-def swept(cohort: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def swept(sweep_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("swept")
-    assert main(["sweep", str(cohort), "-o", str(folder)]) == 0
+    assert main(["sweep", str(sweep_folder), "-o", str(folder)]) == 0
     return folder
 
 
 @pytest.fixture(scope="module")
-def tables(cohort: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tables(sweep_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("tables")
-    assert main(["evaluate", str(cohort), "-o", str(folder), "--no-distances"]) == 0
+    assert main(["evaluate", str(sweep_folder), "-o", str(folder), "--no-distances"]) == 0
     return folder
 
 
@@ -102,11 +97,11 @@ def test_causes_and_flips_are_those_of_the_objects(swept: Path, tables: Path) ->
 
 
 def test_a_table_names_the_settings(
-    cohort: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    sweep_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     table = tmp_path / "settings.csv"
     table.write_text("team;mode;size\nmin_size3;b;3\nother;a;1\nmin_size1;b;1\n", "utf-8")
-    command = ["sweep", str(cohort), "--settings", str(table), "-o", str(tmp_path / "out")]
+    command = ["sweep", str(sweep_folder), "--settings", str(table), "-o", str(tmp_path / "out")]
     assert main([*command, "--metric", "f1"]) == 0
     found = read(tmp_path / "out" / "sweep.csv")
     assert list(found["team"]) == ["min_size1", "min_size3", "other"]  # words as first met
@@ -163,16 +158,20 @@ def test_a_setting_does_not_win_by_patients_in_whom_it_finds_nothing(
     ],
 )
 def test_mistakes_are_explained(
-    cohort: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], more: list[str], said: str
+    sweep_folder: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    more: list[str],
+    said: str,
 ) -> None:
     with pytest.raises(SystemExit) as stop:
-        main(["sweep", str(cohort), "-o", str(tmp_path / "out"), *more])
+        main(["sweep", str(sweep_folder), "-o", str(tmp_path / "out"), *more])
     assert stop.value.code == 2
     assert said in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 
 def test_the_tables_are_described() -> None:
-    lines = (REPOSITORY / "docs" / "sweeps.md").read_text("utf-8").splitlines()
+    lines = (REPOSITORY / "docs" / "reference" / "questions.md").read_text("utf-8").splitlines()
     for spec in Sweep.tables:
         assert spec.described() in lines

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -18,30 +17,14 @@ from napari_panoptic.cli.main import main
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.nuclei.regions.conversion import Conversion, convert, form_to_write
 from napari_panoptic.values.settings import EvaluationSettings
+from tests.support.commands import Run
 from tests.support.paths import SHARED_CASES, needs_shared_cases
-from tests.support.small_cohort import ANNOTATIONS, REGIONS, mask_path, write_cohort
+from tests.support.small_cohort import ANNOTATIONS, REGIONS, mask_path
 
-Run = Callable[..., tuple[int, str]]
 SHAPE = (40, 60)
 EMPTY = {"cause": "", "partner_class": ""}
 NUMBERED = ("--classes", "Epithelial,Lymphocyte,Neutrophil,Macrophage")
 """HoVer-Net's classes are numbers: only the user can tell which is which."""
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run the program; return its exit status and what it printed on stderr."""
-
-    def call(*arguments: object) -> tuple[int, str]:
-        try:
-            code = main([str(argument) for argument in arguments])
-        except SystemExit as stop:
-            code = int(stop.code or 0)
-        error = capsys.readouterr().err
-        assert "Traceback" not in error
-        return code, error
-
-    return call
 
 
 @pytest.fixture
@@ -80,7 +63,7 @@ def test_an_inverted_mask_is_named(tmp_path: Path, run: Run, in_windows: bool) -
     reference = write(tmp_path / "truth", objects_, ".tif")
     prediction = write(tmp_path / "net", 255 - objects_, ".tif")
     arguments = ("--reference", reference, "--prediction", prediction, "-o", tmp_path / "out")
-    code, _ = run("evaluate", *arguments, *(("--held-up-to", "1") if in_windows else ()))
+    code, *_ = run("evaluate", *arguments, *(("--held-up-to", "1") if in_windows else ()))
     record = json.loads((tmp_path / "out" / "evaluation.json").read_text())
     (found,) = record["warnings"]["convention"]
     assert (code, found["team"], found["object_ids"]) == (0, "net", [255])
@@ -97,7 +80,7 @@ def test_two_label_images_give_the_figures_of_evaluate_pair(
         write(tmp_path / "stardist", guess, form),
     )
     output = tmp_path / "out"
-    code, _ = run("evaluate", "--reference", reference, "--prediction", prediction, "-o", output)
+    code, *_ = run("evaluate", "--reference", reference, "--prediction", prediction, "-o", output)
     assert code == 0
     found = objects(output)
     assert set(found["team"]) == {"stardist"}
@@ -128,15 +111,10 @@ def test_several_predictions_are_teams_named_after_their_files(
         write(tmp_path / folder / "mask", guess, ".tif")
     one, other = tmp_path / "a" / "mask.tif", tmp_path / "b" / "mask.tif"
     arguments = ("--reference", reference, "--prediction", one, "--prediction", other)
-    code, _ = run("evaluate", *arguments, "-o", tmp_path / "out")
+    code, *_ = run("evaluate", *arguments, "-o", tmp_path / "out")
     assert code == 0
     # The files have one name: their folders tell them apart.
     assert set(objects(tmp_path / "out")["team"]) == {"a", "b"}
-
-
-@pytest.fixture(scope="module")
-def cohort(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_cohort(tmp_path_factory.mktemp("cohort"))
 
 
 @pytest.mark.parametrize(
@@ -151,22 +129,25 @@ def cohort(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ],
 )
 def test_every_written_format_can_be_the_prediction(
-    tmp_path: Path, run: Run, cohort: Path, form: str, ending: str
+    tmp_path: Path, run: Run, small_folder: Path, form: str, ending: str
 ) -> None:
     """Outlines and label images are recognised; objects are those of the cohort's own run."""
-    opened = open_cohort(cohort)
+    opened = open_cohort(small_folder)
     region = opened.regions[0]
     work = Conversion(opened, "alpha", form_to_write(form), EvaluationSettings(), None, False)
     convert(work, tmp_path / "converted")
     prediction = next((tmp_path / "converted").rglob(f"{region.name}{ending}"))
-    folder = cohort / ANNOTATIONS / region.patient
-    code, error = run(
+    folder = small_folder / ANNOTATIONS / region.patient
+    code, _, error = run(
         *("evaluate", "--reference", folder / f"{region.name}.xml", "--prediction", prediction),
         *("--image", folder / f"{region.name}.svs", "-o", tmp_path / "out"),
         *(NUMBERED if form == "hovernet" else ()),
     )
     assert code == 0, error
-    assert main(["evaluate", str(cohort), "--teams", "alpha", "-o", str(tmp_path / "whole")]) == 0
+    assert (
+        main(["evaluate", str(small_folder), "--teams", "alpha", "-o", str(tmp_path / "whole")])
+        == 0
+    )
     whole = objects(tmp_path / "whole").query(f"region == '{region.name}'")
     found = objects(tmp_path / "out")
     same = ["side", "class", "status", "cause", "iou", "area_px"]
@@ -179,13 +160,13 @@ def test_every_written_format_can_be_the_prediction(
 
 
 def test_a_colour_coded_mask_is_recognised_by_its_colours(
-    tmp_path: Path, run: Run, cohort: Path
+    tmp_path: Path, run: Run, small_folder: Path
 ) -> None:
-    region = open_cohort(cohort).regions[0]
-    folder = cohort / ANNOTATIONS / region.patient
-    code, error = run(
+    region = open_cohort(small_folder).regions[0]
+    folder = small_folder / ANNOTATIONS / region.patient
+    code, _, error = run(
         *("evaluate", "--reference", folder / f"{region.name}.xml"),
-        *("--prediction", mask_path(cohort, "alpha", REGIONS[0])),
+        *("--prediction", mask_path(small_folder, "alpha", REGIONS[0])),
         *("-o", tmp_path / "out"),
     )
     assert code == 0, error
@@ -214,7 +195,7 @@ def test_classes_of_one_file_alone_are_reported_and_not_used(
     prediction = write(tmp_path / "guess", guess, ".tif")
     reference.with_suffix(".csv").write_text("id,class\n1,Tumour\n2,Stroma\n7,Tumour\n")
     arguments = ("evaluate", "--reference", reference, "--prediction", prediction)
-    code, error = run(*arguments, "-o", tmp_path / "out")
+    code, _, error = run(*arguments, "-o", tmp_path / "out")
     assert code == 0
     assert "Tumour and Stroma" in error
     assert set(objects(tmp_path / "out")["class"]) == {"Nucleus"}
@@ -246,7 +227,7 @@ def test_half_a_pair_is_refused(
     run: Run, tmp_path: Path, command: str, arguments: tuple[str, ...], says: str
 ) -> None:
     output = () if command == "view" else ("-o", tmp_path / "out.html")
-    code, error = run(command, *arguments, *output)
+    code, _, error = run(command, *arguments, *output)
     assert code == 2
     assert says in error
 
@@ -269,7 +250,7 @@ def test_files_that_cannot_be_compared_are_named(
         (text, "found a file with the ending '.txt'"),
         (reference, None),
     ):
-        code, error = run(
+        code, _, error = run(
             *("evaluate", "--reference", reference, "--prediction", prediction),
             *("-o", tmp_path / "out"),
         )
@@ -281,12 +262,12 @@ def test_files_that_cannot_be_compared_are_named(
             assert str(prediction) in error
 
 
-def test_outlines_alone_ask_for_the_image(tmp_path: Path, run: Run, cohort: Path) -> None:
-    region = open_cohort(cohort).regions[0]
-    annotation = cohort / ANNOTATIONS / region.patient / f"{region.name}.xml"
+def test_outlines_alone_ask_for_the_image(tmp_path: Path, run: Run, small_folder: Path) -> None:
+    region = open_cohort(small_folder).regions[0]
+    annotation = small_folder / ANNOTATIONS / region.patient / f"{region.name}.xml"
     copy = tmp_path / "copy.xml"
     copy.write_bytes(annotation.read_bytes())
-    code, error = run(
+    code, _, error = run(
         "evaluate", "--reference", annotation, "--prediction", copy, "-o", tmp_path / "out"
     )
     assert code == 1
@@ -300,7 +281,9 @@ def test_a_report_of_two_files(
     reference = write(tmp_path / "truth", truth, ".tif")
     prediction = write(tmp_path / "guess", guess, ".tif")
     report = tmp_path / "report.html"
-    code, error = run("report", "--reference", reference, "--prediction", prediction, "-o", report)
+    code, _, error = run(
+        "report", "--reference", reference, "--prediction", prediction, "-o", report
+    )
     assert code == 0, error
     assert "guess" in report.read_text(encoding="utf-8")
 
@@ -325,11 +308,11 @@ def test_a_coco_file_of_many_images_is_read_for_the_image_that_is_given(
     prediction.write_text(json.dumps(objects_ if is_results else table))
     Image.fromarray(np.zeros((*SHAPE, 3), np.uint8)).save(tmp_path / "a_2.png")
     arguments = ("evaluate", "--reference", reference, "--prediction", prediction)
-    code, error = run(*arguments, "--image", tmp_path / "a_2.png", "-o", tmp_path / "out")
+    code, _, error = run(*arguments, "--image", tmp_path / "a_2.png", "-o", tmp_path / "out")
     assert code == 0, error
     assert len(objects(tmp_path / "out")) == 4
     assert set(objects(tmp_path / "out")["status"]) == {"TP"}
-    code, error = run(*arguments, "-o", tmp_path / "out")
+    code, _, error = run(*arguments, "-o", tmp_path / "out")
     assert code == 1
     assert "of which one is called like the file that --image names; found 2 images" in error
 
@@ -349,7 +332,7 @@ def test_files_that_users_of_other_programs_reported(
     tmp_path: Path, run: Run, name: str, pq: float, word: str
 ) -> None:
     wild = SHARED_CASES / "wild"
-    code, error = run(
+    code, _, error = run(
         *("evaluate", "--reference", wild / "truth.tif", "--prediction", wild / name),
         *("-o", tmp_path),
     )

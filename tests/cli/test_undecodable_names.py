@@ -13,8 +13,8 @@ import pytest
 from PIL import Image
 
 from napari_panoptic.cli.main import main
-from tests.faults.kill import contents, small
-from tests.support.small_cohort import REGIONS, mask_path
+from tests.support.paths import contents
+from tests.support.small_cohort import REGIONS, mask_path, write_first_regions
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="names of files are text elsewhere")
 
@@ -24,11 +24,11 @@ WRITTEN = r"x\udcff"
 
 @pytest.fixture(scope="module")
 def intact(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return small(tmp_path_factory.mktemp("names"), 2)
+    return write_first_regions(tmp_path_factory.mktemp("names"), 2)
 
 
 @pytest.fixture
-def cohort(intact: Path, tmp_path: Path) -> Path:
+def copied_folder(intact: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(intact, tmp_path / "cohort"))
 
 
@@ -43,29 +43,35 @@ def values(output: Path, table: str, column: str) -> set[str]:
         return {row[column] for row in csv.DictReader(file)}
 
 
-def test_a_team_whose_name_is_no_utf8_is_in_every_table(cohort: Path, tmp_path: Path) -> None:
-    rename_all(cohort, "alpha")
+def test_a_team_whose_name_is_no_utf8_is_in_every_table(
+    copied_folder: Path, tmp_path: Path
+) -> None:
+    rename_all(copied_folder, "alpha")
     output = tmp_path / "out"
-    assert main(["evaluate", str(cohort), "--output", str(output)]) == 0
+    assert main(["evaluate", str(copied_folder), "--output", str(output)]) == 0
     for table in ("objects", "regions", "patients", "patients_by_class", "teams", "confusion"):
         assert values(output, table, "team") == {WRITTEN, "beta"}
     record = json.loads((output / "evaluation.json").read_bytes().decode("utf-8"))
     assert set(record["score"]) == {WRITTEN, "beta"}
 
 
-def test_a_region_whose_name_is_no_utf8_is_in_every_table(cohort: Path, tmp_path: Path) -> None:
-    rename_all(cohort, REGIONS[1].name)
+def test_a_region_whose_name_is_no_utf8_is_in_every_table(
+    copied_folder: Path, tmp_path: Path
+) -> None:
+    rename_all(copied_folder, REGIONS[1].name)
     output = tmp_path / "out"
-    assert main(["evaluate", str(cohort), "--output", str(output)]) == 0
+    assert main(["evaluate", str(copied_folder), "--output", str(output)]) == 0
     for table in ("objects", "regions"):
         assert values(output, table, "region") == {REGIONS[0].name, WRITTEN}
 
 
-def test_odd_files_are_listed_and_the_tables_are_a_whole_set(cohort: Path, tmp_path: Path) -> None:
-    path = mask_path(cohort, "alpha", REGIONS[0])
+def test_odd_files_are_listed_and_the_tables_are_a_whole_set(
+    copied_folder: Path, tmp_path: Path
+) -> None:
+    path = mask_path(copied_folder, "alpha", REGIONS[0])
     path.with_name(f"{ODD}{path.name}").write_bytes(b"no mask")
     output = tmp_path / "out"
-    assert main(["evaluate", str(cohort), "--output", str(output)]) == 0
+    assert main(["evaluate", str(copied_folder), "--output", str(output)]) == 0
     assert WRITTEN.encode("unicode_escape") in (output / "evaluation.json").read_bytes()
 
 
@@ -98,22 +104,31 @@ def test_half_a_character_as_the_name_of_a_class(
 
 @pytest.mark.long
 @pytest.mark.usefixtures("no_plots")
-def test_a_report_is_written(cohort: Path, tmp_path: Path) -> None:
-    rename_all(cohort, "alpha")
-    rename_all(cohort, REGIONS[1].name)
+def test_a_report_is_written(copied_folder: Path, tmp_path: Path) -> None:
+    rename_all(copied_folder, "alpha")
+    rename_all(copied_folder, REGIONS[1].name)
     page = tmp_path / f"{ODD}.html"
-    assert main(["report", str(cohort), "--output", str(page)]) == 0
+    assert main(["report", str(copied_folder), "--output", str(page)]) == 0
     assert WRITTEN in page.read_text("utf-8")
 
 
 @pytest.mark.parametrize("form", ["geojson", "coco-panoptic", "conic"])
 def test_a_conversion_writes_files_or_says_why_not(
-    cohort: Path, tmp_path: Path, form: str, capsys: pytest.CaptureFixture[str]
+    copied_folder: Path, tmp_path: Path, form: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Arrays hold regions of one size, which these are not."""
-    rename_all(cohort, REGIONS[1].name)
+    rename_all(copied_folder, REGIONS[1].name)
     output = tmp_path / "out"
-    command = ["convert", str(cohort), "--team", "alpha", "--to", form, "--output", str(output)]
+    command = [
+        "convert",
+        str(copied_folder),
+        "--team",
+        "alpha",
+        "--to",
+        form,
+        "--output",
+        str(output),
+    ]
     if main(command):
         assert capsys.readouterr().err.startswith("napari-panoptic: ")
         assert not output.exists()

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from napari_panoptic.cli.main import main
-from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.values.cohort import Cohort
 from napari_panoptic.values.links import CohortKey, LinkMaker, ObjectLink
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer import launch
 from napari_panoptic.viewer.kit import link_socket
-
-Run = Callable[..., tuple[int, str, str]]
+from tests.support.commands import Run
 
 
 @dataclass
@@ -57,31 +54,19 @@ def windows(monkeypatch: pytest.MonkeyPatch) -> Windows:
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    def call(*arguments: object) -> tuple[int, str, str]:
-        try:
-            code = main(["view", *map(str, arguments)])
-        except SystemExit as stopped:
-            code = int(stopped.code or 0)
-        out, error = capsys.readouterr()
-        return code, out, error
-
-    return call
+def view(run: Run) -> Run:
+    """Return a function that runs ``view``."""
+    return partial(run, "view")
 
 
 @pytest.fixture
-def cohort(nuclei_sample: Path) -> Cohort:
-    return open_cohort(nuclei_sample)
+def link(sample_cohort: Cohort) -> ObjectLink:
+    return LinkMaker.of(sample_cohort).link("Sample-A_2", "merger", [(Side.REFERENCE, 3)])
 
 
-@pytest.fixture
-def link(cohort: Cohort) -> ObjectLink:
-    return LinkMaker.of(cohort).link("Sample-A_2", "merger", [(Side.REFERENCE, 3)])
-
-
-def test_an_open_window_takes_the_link(run: Run, windows: Windows, link: ObjectLink) -> None:
+def test_an_open_window_takes_the_link(view: Run, windows: Windows, link: ObjectLink) -> None:
     windows.open = [link.cohort]
-    assert run("--link", link.text) == (
+    assert view("--link", link.text) == (
         0,
         f"opened in the window that shows {link.cohort.name}\n",
         "",
@@ -91,63 +76,63 @@ def test_an_open_window_takes_the_link(run: Run, windows: Windows, link: ObjectL
 
 
 def test_the_cohort_that_is_given_is_opened(
-    run: Run, windows: Windows, link: ObjectLink, nuclei_sample: Path
+    view: Run, windows: Windows, link: ObjectLink, nuclei_sample: Path
 ) -> None:
-    assert run(nuclei_sample, "--link", link.text)[0] == 0
+    assert view(nuclei_sample, "--link", link.text)[0] == 0
     ((opened, options),) = windows.opened
     assert (opened.root, options["link"]) == (nuclei_sample, link)
     windows.open = [link.cohort]
-    assert run(nuclei_sample, "--link", link.text)[0] == 0
+    assert view(nuclei_sample, "--link", link.text)[0] == 0
     assert len(windows.opened) == 1
 
 
 def test_a_window_of_the_cohort_that_is_given_takes_links_to_other_versions(
-    run: Run, windows: Windows, link: ObjectLink, cohort: Cohort
+    view: Run, windows: Windows, link: ObjectLink, sample_cohort: Cohort
 ) -> None:
-    windows.open = [CohortKey.of(cohort)]
+    windows.open = [CohortKey.of(sample_cohort)]
     other = replace(link, cohort=replace(link.cohort, teams="000000"))
-    assert run(cohort.root, "--link", other.text)[0] == 0
-    assert windows.sent == [(other, CohortKey.of(cohort))]
+    assert view(sample_cohort.root, "--link", other.text)[0] == 0
+    assert windows.sent == [(other, CohortKey.of(sample_cohort))]
     assert not windows.opened
 
 
 def test_a_cohort_shown_lately_is_opened(
-    run: Run, windows: Windows, link: ObjectLink, cohort: Cohort
+    view: Run, windows: Windows, link: ObjectLink, sample_cohort: Cohort
 ) -> None:
-    windows.recent = cohort
-    assert run("--link", link.text)[0] == 0
+    windows.recent = sample_cohort
+    assert view("--link", link.text)[0] == 0
     assert windows.opened == [
-        (cohort, {"link": link, "region": None, "screenshot": None, "allow_outside": False})
+        (sample_cohort, {"link": link, "region": None, "screenshot": None, "allow_outside": False})
     ]
 
 
 def test_a_window_of_another_version_is_asked(
-    run: Run, windows: Windows, link: ObjectLink, cohort: Cohort
+    view: Run, windows: Windows, link: ObjectLink, sample_cohort: Cohort
 ) -> None:
     other = replace(link, cohort=replace(link.cohort, teams="000000"))
-    windows.recent, windows.open = cohort, [CohortKey.of(cohort)]
-    assert run("--link", other.text)[0] == 0
-    assert [key for _, key in windows.sent] == [other.cohort, CohortKey.of(cohort)]
+    windows.recent, windows.open = sample_cohort, [CohortKey.of(sample_cohort)]
+    assert view("--link", other.text)[0] == 0
+    assert [key for _, key in windows.sent] == [other.cohort, CohortKey.of(sample_cohort)]
     assert not windows.opened
 
 
 def test_without_a_cohort_that_fits_the_folder_is_asked_for(
-    run: Run, windows: Windows, link: ObjectLink
+    view: Run, windows: Windows, link: ObjectLink
 ) -> None:
-    assert run("--link", link.text)[0] == 0
+    assert view("--link", link.text)[0] == 0
     assert windows.asked == [link]
-    code, _, error = run("--link", link.text, "--screenshot", "p.png")
+    code, _, error = view("--link", link.text, "--screenshot", "p.png")
     assert code == 1
     assert "name its folder: napari-panoptic view COHORT --link LINK" in error
     assert windows.asked == [link]
 
 
 def test_a_picture_is_of_a_new_window(
-    run: Run, windows: Windows, link: ObjectLink, nuclei_sample: Path, tmp_path: Path
+    view: Run, windows: Windows, link: ObjectLink, nuclei_sample: Path, tmp_path: Path
 ) -> None:
     windows.open = [link.cohort]
     picture = tmp_path / "p.png"
-    assert run(nuclei_sample, "--link", link.text, "--screenshot", picture)[0] == 0
+    assert view(nuclei_sample, "--link", link.text, "--screenshot", picture)[0] == 0
     ((_, options),) = windows.opened
     assert options["screenshot"] == picture
     assert not windows.sent
@@ -163,8 +148,8 @@ def test_a_picture_is_of_a_new_window(
         ("panoptic:" + "A" * 10**5, "up to 4000 characters, found 100009"),
     ],
 )
-def test_hostile_links_are_refused(run: Run, windows: Windows, text: str, says: str) -> None:
-    code, out, error = run("--link", text)
+def test_hostile_links_are_refused(view: Run, windows: Windows, text: str, says: str) -> None:
+    code, out, error = view("--link", text)
     assert (code, out) == (2, "")
     assert says in error
     assert "\x1b" not in error
@@ -173,12 +158,12 @@ def test_hostile_links_are_refused(run: Run, windows: Windows, text: str, says: 
 
 
 def test_what_the_cohort_lacks_is_refused_before_a_window_opens(
-    run: Run, windows: Windows, link: ObjectLink, nuclei_sample: Path, detection_sample: Path
+    view: Run, windows: Windows, link: ObjectLink, nuclei_sample: Path, detection_sample: Path
 ) -> None:
-    code, _, error = run(nuclei_sample, "--link", replace(link, region="Sample-A_9").text)
+    code, _, error = view(nuclei_sample, "--link", replace(link, region="Sample-A_9").text)
     assert code == 2
     assert "--link: Cannot open the link: there is no region 'Sample-A_9'" in error
-    code, _, error = run(detection_sample, "--link", link.text)
+    code, _, error = view(detection_sample, "--link", link.text)
     assert code == 2
     assert "--link: links lead to nuclei, and this cohort is about detections" in error
     assert windows == Windows()
@@ -188,21 +173,21 @@ def test_what_the_cohort_lacks_is_refused_before_a_window_opens(
     "more", [("--region", "A"), ("--reference", "a.tif", "--prediction", "b.tif")]
 )
 def test_what_the_link_states_is_not_given(
-    run: Run, windows: Windows, link: ObjectLink, more: tuple[str, ...]
+    view: Run, windows: Windows, link: ObjectLink, more: tuple[str, ...]
 ) -> None:
-    code, _, error = run("--link", link.text, *more)
+    code, _, error = view("--link", link.text, *more)
     assert code == 2
     assert f"{more[0]} cannot be given with --link" in error
     assert windows == Windows()
 
 
 def test_a_link_needs_a_display(
-    run: Run, windows: Windows, link: ObjectLink, monkeypatch: pytest.MonkeyPatch
+    view: Run, windows: Windows, link: ObjectLink, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(sys, "platform", "linux")
-    code, _, error = run("--link", link.text)
+    code, _, error = view("--link", link.text)
     assert code == 1
     assert "there is no display" in error
     assert windows == Windows()

@@ -13,7 +13,7 @@ ANSWERS = {"one": "1", "two": "2,0.5", "three": "3", "open": "", "odd": "7", "go
 
 
 @pytest.fixture(scope="module")
-def cohort(tmp_path_factory):
+def atypia_cohort(tmp_path_factory):
     """Give every true score with every answer of a team, and what is no score."""
     folder = tmp_path_factory.mktemp("scores")
 
@@ -38,8 +38,8 @@ def cohort(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def evaluated(cohort):
-    return evaluate_atypia(cohort, tuple(ANSWERS))
+def evaluated(atypia_cohort):
+    return evaluate_atypia(atypia_cohort, tuple(ANSWERS))
 
 
 def _points(true, answer):

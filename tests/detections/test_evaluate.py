@@ -42,8 +42,8 @@ def small(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def evaluated(detection_sample):
-    return evaluate_detections(open_detection_cohort(detection_sample), DetectionSettings())
+def evaluated(detection_cohort):
+    return evaluate_detections(detection_cohort, DetectionSettings())
 
 
 @pytest.fixture(scope="module")
@@ -149,13 +149,12 @@ def test_partners_name_each_other(tables):
     assert {r["partner_id"] for r in rows if r["status"] in ("FP", "FN")} == {""}
 
 
-def test_the_curve_passes_through_what_is_evaluated(tables, detection_sample):
+def test_the_curve_passes_through_what_is_evaluated(tables, detection_cohort):
     curve = pd.read_csv(tables / "curve.csv")
     assert set(curve.team) == {"careful", "eager", "timid"}  # offset gives no confidence
-    cohort = open_detection_cohort(detection_sample)
     for row in curve[curve.team == "eager"].iloc[::9].to_dict("records"):
         settings = DetectionSettings(confidence=row["threshold"])
-        counts = evaluate_detections(cohort, settings, ["eager"]).counts("eager")
+        counts = evaluate_detections(detection_cohort, settings, ["eager"]).counts("eager")
         assert (counts.tp, counts.fp, counts.fn) == (row["tp"], row["fp"], row["fn"])
 
 

@@ -15,14 +15,13 @@ from napari_panoptic.detections.pairing import (
     judge_points,
 )
 from napari_panoptic.detections.session import DetectionSession
-from napari_panoptic.io.cohorts.detections import open_detection_cohort
 from napari_panoptic.values.detections import Points
 from napari_panoptic.values.vocabulary import Side
 
 
 @pytest.fixture
-def session(detection_sample):
-    session = DetectionSession(open_detection_cohort(detection_sample))
+def session(detection_cohort):
+    session = DetectionSession(detection_cohort)
     for frame in session.cohort.frames:
         session.add_frame(load_frame(session.cohort, frame))
     session.show("A01_00a")

@@ -17,19 +17,12 @@ from napari_panoptic.display.crops import (
     cut,
 )
 from napari_panoptic.display.styles import STATUS_COLOURS
-from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.images.slides import SlideImage
 from napari_panoptic.live.snapshots import load_region
 from napari_panoptic.questions.engines.cohort_failures import FailureName, FailureSet
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import Side, Status
-from tests.support.small_cohort import write_cohort
 from tests.support.small_pairs import four_fates
-
-
-@pytest.fixture(scope="module")
-def cohort(tmp_path_factory):
-    return open_cohort(write_cohort(tmp_path_factory.mktemp("crops") / "cohort"))
 
 
 def image(levels=1):
@@ -140,16 +133,16 @@ def test_another_version_is_dashed_on_top():
     assert 0.3 < is_dash.sum() / (3 * is_edge.sum()) < 0.7
 
 
-def test_crops_of_two_versions_are_read_with_both(cohort):
-    region = cohort.regions[0].name
-    teams = tuple(team.name for team in cohort.competing_teams[:2])
-    found = load_region(cohort, region, EvaluationSettings().replaced(distances=False))
+def test_crops_of_two_versions_are_read_with_both(small_cohort):
+    region = small_cohort.regions[0].name
+    teams = tuple(team.name for team in small_cohort.competing_teams[:2])
+    found = load_region(small_cohort, region, EvaluationSettings().replaced(distances=False))
     failures = found.evaluations[teams[1]].outcomes.reference
     name = FailureName(teams[1], region, Side.REFERENCE, int(failures.ids[0]))
     size = CropSize(64, 128)
     for versions, expected in ((None, None), (teams, teams[0]), (("x", "y"), None)):
         shown = FailureSet("", frozenset(), versions)
-        reader = CropReader(cohort, EvaluationSettings(), None, shown.outlined)
+        reader = CropReader(small_cohort, EvaluationSettings(), None, shown.outlined)
         crop = reader.crop(name, size)
         reader.close()
         beside = () if expected is None else (OtherTeam.of(found.evaluations[expected]),)

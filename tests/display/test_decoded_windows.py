@@ -1,4 +1,3 @@
-import time
 from threading import Event
 
 import numpy as np
@@ -9,7 +8,8 @@ from napari_panoptic.common.errors import PanopticError, UnreadableFileError
 from napari_panoptic.display.decoded_windows import DecodedWindows
 from napari_panoptic.values.labels import LabelPair
 from napari_panoptic.values.windowed_labels import Box, TiledLabels
-from tests.support.slides import random_pair, tiled, wait_for
+from tests.support.slides import random_pair, tiled
+from tests.support.waiting import wait_until
 
 SHAPE = (700, 1100)
 
@@ -87,7 +87,7 @@ def test_a_reader_that_fails_in_its_own_way_holds_nothing_up(pair: LabelPair) ->
     labels = tiled(pair.reference, 512, on_read=fail)
     windows = DecodedWindows(labels, on_failure=told.append)
     windows.fetch([(1, 0, 0), (1, 0, 1)])
-    wait_for(windows)
+    wait_until(lambda: not windows.is_busy)
     assert not windows.window((0, 0, *SHAPE)).any()
     (error,) = told
     assert isinstance(error, PanopticError)
@@ -121,10 +121,7 @@ def test_nobody_is_told_of_windows_that_were_left(pair: LabelPair) -> None:
     assert begun.wait(10)
     windows.leave()
     may_read.set()
-    end = time.monotonic() + 10
-    while windows.is_busy and time.monotonic() < end:
-        time.sleep(0.001)
-    assert not windows.is_busy
+    wait_until(lambda: not windows.is_busy)
     assert not told.is_set()
     # Layers that stay when a desk is closed show the objects as before.
     pixels, missing = windows.window_so_far(box)
@@ -142,13 +139,12 @@ def test_only_the_latest_wish_is_fetched(pair: LabelPair) -> None:
 
     windows = DecodedWindows(tiled(pair.reference, 128, on_read=wait))
     windows.window_so_far((0, 0, 700, 1100))
-    while len(read) < 2:
-        time.sleep(0.001)
+    wait_until(lambda: len(read) >= 2)
     index, missing = windows.window_so_far((600, 600, 610, 610))
     assert not index.any()
     assert missing == [(600, 600, 610, 610)]
     may_read.set()
-    wait_for(windows)
+    wait_until(lambda: not windows.is_busy)
     assert len(read) <= 3
     assert read[-1] == (512, 512, 700, 1024)
     index, missing = windows.window_so_far((600, 600, 610, 610))
@@ -159,7 +155,7 @@ def test_only_the_latest_wish_is_fetched(pair: LabelPair) -> None:
 def test_what_is_in_view_is_kept_however_much(pair: LabelPair) -> None:
     windows = DecodedWindows(tiled(pair.reference), most_bytes=1)
     windows.window_so_far((0, 0, *SHAPE))
-    wait_for(windows)
+    wait_until(lambda: not windows.is_busy)
     index, missing = windows.window_so_far((0, 0, *SHAPE))
     assert not missing
     np.testing.assert_array_equal(index, pair.reference.index)

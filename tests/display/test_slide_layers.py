@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import time
 from threading import Event
 
 import numpy as np
@@ -34,7 +33,8 @@ from napari_panoptic.values.cohort import MONUSAC_CLASSES
 from napari_panoptic.values.labels import LabelImage, LabelPair
 from napari_panoptic.values.vocabulary import STATUSES, Side, Status
 from napari_panoptic.values.windowed_labels import Box, TiledArea, TiledLabels, TiledPair
-from tests.support.slides import random_pair, tiled, wait_for
+from tests.support.slides import random_pair, tiled
+from tests.support.waiting import wait_until
 
 SHAPE = (700, 1100)
 
@@ -57,7 +57,7 @@ def drawn_side(pair: LabelPair, outcomes: Outcomes, side: Side = Side.REFERENCE)
 def settled(drawn: DrawnSide | DrawnArea, level: DrawnLevel) -> NDArray[np.uint8]:
     """Ask for all of a level, and once more when it has been read."""
     np.asarray(level)
-    wait_for(drawn.windows)
+    wait_until(lambda: not drawn.windows.is_busy)
     return np.asarray(level)
 
 
@@ -275,13 +275,6 @@ def area_of(mask: NDArray[np.bool_], *, may_read: Event | None = None) -> TiledA
     return TiledArea(mask.shape, read)
 
 
-def at_rest(area: DrawnArea) -> None:
-    end = time.monotonic() + 20
-    while area.is_busy:
-        assert time.monotonic() < end
-        time.sleep(0.001)
-
-
 def test_an_excluded_area_is_hatched_as_that_of_a_region() -> None:
     mask = excluded()
     drawn = DrawnArea(area_of(mask))
@@ -295,7 +288,7 @@ def test_an_excluded_area_is_hatched_as_that_of_a_region() -> None:
         np.testing.assert_array_equal(
             part[inner, inner], whole[y : y + 140, x : x + 200][inner, inner]
         )
-    at_rest(drawn)
+    wait_until(lambda: not drawn.is_busy)
 
 
 def test_from_afar_no_part_of_an_excluded_area_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -304,7 +297,7 @@ def test_from_afar_no_part_of_an_excluded_area_is_lost(monkeypatch: pytest.Monke
     mask, told = excluded(), Event()
     drawn = DrawnArea(area_of(mask), on_arrival=told.set)
     assert told.wait(20)
-    at_rest(drawn)
+    wait_until(lambda: not drawn.is_busy)
     level = len(drawn.levels) - 1
     step = 1 << (level - slide_layers.FINER_BY)
     assert level > slide_layers.FINER_BY
@@ -330,7 +323,7 @@ def test_until_its_pixels_are_there_an_area_is_drawn_from_afar() -> None:
     assert not drawn.picture(0, 0, 0, *SHAPE).any()
     assert drawn.is_busy
     may_read.set()
-    at_rest(drawn)
+    wait_until(lambda: not drawn.is_busy)
     np.testing.assert_array_equal(drawn.picture(0, 0, 0, *SHAPE), hatching(excluded()))
 
 
@@ -341,7 +334,7 @@ def test_an_area_that_cannot_be_read_is_told_of() -> None:
         raise UnreadableFileError("gone")
 
     drawn = DrawnArea(TiledArea(SHAPE, read), on_failure=told.append)
-    at_rest(drawn)
+    wait_until(lambda: not drawn.is_busy)
     assert [str(error) for error in told] == ["gone"]
     assert not drawn.levels[-1][...].any()
 

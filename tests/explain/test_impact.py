@@ -12,14 +12,12 @@ from hypothesis import strategies as st
 
 from napari_panoptic.display.object_rows import ObjectRows
 from napari_panoptic.explain.impact import PatientMean
-from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.live.summary import evaluate_cohort_summary
 from napari_panoptic.nuclei.averages import summarise_team
 from napari_panoptic.nuclei.metrics import Counts, unit_metrics
 from napari_panoptic.nuclei.regions.region import HeldRegion
 from napari_panoptic.values.settings import AmbiguousPolicy, EvaluationSettings, Matching
 from napari_panoptic.values.vocabulary import STATUS_CODE, Status
-from tests.support.small_cohort import write_cohort
 
 CLASSES = ("Epithelial", "Lymphocyte", "Neutrophil")
 
@@ -143,11 +141,6 @@ def test_nothing_is_known_of_other_patients():
     assert len(gains_of(known, "P1", columns_of([], 0))) == 0
 
 
-@pytest.fixture(scope="module")
-def cohort(tmp_path_factory):
-    return open_cohort(write_cohort(tmp_path_factory.mktemp("impact") / "cohort"))
-
-
 PROTOCOLS = [
     EvaluationSettings(),
     EvaluationSettings(matching=Matching.CENTROID, ambiguous=AmbiguousPolicy.KEEP),
@@ -156,14 +149,14 @@ PROTOCOLS = [
 
 
 @pytest.mark.parametrize("settings", PROTOCOLS)
-def test_it_is_that_of_the_objects_of_a_cohort(cohort, settings):
+def test_it_is_that_of_the_objects_of_a_cohort(small_cohort, settings):
     """Every failure of a cohort, against its confusion matrices with one object mended."""
-    patient_of = {region.name: region.patient for region in cohort.regions}
-    lines = list(evaluate_cohort_summary(cohort, settings))
-    for team in cohort.team_names:
+    patient_of = {region.name: region.patient for region in small_cohort.regions}
+    lines = list(evaluate_cohort_summary(small_cohort, settings))
+    for team in small_cohort.team_names:
         own = [line for line in lines if line.team == team and line.counts is not None]
         known = [(patient_of[line.region], line.counts) for line in own]
-        mean, now = PatientMean.of(known), summarise_team(known, cohort.scheme.names)
+        mean, now = PatientMean.of(known), summarise_team(known, small_cohort.scheme.names)
         n_checked = 0
         for number, line in enumerate(own):
             columns = line.failures.columns
@@ -171,7 +164,7 @@ def test_it_is_that_of_the_objects_of_a_cohort(cohort, settings):
             for row in range(len(line.failures)):
                 counts = mended_counts(line.counts, {n: c[row] for n, c in columns.items()})
                 after = [*known[:number], (known[number][0], counts), *known[number + 1 :]]
-                changed = summarise_team(after, cohort.scheme.names).averaged["pq"].mean
+                changed = summarise_team(after, small_cohort.scheme.names).averaged["pq"].mean
                 expected = changed - now.averaged["pq"].mean
                 assert gains[row] == pytest.approx(expected, abs=1e-12)
                 n_checked += 1
@@ -194,10 +187,10 @@ def mended_counts(counts: Counts, failure: dict) -> Counts:
     return replace(counts, tp=tp, fp=fp, fn=fn, iou_sum=iou_sum, present=present)
 
 
-def test_the_table_has_the_impact_on_the_region(cohort):
-    region = cohort.regions[0]
-    held = HeldRegion(cohort, region, EvaluationSettings())
-    for _, found in held.each_team(cohort.team_names, EvaluationSettings(), None):
+def test_the_table_has_the_impact_on_the_region(small_cohort):
+    region = small_cohort.regions[0]
+    held = HeldRegion(small_cohort, region, EvaluationSettings())
+    for _, found in held.each_team(small_cohort.team_names, EvaluationSettings(), None):
         if found.evaluation is None:
             continue
         outcomes = found.evaluation.outcomes

@@ -21,7 +21,7 @@ from napari_panoptic.explain.policy_audit import (
 )
 from napari_panoptic.values.settings import AmbiguousPolicy
 from napari_panoptic.values.vocabulary import Side
-from tests.support.compare import evaluate_case
+from tests.support.compare import assert_close, evaluate_case
 from tests.support.label_cases import CASES, CLASS_NAMES, LabelCase, random_pair
 
 seeds = st.integers(0, 2**32 - 1)
@@ -66,12 +66,6 @@ def expected_units(audit: PolicyAudit) -> dict[int, frozenset[int]]:
     return {k: frozenset(unit) for k, unit in units.items() if unit & changed}
 
 
-def assert_same(found: float, expected: float) -> None:
-    assert math.isclose(found, expected, abs_tol=1e-12) or (
-        math.isnan(found) and math.isnan(expected)
-    )
-
-
 @settings(max_examples=150, deadline=None)
 @given(seed=seeds, first=policies, second=policies, rule=rules)
 def test_audit_equals_two_evaluations_and_leave_one_out(
@@ -99,10 +93,10 @@ def test_audit_equals_two_evaluations_and_leave_one_out(
         unit = units.get(k, frozenset())
         without = [rows_first[i] if i in unit else row for i, row in enumerate(rows_second)]
         if unit:
-            assert_same(contribution, pq_of(rows_second) - pq_of(without))
+            assert_close(contribution, pq_of(rows_second) - pq_of(without))
         else:
             assert contribution == 0.0
-    assert_same(audit.pq_difference, pq_of(rows_second) - pq_of(rows_first))
+    assert_close(audit.pq_difference, pq_of(rows_second) - pq_of(rows_first))
     explained = audit.unit_contribution.sum() + audit.pq_unexplained
     assert math.isnan(audit.pq_unexplained) or math.isclose(
         explained, audit.pq_difference, abs_tol=1e-12

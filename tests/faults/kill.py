@@ -20,6 +20,7 @@ import contextlib
 import io
 import os
 import random
+import shutil
 import signal
 import sqlite3
 import sys
@@ -48,7 +49,8 @@ from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.values.cohort import MONUSAC_CLASSES
 from napari_panoptic.values.labels import LabelImage
 from napari_panoptic.values.vocabulary import Side, Verdict
-from tests.support.small_cohort import REGIONS, write_cohort
+from tests.support.paths import contents
+from tests.support.small_cohort import write_cohort, write_first_regions
 
 Tell = Callable[[int], None]
 """Takes the number of what somebody was told to be saved."""
@@ -109,7 +111,7 @@ class Evaluating(Victim):
         if is_done:
             assert found == self._wanted, f"left behind: {sorted(set(found) - set(self._wanted))}"
             self.n_ended += 1
-            remove(output)
+            shutil.rmtree(output)
 
 
 class Saving(Victim):
@@ -428,33 +430,6 @@ def _moments(rng: random.Random, n_dealings: int, kills: int) -> Iterator[int]:
         at += step
 
 
-def contents(folder: Path) -> dict[str, bytes]:
-    """Give what is in the files of a folder, by their paths in it."""
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes()
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
-
-
-def remove(folder: Path) -> None:
-    for path in sorted(folder.rglob("*"), reverse=True):
-        path.rmdir() if path.is_dir() else path.unlink()
-    folder.rmdir()
-
-
-def small(folder: Path, n_regions: int) -> Path:
-    """Write some regions of the small cohort."""
-    cohort = write_cohort(folder / "cohort")
-    for region in REGIONS[n_regions:]:
-        for path in [*cohort.rglob(f"{region.name}*")]:
-            if path.is_file():
-                path.unlink()
-            elif path.exists():
-                remove(path)
-    return cohort
-
-
 def without_plots() -> None:
     """Let reports draw nothing, which takes most of their time and has no dealings with files."""
     embed.svg_text = lambda _plot, **_options: "<svg></svg>"
@@ -470,7 +445,7 @@ def main() -> None:
     without_plots()
     with tempfile.TemporaryDirectory(prefix="kill-") as name:
         folder = Path(name)
-        cohort = small(folder, options.regions)
+        cohort = write_first_regions(folder, options.regions)
         kinds: dict[str, Callable[[], Victim]] = {
             "evaluate": lambda: Evaluating(folder, cohort, "evaluate"),
             "report": lambda: Evaluating(folder, cohort, "report"),

@@ -26,9 +26,9 @@ from napari_panoptic.io.formats.saving import write_objects
 from napari_panoptic.report.nuclei.cohort_report import ReportRequest, cohort_report
 from napari_panoptic.report.nuclei.tables import TABLE_NAMES
 from napari_panoptic.values.settings import EvaluationSettings
-from tests.faults.kill import ENDINGS, contents, version
-from tests.support.paths import REPOSITORY
-from tests.support.small_cohort import REGIONS, TEAMS, mask_path, write_cohort
+from tests.faults.kill import ENDINGS, version
+from tests.support.paths import REPOSITORY, contents
+from tests.support.small_cohort import REGIONS, TEAMS, mask_path
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="full and closed disks are made with means of Linux"
@@ -38,22 +38,11 @@ KILOBYTE = 1024
 TABLES = TABLE_NAMES
 
 
-@pytest.fixture
-def cohort(tmp_path: Path) -> Path:
-    return write_cohort(tmp_path / "cohort")
-
-
 @pytest.fixture(scope="module")
-def intact(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cohort that no test changes."""
-    return write_cohort(tmp_path_factory.mktemp("faults") / "cohort")
-
-
-@pytest.fixture(scope="module")
-def wanted(intact: Path) -> dict[str, bytes]:
+def wanted(small_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     """What `evaluate` writes of it where nothing goes wrong."""
-    folder = intact.parent / "wanted"
-    assert main(["evaluate", str(intact), "--output", str(folder)]) == 0
+    folder = tmp_path_factory.mktemp("wanted")
+    assert main(["evaluate", str(small_folder), "--output", str(folder)]) == 0
     return {name: (folder / name).read_bytes() for name in TABLES}
 
 
@@ -113,10 +102,10 @@ def no_file_above(n_bytes: int) -> Iterator[None]:
 
 
 def test_evaluate_on_a_full_disk_says_so_and_goes_on_when_there_is_room(
-    intact: Path, disk: Disk, wanted: dict[str, bytes], capsys: pytest.CaptureFixture[str]
+    small_folder: Path, disk: Disk, wanted: dict[str, bytes], capsys: pytest.CaptureFixture[str]
 ) -> None:
     output = disk.folder / "out"
-    arguments = ["evaluate", str(intact), "--output", str(output)]
+    arguments = ["evaluate", str(small_folder), "--output", str(output)]
     assert main(arguments) == 1
     said = capsys.readouterr().err
     assert "No space left on device" in said
@@ -131,17 +120,17 @@ def test_evaluate_on_a_full_disk_says_so_and_goes_on_when_there_is_room(
 
 @pytest.mark.parametrize("n_bytes", [0, 500, 3000])
 def test_tables_too_large_for_the_disk_leave_the_older_ones(
-    intact: Path,
+    small_folder: Path,
     tmp_path: Path,
     n_bytes: int,
     wanted: dict[str, bytes],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     output = tmp_path / "out"
-    assert main(["evaluate", str(intact), "--output", str(output), "--no-distances"]) == 0
+    assert main(["evaluate", str(small_folder), "--output", str(output), "--no-distances"]) == 0
     before = contents(output)
     with no_file_above(n_bytes):
-        assert main(["evaluate", str(intact), "--output", str(output)]) == 1
+        assert main(["evaluate", str(small_folder), "--output", str(output)]) == 1
     assert "choose another" in capsys.readouterr().err
     now = contents(output)
     assert {name for name in now if not name.startswith(".parts/")} == set(before)
@@ -182,11 +171,11 @@ def test_a_set_of_files_that_cannot_be_exchanged_is_as_it_was(
 
 
 def test_a_closed_disk_is_said_before_the_work(
-    intact: Path, disk: Disk, capsys: pytest.CaptureFixture[str]
+    small_folder: Path, disk: Disk, capsys: pytest.CaptureFixture[str]
 ) -> None:
     disk.close_to_writers()
     for command, target in (("evaluate", "out"), ("report", "report.html")):
-        assert main([command, str(intact), "--output", str(disk.folder / target)]) == 1
+        assert main([command, str(small_folder), "--output", str(disk.folder / target)]) == 1
         said = capsys.readouterr().err
         assert "Read-only file system" in said
         assert "choose another" in said
@@ -208,15 +197,15 @@ def test_saved_files_can_be_read_by_whom_the_folder_lets(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("kind", ["changed", "removed"])
 def test_a_file_that_becomes_another_one_during_evaluate_is_told(
-    cohort: Path,
+    own_folder: Path,
     tmp_path: Path,
     kind: str,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    path = mask_path(cohort, "alpha", REGIONS[0])
+    path = mask_path(own_folder, "alpha", REGIONS[0])
     _at_the_end(monkeypatch, lambda: path.unlink() if kind == "removed" else os.utime(path, (1, 1)))
-    assert main(["evaluate", str(cohort), "--output", str(tmp_path / "out")]) == 0
+    assert main(["evaluate", str(own_folder), "--output", str(tmp_path / "out")]) == 0
     said = capsys.readouterr().err
     assert re.search(
         f"napari-panoptic: {re.escape(path.name)} was {kind} while.*run the same again", said
@@ -238,9 +227,9 @@ def _at_the_end(monkeypatch: pytest.MonkeyPatch, action: Callable[[], object]) -
     monkeypatch.setattr(cli, "_results", results)
 
 
-def test_a_file_that_becomes_another_one_during_a_report_is_told(cohort: Path) -> None:
-    opened = open_cohort(cohort)
-    path = mask_path(cohort, "beta", REGIONS[1])
+def test_a_file_that_becomes_another_one_during_a_report_is_told(own_folder: Path) -> None:
+    opened = open_cohort(own_folder)
+    path = mask_path(own_folder, "beta", REGIONS[1])
     request = ReportRequest(opened, EvaluationSettings(), "disentangled", TEAMS)
     report = cohort_report(request, jobs=1, on_result=lambda _done: os.utime(path, (1, 1)))
     assert report is not None
@@ -275,11 +264,11 @@ def another_that_holds(lock: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def test_a_second_evaluate_into_the_same_folder_is_refused_while_the_first_runs(
-    intact: Path, tmp_path: Path, wanted: dict[str, bytes], capsys: pytest.CaptureFixture[str]
+    small_folder: Path, tmp_path: Path, wanted: dict[str, bytes], capsys: pytest.CaptureFixture[str]
 ) -> None:
     output = tmp_path / "out"
     output.mkdir()
-    arguments = ["evaluate", str(intact), "--output", str(output)]
+    arguments = ["evaluate", str(small_folder), "--output", str(output)]
     with another_that_holds(output / ".lock") as first:
         assert main(arguments) == 1
         said = capsys.readouterr().err
@@ -293,10 +282,10 @@ def test_a_second_evaluate_into_the_same_folder_is_refused_while_the_first_runs(
 
 
 def test_a_second_report_into_the_same_file_is_refused(
-    intact: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    small_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with another_that_holds(tmp_path / ".report.html.lock"):
-        assert main(["report", str(intact), "-o", str(tmp_path / "report.html")]) == 1
+        assert main(["report", str(small_folder), "-o", str(tmp_path / "report.html")]) == 1
     assert "a report is already writing here" in capsys.readouterr().err
 
 
@@ -326,12 +315,12 @@ def test_of_many_that_want_the_same_lock_one_has_it_at_a_time(tmp_path: Path) ->
 
 
 def test_what_a_killed_evaluate_has_left_of_tables_goes_with_the_next(
-    intact: Path, tmp_path: Path, wanted: dict[str, bytes]
+    small_folder: Path, tmp_path: Path, wanted: dict[str, bytes]
 ) -> None:
     for name in (".regions.csv.1a2b3c4d.part", ".objects.csv.part"):
         (tmp_path / "out").mkdir(exist_ok=True)
         (tmp_path / "out" / name).write_text("half")
-    assert main(["evaluate", str(intact), "--output", str(tmp_path / "out")]) == 0
+    assert main(["evaluate", str(small_folder), "--output", str(tmp_path / "out")]) == 0
     assert contents(tmp_path / "out") == wanted
 
 

@@ -15,6 +15,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,7 @@ from napari_panoptic.io.images.volumes import read_mask, read_volume
 from napari_panoptic.io.pixels.decode import pixel_shape, read_pixels, without_warnings
 from napari_panoptic.io.pixels.label_windows import open_pixels, zarr_areas, zarr_label
 from napari_panoptic.io.tables.metadata import read_metadata
-from napari_panoptic.nuclei.regions.result_store import DamagedPartError, PartStore, _sha256
+from napari_panoptic.nuclei.regions.result_store import DamagedPartError, PartStore
 from napari_panoptic.nuclei.regions.results import RegionResult
 from napari_panoptic.review.file import ReviewError, open_review_file
 from napari_panoptic.review.store import ReviewStore
@@ -632,7 +633,7 @@ def test_a_zarr_label_without_a_name(tmp_path: Path) -> None:
 def test_a_stored_region_of_another_layout(tmp_path: Path, body: str) -> None:
     store = PartStore(tmp_path)
     header = {"format": "napari-panoptic region 2", "region": "r", "fingerprint": "f"}
-    line = json.dumps(header | {"sha256": _sha256(body)})
+    line = json.dumps(header | {"sha256": sha256(body.encode()).hexdigest()})
     store._path("r").write_text(f"{line}\n{body}\n", encoding="utf-8")
     with pytest.raises(DamagedPartError):
         store.read("r")
@@ -644,7 +645,7 @@ def test_a_stored_table_whose_columns_have_several_fields(tmp_path: Path, dtype:
     header = {"format": "napari-panoptic region 2", "region": "r", "fingerprint": "f"}
     body = json.dumps([[result | {"counts": None, "scores": {}}]])
     store = PartStore(tmp_path)
-    line = json.dumps(header | {"sha256": _sha256(body)})
+    line = json.dumps(header | {"sha256": sha256(body.encode()).hexdigest()})
     store._path("r").write_text(f"{line}\n{body}\n", encoding="utf-8")
     with pytest.raises(DamagedPartError):
         store.read("r")
@@ -660,7 +661,7 @@ def test_a_stored_finding_that_nobody_made(tmp_path: Path, count: float) -> None
     header, body, _ = path.read_text(encoding="utf-8").split("\n")
     assert '"count":7' in body.replace(" ", "")
     body = body.replace('"count": 7', f'"count": {count}').replace('"count":7', f'"count":{count}')
-    line = json.dumps(json.loads(header) | {"sha256": _sha256(body)})
+    line = json.dumps(json.loads(header) | {"sha256": sha256(body.encode()).hexdigest()})
     path.write_text(f"{line}\n{body}\n", encoding="utf-8")
     with pytest.raises(DamagedPartError):
         store.read("r")

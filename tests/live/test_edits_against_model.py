@@ -7,7 +7,6 @@ id for each edited side, and evaluates from scratch.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,6 @@ import pytest
 from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import PanopticError
-from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.live.session import Session
 from napari_panoptic.nuclei.edits import IdWindow
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluate
@@ -24,7 +22,7 @@ from napari_panoptic.values.labels import LabelImage, LabelPair
 from napari_panoptic.values.settings import Overlaps
 from napari_panoptic.values.vocabulary import Side
 from tests.support.edited_sessions import classes_of, show
-from tests.support.small_cohort import CLASSES, write_cohort
+from tests.support.small_cohort import CLASSES
 
 Key = tuple[str, str | None]
 """Region, and the team of a prediction or None for the annotation."""
@@ -315,22 +313,16 @@ class Walk:
         check(self.session, self.model)
 
 
-@pytest.fixture(scope="module")
-def cohort(tmp_path_factory: pytest.TempPathFactory) -> Cohort:
-    folder: Path = tmp_path_factory.mktemp("model") / "cohort"
-    return open_cohort(write_cohort(folder))
-
-
 @pytest.mark.parametrize("seed", range(12))
-def test_a_session_shows_what_was_done_to_it(cohort: Cohort, seed: int) -> None:
-    walk = Walk(cohort, seed)
+def test_a_session_shows_what_was_done_to_it(small_cohort: Cohort, seed: int) -> None:
+    walk = Walk(small_cohort, seed)
     for _ in range(STEPS):
         walk.step()
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(12, 212))
-def test_a_session_shows_what_was_done_to_it_in_any_order(cohort: Cohort, seed: int) -> None:
-    walk = Walk(cohort, seed)
+def test_a_session_shows_what_was_done_to_it_in_any_order(small_cohort: Cohort, seed: int) -> None:
+    walk = Walk(small_cohort, seed)
     for _ in range(2 * STEPS):
         walk.step()

@@ -40,7 +40,7 @@ COVERED = {"1": nucleus(2, 2, 9), "2": nucleus(1, 1, 14), "3": nucleus(30, 20, 9
 
 
 @pytest.fixture(scope="module")
-def cohort(tmp_path_factory: pytest.TempPathFactory) -> Cohort:
+def overlapping_cohort(tmp_path_factory: pytest.TempPathFactory) -> Cohort:
     teams = {"covered": COVERED, "apart": {"1": TEAM["1"]}, "half": TEAM}
     return open_cohort(write_overlapping(tmp_path_factory.mktemp("shown"), teams))
 
@@ -59,12 +59,12 @@ def show(session: Session, settings: EvaluationSettings) -> RegionSnapshot:
     return snapshot
 
 
-def test_a_snapshot_follows_the_choice_to_and_fro(cohort: Cohort) -> None:
+def test_a_snapshot_follows_the_choice_to_and_fro(overlapping_cohort: Cohort) -> None:
     snapshot = None
     for settings in (FLAT, KEEP, KEEP.replaced(iou_threshold=0.7), KEEP, FLAT):
-        snapshot = load_region(cohort, REGION, settings, previous=snapshot)
+        snapshot = load_region(overlapping_cohort, REGION, settings, previous=snapshot)
         for team, found in snapshot.evaluations.items():
-            expected = from_scratch(cohort, team, settings)
+            expected = from_scratch(overlapping_cohort, team, settings)
             assert found.objects.equals(expected.objects)
             assert found.settings == settings
             shown = snapshot.predictions[team]
@@ -79,16 +79,16 @@ def test_a_snapshot_follows_the_choice_to_and_fro(cohort: Cohort) -> None:
         assert snapshot.keeps_overlaps is is_kept
 
 
-def test_a_pixel_of_two_objects_is_that_of_the_upper_one(cohort: Cohort) -> None:
-    snapshot = load_region(cohort, REGION, KEEP)
+def test_a_pixel_of_two_objects_is_that_of_the_upper_one(overlapping_cohort: Cohort) -> None:
+    snapshot = load_region(overlapping_cohort, REGION, KEEP)
     row = snapshot.row_at(Side.PREDICTION, "half", 9, 5)
     assert snapshot.evaluations["half"].outcomes.prediction.ids[row] == 2
     assert snapshot.predictions["covered"].ids.tolist() == [1, 2, 3]
     assert 1 not in snapshot.predictions["covered"].id_image()
 
 
-def test_an_edited_region_is_flattened_until_the_edit_is_undone(cohort: Cohort) -> None:
-    session = Session(cohort)
+def test_an_edited_region_is_flattened_until_the_edit_is_undone(overlapping_cohort: Cohort) -> None:
+    session = Session(overlapping_cohort)
     session.set_team("half")
     kept = show(session, KEEP)
     y, x = np.array([30, 30]), np.array([2, 3])
@@ -104,18 +104,20 @@ def test_an_edited_region_is_flattened_until_the_edit_is_undone(cohort: Cohort) 
     assert result.evaluation.objects.equals(evaluate(pair, FLAT).objects)
     before = session.original_evaluation()
     assert before is not None
-    assert before.objects.equals(from_scratch(cohort, "half", FLAT).objects)
+    assert before.objects.equals(from_scratch(overlapping_cohort, "half", FLAT).objects)
     assert session.original_evaluation() is before
 
     session.set_team("covered")
     assert session.evaluation is not None
-    assert session.evaluation.objects.equals(from_scratch(cohort, "covered", FLAT).objects)
+    assert session.evaluation.objects.equals(
+        from_scratch(overlapping_cohort, "covered", FLAT).objects
+    )
     session.set_team("half")
     session.edit(Side.PREDICTION, y, x, 0)
     assert not session.is_flattened
     assert session.snapshot.settings == KEEP
     for team, found in session.snapshot.evaluations.items():
-        assert found.objects.equals(from_scratch(cohort, team, KEEP).objects)
+        assert found.objects.equals(from_scratch(overlapping_cohort, team, KEEP).objects)
 
 
 def test_too_many_on_one_another_are_told_and_flattened_ones_shown(tmp_path: Path) -> None:
@@ -132,8 +134,8 @@ def test_too_many_on_one_another_are_told_and_flattened_ones_shown(tmp_path: Pat
     assert not any("leave overlaps" in finding.message for finding in again.findings)
 
 
-def test_a_slide_is_not_flattened_in_silence(cohort: Cohort) -> None:
-    *_, snapshot = load_in_steps(cohort, REGION, KEEP, first="half", held_up_to_px=100)
+def test_a_slide_is_not_flattened_in_silence(overlapping_cohort: Cohort) -> None:
+    *_, snapshot = load_in_steps(overlapping_cohort, REGION, KEEP, first="half", held_up_to_px=100)
     assert not snapshot.results
     (told,) = [f for f in snapshot.findings if f.team == "half"]
     assert "keeping the pixels that objects share is not possible" in told.message
@@ -143,8 +145,8 @@ def kept(cohort: Cohort, team: str) -> Evaluation:
     return load_region(cohort, REGION, KEEP).evaluations[team]
 
 
-def test_what_is_covered_is_ringed_and_cut_out_whole(cohort: Cohort) -> None:
-    found = kept(cohort, "covered")
+def test_what_is_covered_is_ringed_and_cut_out_whole(overlapping_cohort: Cohort) -> None:
+    found = kept(overlapping_cohort, "covered")
     labels, outcomes = found.pair.prediction, found.outcomes
     mask = labels.planes[0] == 1
     rings = emphasis((labels, 0, outcomes.prediction.bbox[0]), ring_px=1)
@@ -187,26 +189,28 @@ def test_teams_agree_on_objects_that_are_covered() -> None:
     ]
 
 
-def test_there_are_no_groups_of_objects_that_share_pixels(cohort: Cohort) -> None:
+def test_there_are_no_groups_of_objects_that_share_pixels(overlapping_cohort: Cohort) -> None:
     with pytest.raises(LabelError, match='set overlaps to "flatten"'):
-        failure_groups(kept(cohort, "half"))
+        failure_groups(kept(overlapping_cohort, "half"))
 
 
 @pytest.fixture(scope="module")
-def report(cohort: Cohort) -> CohortReport:
-    names = tuple(team.name for team in cohort.teams)
-    found = cohort_report(ReportRequest(cohort, KEEP, "disentangled", names), jobs=1)
+def report(overlapping_cohort: Cohort) -> CohortReport:
+    names = tuple(team.name for team in overlapping_cohort.teams)
+    found = cohort_report(ReportRequest(overlapping_cohort, KEEP, "disentangled", names), jobs=1)
     assert found is not None
     return found
 
 
-def test_the_report_shows_both_ways(cohort: Cohort, report: CohortReport) -> None:
+def test_the_report_shows_both_ways(overlapping_cohort: Cohort, report: CohortReport) -> None:
     frame = overlaps_table(report.overlaps).set_index("team")
     assert frame.index.tolist() == ["covered", "half"]
     for team, row in frame.iterrows():
         both = {}
         for name, settings in (("flatten", FLAT), ("keep", KEEP)):
-            counts = from_scratch(cohort, str(team), settings).counts  # both regions are alike
+            counts = from_scratch(
+                overlapping_cohort, str(team), settings
+            ).counts  # both regions are alike
             both[name] = counts
             for figure in ("tp", "fp", "fn"):
                 assert row[f"{figure}_{name}"] == 2 * getattr(counts, figure).sum()

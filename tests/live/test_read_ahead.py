@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Event
@@ -20,7 +19,8 @@ from napari_panoptic.live.read_ahead import ReadAhead, ReadAheadSettings, stamps
 from napari_panoptic.live.snapshots import RegionSnapshot, load_in_steps, load_region
 from napari_panoptic.values.cohort import Cohort, MaskFiles, Source
 from napari_panoptic.values.settings import EvaluationSettings
-from tests.support.small_cohort import REGIONS, mask_path, write_cohort
+from tests.support.small_cohort import REGIONS, mask_path
+from tests.support.waiting import wait_until
 
 NAMES = [region.name for region in REGIONS]
 DEFAULT = EvaluationSettings()
@@ -28,27 +28,19 @@ WANTED = ReadAheadSettings(DEFAULT, None, "alpha")
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return write_cohort(tmp_path / "cohort")
+def own_cohort(own_folder: Path) -> Cohort:
+    return open_cohort(own_folder)
 
 
 @pytest.fixture
-def cohort(folder: Path) -> Cohort:
-    return open_cohort(folder)
-
-
-@pytest.fixture
-def ahead(cohort: Cohort) -> Iterator[ReadAhead]:
-    ahead = ReadAhead(cohort)
+def ahead(own_cohort: Cohort) -> Iterator[ReadAhead]:
+    ahead = ReadAhead(own_cohort)
     yield ahead
     ahead.close()
 
 
 def settle(ahead: ReadAhead) -> None:
-    end = time.monotonic() + 30
-    while ahead.is_busy:
-        assert time.monotonic() < end
-        time.sleep(0.002)
+    wait_until(lambda: not ahead.is_busy)
 
 
 def assert_as_read_anew(cohort: Cohort, found: RegionSnapshot) -> None:
@@ -59,16 +51,16 @@ def assert_as_read_anew(cohort: Cohort, found: RegionSnapshot) -> None:
     assert set(found.findings) == set(wanted.findings)
 
 
-def test_neighbours_are_there_and_are_shown_at_once(cohort: Cohort, ahead: ReadAhead) -> None:
+def test_neighbours_are_there_and_are_shown_at_once(own_cohort: Cohort, ahead: ReadAhead) -> None:
     ahead.want(NAMES[0], NAMES[1:3], WANTED)
     settle(ahead)
     assert ahead.names == set(NAMES[1:3])
     for name in NAMES[1:3]:
         read = ahead.take(name)
         assert read is not None
-        (shown,) = load_in_steps(cohort, name, DEFAULT, previous=read.snapshot, first="alpha")
+        (shown,) = load_in_steps(own_cohort, name, DEFAULT, previous=read.snapshot, first="alpha")
         assert shown is read.snapshot
-        assert_as_read_anew(cohort, shown)
+        assert_as_read_anew(own_cohort, shown)
 
 
 @pytest.mark.parametrize(
@@ -81,36 +73,36 @@ def test_neighbours_are_there_and_are_shown_at_once(cohort: Cohort, ahead: ReadA
     ],
 )
 def test_other_settings_are_never_answered_with_older_figures(
-    cohort: Cohort, ahead: ReadAhead, changes: dict[str, Any], source: Source | None
+    own_cohort: Cohort, ahead: ReadAhead, changes: dict[str, Any], source: Source | None
 ) -> None:
     ahead.want(NAMES[0], [NAMES[1]], WANTED)
     settle(ahead)
     read = ahead.take(NAMES[1])
     assert read is not None
     settings = DEFAULT.replaced(**changes)
-    shown = load_region(cohort, NAMES[1], settings, source=source, previous=read.snapshot)
+    shown = load_region(own_cohort, NAMES[1], settings, source=source, previous=read.snapshot)
     assert (shown.settings, shown.source) == (settings, source)
-    assert_as_read_anew(cohort, shown)
+    assert_as_read_anew(own_cohort, shown)
 
 
-def test_a_file_that_changed_meanwhile_is_read_again(folder: Path, ahead: ReadAhead) -> None:
+def test_a_file_that_changed_meanwhile_is_read_again(own_folder: Path, ahead: ReadAhead) -> None:
     ahead.want(NAMES[0], [NAMES[1]], WANTED)
     settle(ahead)
-    path = mask_path(folder, "alpha", REGIONS[1])
-    path.write_bytes(mask_path(folder, "beta", REGIONS[1]).read_bytes())
+    path = mask_path(own_folder, "alpha", REGIONS[1])
+    path.write_bytes(mask_path(own_folder, "beta", REGIONS[1]).read_bytes())
     status = path.stat()
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns + 1))
     assert ahead.take(NAMES[1]) is None
     assert NAMES[1] not in ahead.names
 
 
-def test_a_file_that_went_or_came_is_noticed(folder: Path, cohort: Cohort) -> None:
-    region = cohort.region(NAMES[1])
-    before = stamps_of(cohort, region)
-    path = mask_path(folder, "alpha", REGIONS[1])
+def test_a_file_that_went_or_came_is_noticed(own_folder: Path, own_cohort: Cohort) -> None:
+    region = own_cohort.region(NAMES[1])
+    before = stamps_of(own_cohort, region)
+    path = mask_path(own_folder, "alpha", REGIONS[1])
     assert path in [stamp[0] for stamp in before]
     path.unlink()
-    assert stamps_of(cohort, region) != before
+    assert stamps_of(own_cohort, region) != before
 
 
 def test_tables_of_classes_beside_label_images_count_too(tmp_path: Path) -> None:
@@ -126,9 +118,13 @@ def test_tables_of_classes_beside_label_images_count_too(tmp_path: Path) -> None
     assert stamps_of(cohort, cohort.region("R_1")) != before
 
 
-def test_at_most_two_neighbours_beside_the_shown_region(cohort: Cohort, ahead: ReadAhead) -> None:
+def test_at_most_two_neighbours_beside_the_shown_region(
+    own_cohort: Cohort, ahead: ReadAhead
+) -> None:
     for name in NAMES:
-        ahead.keep(load_region(cohort, name, DEFAULT), stamps_of(cohort, cohort.region(name)))
+        ahead.keep(
+            load_region(own_cohort, name, DEFAULT), stamps_of(own_cohort, own_cohort.region(name))
+        )
     ahead.want(NAMES[0], NAMES, WANTED)
     assert ahead.names <= set(NAMES[:3])
     settle(ahead)
@@ -136,17 +132,17 @@ def test_at_most_two_neighbours_beside_the_shown_region(cohort: Cohort, ahead: R
 
 
 def test_what_is_large_is_not_kept(
-    cohort: Cohort, ahead: ReadAhead, monkeypatch: pytest.MonkeyPatch
+    own_cohort: Cohort, ahead: ReadAhead, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(read_ahead, "LARGEST_PX", 10)
     ahead.want(NAMES[0], [NAMES[1]], WANTED)
     settle(ahead)
-    ahead.keep(load_region(cohort, NAMES[2], DEFAULT), ())
+    ahead.keep(load_region(own_cohort, NAMES[2], DEFAULT), ())
     assert not ahead.names
 
 
 def test_what_is_being_read_goes_on_for_whoever_asks_for_it(
-    cohort: Cohort, ahead: ReadAhead, monkeypatch: pytest.MonkeyPatch
+    own_cohort: Cohort, ahead: ReadAhead, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun, may_end = Event(), Event()
 
@@ -165,9 +161,11 @@ def test_what_is_being_read_goes_on_for_whoever_asks_for_it(
     read = ahead.take(NAMES[1])
     assert read is not None
     assert read.snapshot.pending  # the team that is looked at is there, the others are left
-    first, whole = load_in_steps(cohort, NAMES[1], DEFAULT, previous=read.snapshot, first="alpha")
+    first, whole = load_in_steps(
+        own_cohort, NAMES[1], DEFAULT, previous=read.snapshot, first="alpha"
+    )
     assert first.evaluations["alpha"].pair is read.snapshot.evaluations["alpha"].pair
-    assert_as_read_anew(cohort, whole)
+    assert_as_read_anew(own_cohort, whole)
     assert ahead.take(NAMES[2]) is None  # was not begun
 
 
@@ -183,8 +181,8 @@ def test_a_failure_is_left_to_whoever_asks(
     assert ahead.take(NAMES[1]) is None
 
 
-def test_after_closing_nothing_is_read(cohort: Cohort) -> None:
-    ahead = ReadAhead(cohort)
+def test_after_closing_nothing_is_read(own_cohort: Cohort) -> None:
+    ahead = ReadAhead(own_cohort)
     ahead.close()
     ahead.want(NAMES[0], NAMES[1:3], WANTED)
     assert not ahead.is_busy

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from napari_panoptic.common.errors import CohortError, PanopticError
-from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.live.session import Request, Session
 from napari_panoptic.live.snapshots import RegionSnapshot, load_in_steps, load_region
 from napari_panoptic.live.summary import RegionSummary
@@ -20,26 +18,15 @@ from napari_panoptic.values.cohort import Cohort, Source
 from napari_panoptic.values.labels import LabelImage, LabelPair
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import Side
-from tests.support.small_cohort import REGIONS, TEAMS, write_cohort
+from tests.support.small_cohort import REGIONS, TEAMS
 
 NAMES = [region.name for region in REGIONS]
 DEFAULT = EvaluationSettings()
 
 
-@pytest.fixture(scope="module")
-def cohort(tmp_path_factory: pytest.TempPathFactory) -> Cohort:
-    return open_cohort(write_cohort(tmp_path_factory.mktemp("session") / "cohort"))
-
-
 @pytest.fixture
-def session(cohort: Cohort) -> Session:
-    return Session(cohort)
-
-
-@pytest.fixture
-def own_folder(tmp_path: Path) -> Path:
-    """A cohort's folder that a test may damage."""
-    return write_cohort(tmp_path / "cohort")
+def session(small_cohort: Cohort) -> Session:
+    return Session(small_cohort)
 
 
 def answer(session: Session, request: Request, **options: Any) -> RegionSnapshot:
@@ -125,8 +112,8 @@ def test_settings_are_announced_once_and_only_when_they_differ(session: Session)
     assert said == [other]
 
 
-def test_a_cohort_without_regions(cohort: Cohort) -> None:
-    session = Session(replace(cohort, regions=()))
+def test_a_cohort_without_regions(small_cohort: Cohort) -> None:
+    session = Session(replace(small_cohort, regions=()))
     with pytest.raises(PanopticError, match="no regions to show"):
         session.request()
 
@@ -134,11 +121,11 @@ def test_a_cohort_without_regions(cohort: Cohort) -> None:
 # --- selections and teams ---------------------------------------------------------------------
 
 
-def test_the_first_competing_team_is_shown_first(session: Session, cohort: Cohort) -> None:
+def test_the_first_competing_team_is_shown_first(session: Session, small_cohort: Cohort) -> None:
     assert session.team == TEAMS[0]
-    assert Session(replace(cohort, teams=())).team is None
-    only_annotation = tuple(team for team in cohort.teams if team.is_annotation)
-    assert Session(replace(cohort, teams=only_annotation)).team == "colour-coded GT"
+    assert Session(replace(small_cohort, teams=())).team is None
+    only_annotation = tuple(team for team in small_cohort.teams if team.is_annotation)
+    assert Session(replace(small_cohort, teams=only_annotation)).team == "colour-coded GT"
 
 
 def test_a_selection_survives_changed_settings(session: Session) -> None:
@@ -317,9 +304,9 @@ def mixed_up(labels: LabelImage, seed: int) -> tuple[IdWindow, dict[int, str], d
 @pytest.mark.parametrize("side", Side)
 @pytest.mark.parametrize("seed", range(3))
 def test_pixels_and_classes_at_once_come_to_the_same_as_object_by_object(
-    cohort: Cohort, side: Side, seed: int
+    small_cohort: Cohort, side: Side, seed: int
 ) -> None:
-    at_once, one_by_one = Session(cohort), Session(cohort)
+    at_once, one_by_one = Session(small_cohort), Session(small_cohort)
     for session in (at_once, one_by_one):
         show(session)
     window, fresh, renamed = mixed_up(at_once.edited_labels(side), seed)

@@ -31,7 +31,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Pairs]:
 
 
 @pytest.fixture(scope="module")
-def cohort(written: tuple[Path, Pairs]) -> Cohort:
+def slide_cohort(written: tuple[Path, Pairs]) -> Cohort:
     return open_cohort(written[0])
 
 
@@ -44,11 +44,11 @@ def steps(
 
 
 def test_the_picture_comes_first_then_the_team_that_is_looked_at(
-    cohort: Cohort, written: tuple[Path, Pairs]
+    slide_cohort: Cohort, written: tuple[Path, Pairs]
 ) -> None:
     told: list[tuple[float, str]] = []
     start, whole = steps(
-        cohort, first=TEAMS[1], progress=lambda share, saying: told.append((share, saying))
+        slide_cohort, first=TEAMS[1], progress=lambda share, saying: told.append((share, saying))
     )
     assert start.is_slide
     assert start.image is not None
@@ -70,9 +70,9 @@ def test_the_picture_comes_first_then_the_team_that_is_looked_at(
     assert shares[-1] == pytest.approx(1)
 
 
-def test_small_regions_are_held_as_ever(cohort: Cohort) -> None:
-    expected = load_region(cohort, SMALL, SETTINGS)
-    found = steps(cohort, SMALL, first=TEAMS[0])[-1]
+def test_small_regions_are_held_as_ever(slide_cohort: Cohort) -> None:
+    expected = load_region(slide_cohort, SMALL, SETTINGS)
+    found = steps(slide_cohort, SMALL, first=TEAMS[0])[-1]
     assert not found.is_slide
     assert found.evaluations.keys() == expected.evaluations.keys()
     for team, evaluation in found.evaluations.items():
@@ -80,45 +80,45 @@ def test_small_regions_are_held_as_ever(cohort: Cohort) -> None:
 
 
 def test_other_settings_and_teams_read_nothing_again(
-    cohort: Cohort, written: tuple[Path, Pairs]
+    slide_cohort: Cohort, written: tuple[Path, Pairs]
 ) -> None:
-    *_, first = steps(cohort, first=TEAMS[0])
+    *_, first = steps(slide_cohort, first=TEAMS[0])
     other = SETTINGS.replaced(iou_threshold=0.7)
-    (second,) = steps(cohort, settings=other, first=TEAMS[0], previous=first)
+    (second,) = steps(slide_cohort, settings=other, first=TEAMS[0], previous=first)
     assert second.image is first.image
     assert second.results[TEAMS[0]].table is first.results[TEAMS[0]].table
     in_memory = evaluate(written[1][SLIDE, TEAMS[0]], other)
     pd.testing.assert_frame_equal(second.results[TEAMS[0]].objects, in_memory.objects)
-    (third,) = steps(cohort, settings=other, first=TEAMS[1], previous=second)
+    (third,) = steps(slide_cohort, settings=other, first=TEAMS[1], previous=second)
     assert set(third.results) == set(TEAMS)
     assert third.results[TEAMS[0]] is second.results[TEAMS[0]]
     reference = second.results[TEAMS[0]].pair.reference
     assert third.results[TEAMS[1]].pair.reference is reference
-    (again,) = steps(cohort, settings=other, first=TEAMS[1], previous=third)
+    (again,) = steps(slide_cohort, settings=other, first=TEAMS[1], previous=third)
     assert again.results == third.results
 
 
-def test_one_that_was_stopped_can_be_taken_up_again(cohort: Cohort) -> None:
-    start, stopped = steps(cohort, first=TEAMS[0], is_wanted=lambda: False)
+def test_one_that_was_stopped_can_be_taken_up_again(slide_cohort: Cohort) -> None:
+    start, stopped = steps(slide_cohort, first=TEAMS[0], is_wanted=lambda: False)
     assert start.pending == {TEAMS[0]}
     assert not stopped.pending
     assert not stopped.results
     assert "was stopped" in stopped.findings[-1].message
-    (whole,) = steps(cohort, first=TEAMS[0], previous=stopped)
+    (whole,) = steps(slide_cohort, first=TEAMS[0], previous=stopped)
     assert list(whole.results) == [TEAMS[0]]
     assert not any("was stopped" in finding.message for finding in whole.findings)
 
 
-def test_what_is_missing_or_cannot_be_done_is_told(cohort: Cohort) -> None:
-    forms = {key: value for key, value in cohort.predictions.items() if key[0] != TEAMS[0]}
-    poorer = dataclasses.replace(cohort, predictions=forms)
+def test_what_is_missing_or_cannot_be_done_is_told(slide_cohort: Cohort) -> None:
+    forms = {key: value for key, value in slide_cohort.predictions.items() if key[0] != TEAMS[0]}
+    poorer = dataclasses.replace(slide_cohort, predictions=forms)
     whole = steps(poorer, first=TEAMS[0])[-1]
     assert not whole.results
     assert any("has no prediction" in finding.message for finding in whole.findings)
     (better,) = steps(poorer, first=TEAMS[1], previous=whole)
     assert list(better.results) == [TEAMS[1]]
     challenge = protocol("monusac-2020-as-run")
-    whole = steps(cohort, settings=challenge, first=TEAMS[0])[-1]
+    whole = steps(slide_cohort, settings=challenge, first=TEAMS[0])[-1]
     assert any("the challenge's scoring is not possible" in f.message for f in whole.findings)
 
 
@@ -140,17 +140,17 @@ def test_a_file_that_changed_is_told_and_opened_again(tmp_path: Path) -> None:
     assert not any(f.kind is FindingKind.CHANGED for f in third.findings)
 
 
-def test_summaries_leave_slides_out(cohort: Cohort) -> None:
-    lines = list(evaluate_cohort_summary(cohort, SETTINGS, held_up_to_px=HELD_UP_TO_PX))
+def test_summaries_leave_slides_out(slide_cohort: Cohort) -> None:
+    lines = list(evaluate_cohort_summary(slide_cohort, SETTINGS, held_up_to_px=HELD_UP_TO_PX))
     known = {line.region: line.counts is not None for line in lines}
     assert known == {SLIDE: False, SMALL: True}
     assert all("too large" in line.findings[0].message for line in lines if line.region == SLIDE)
 
 
-def test_a_session_shows_slides(cohort: Cohort) -> None:
-    session = Session(cohort)
+def test_a_session_shows_slides(slide_cohort: Cohort) -> None:
+    session = Session(slide_cohort)
     request = session.request(region_name=SLIDE)
-    start, whole = steps(cohort, first=session.team)
+    start, whole = steps(slide_cohort, first=session.team)
     session.deliver(request, start)
     assert session.shown is None
     session.deliver(request, whole)
@@ -163,7 +163,7 @@ def test_a_session_shows_slides(cohort: Cohort) -> None:
     assert chosen == shown.outcomes.reference.ids[5]
     other = SETTINGS.replaced(iou_threshold=0.6)
     request = session.request(settings=other)
-    (again,) = steps(cohort, settings=other, first=session.team, previous=whole)
+    (again,) = steps(slide_cohort, settings=other, first=session.team, previous=whole)
     session.deliver(request, again)
     assert session.selection is not None
     assert session.selection.id == chosen

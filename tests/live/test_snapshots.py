@@ -20,21 +20,10 @@ from napari_panoptic.nuclei.regions import region
 from napari_panoptic.values.cohort import Cohort, Source
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import Side
-from tests.support.small_cohort import ANNOTATIONS, REGIONS, TEAMS, mask_path, write_cohort
+from tests.support.small_cohort import ANNOTATIONS, REGIONS, TEAMS, mask_path
 
 NAMES = [region.name for region in REGIONS]
 DEFAULT = EvaluationSettings()
-
-
-@pytest.fixture(scope="module")
-def cohort(tmp_path_factory: pytest.TempPathFactory) -> Cohort:
-    return open_cohort(write_cohort(tmp_path_factory.mktemp("snapshots") / "cohort"))
-
-
-@pytest.fixture
-def own_folder(tmp_path: Path) -> Path:
-    """A cohort's folder that a test may damage."""
-    return write_cohort(tmp_path / "cohort")
 
 
 def show(session: Session) -> RegionSnapshot:
@@ -83,16 +72,16 @@ def assert_same_snapshots(found: RegionSnapshot, wanted: RegionSnapshot) -> None
 
 
 @pytest.fixture(scope="module")
-def loaded(cohort: Cohort) -> Callable[[str, EvaluationSettings], RegionSnapshot]:
+def loaded(small_cohort: Cohort) -> Callable[[str, EvaluationSettings], RegionSnapshot]:
     """Load a region once for each setting."""
-    return cache(partial(load_region, cohort))
+    return cache(partial(load_region, small_cohort))
 
 
 @pytest.mark.parametrize("source", [None, Source.SUBMISSION])
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("name", NAMES[:3])
 def test_what_is_taken_over_gives_the_same_figures(
-    cohort: Cohort,
+    small_cohort: Cohort,
     loaded: Callable[[str, EvaluationSettings], RegionSnapshot],
     name: str,
     change: str,
@@ -102,33 +91,33 @@ def test_what_is_taken_over_gives_the_same_figures(
     for before in (DEFAULT, start):
         previous = loaded(name, before)
         settings = before.replaced(**CHANGES[change])
-        again = load_region(cohort, name, settings, source=source, previous=previous)
-        assert_same_snapshots(again, load_region(cohort, name, settings, source=source))
+        again = load_region(small_cohort, name, settings, source=source, previous=previous)
+        assert_same_snapshots(again, load_region(small_cohort, name, settings, source=source))
         assert previous.settings == before
 
 
-def test_pixels_are_read_once(cohort: Cohort) -> None:
-    first = load_region(cohort, NAMES[0], DEFAULT)
+def test_pixels_are_read_once(small_cohort: Cohort) -> None:
+    first = load_region(small_cohort, NAMES[0], DEFAULT)
     for change in ({"matching": "centroid"}, {"restoration": "border-dilated"}):
-        again = load_region(cohort, NAMES[0], DEFAULT.replaced(**change), previous=first)
+        again = load_region(small_cohort, NAMES[0], DEFAULT.replaced(**change), previous=first)
         assert again.image is first.image
     table = (
-        load_region(cohort, NAMES[0], DEFAULT.replaced(ambiguous="keep"), previous=first)
+        load_region(small_cohort, NAMES[0], DEFAULT.replaced(ambiguous="keep"), previous=first)
         .evaluations["alpha"]
         .table
     )
     assert table is first.evaluations["alpha"].table
 
 
-def test_a_snapshot_of_another_region_is_no_help(cohort: Cohort) -> None:
-    previous = load_region(cohort, NAMES[0], DEFAULT)
-    found = load_region(cohort, NAMES[1], DEFAULT, previous=previous)
-    assert_same_snapshots(found, load_region(cohort, NAMES[1], DEFAULT))
+def test_a_snapshot_of_another_region_is_no_help(small_cohort: Cohort) -> None:
+    previous = load_region(small_cohort, NAMES[0], DEFAULT)
+    found = load_region(small_cohort, NAMES[1], DEFAULT, previous=previous)
+    assert_same_snapshots(found, load_region(small_cohort, NAMES[1], DEFAULT))
     assert found.image is not previous.image
 
 
-def test_all_teams_and_the_annotations_own_version(cohort: Cohort) -> None:
-    snapshot = load_region(cohort, NAMES[0], DEFAULT)
+def test_all_teams_and_the_annotations_own_version(small_cohort: Cohort) -> None:
+    snapshot = load_region(small_cohort, NAMES[0], DEFAULT)
     assert list(snapshot.evaluations) == [*TEAMS, "colour-coded GT"]
     assert (snapshot.shape, snapshot.mpp) == (REGIONS[0].shape, 0.25)
     assert snapshot.image is not None
@@ -185,8 +174,8 @@ def test_an_unreadable_image_is_reported_once(own_folder: Path) -> None:
         assert "alpha" in snapshot.evaluations
 
 
-def test_figures_of_a_snapshot_are_those_of_its_counts(cohort: Cohort) -> None:
-    evaluation = load_region(cohort, NAMES[0], DEFAULT).evaluations["beta"]
+def test_figures_of_a_snapshot_are_those_of_its_counts(small_cohort: Cohort) -> None:
+    evaluation = load_region(small_cohort, NAMES[0], DEFAULT).evaluations["beta"]
     np.testing.assert_equal(dict(evaluation.metrics), dict(unit_metrics(evaluation.counts)))
 
 
@@ -194,12 +183,12 @@ def test_figures_of_a_snapshot_are_those_of_its_counts(cohort: Cohort) -> None:
 
 
 @pytest.mark.parametrize("team", [*TEAMS, "colour-coded GT"])
-def test_the_team_that_is_looked_at_comes_first(cohort: Cohort, team: str) -> None:
-    first, whole = load_in_steps(cohort, NAMES[0], DEFAULT, first=team)
+def test_the_team_that_is_looked_at_comes_first(small_cohort: Cohort, team: str) -> None:
+    first, whole = load_in_steps(small_cohort, NAMES[0], DEFAULT, first=team)
     assert list(first.evaluations) == list(first.predictions) == [team]
     assert first.pending == {*TEAMS, "colour-coded GT"} - {team}
     assert first.evaluations[team] is whole.evaluations[team]
-    assert_same_snapshots(whole, load_region(cohort, NAMES[0], DEFAULT))
+    assert_same_snapshots(whole, load_region(small_cohort, NAMES[0], DEFAULT))
     assert list(whole.evaluations) == [*TEAMS, "colour-coded GT"]
     assert not whole.pending
 
@@ -210,13 +199,15 @@ def test_a_team_that_cannot_be_evaluated_is_not_waited_for(own_folder: Path) -> 
     assert list(whole.evaluations) == ["beta", "colour-coded GT"]
 
 
-def test_what_nobody_wants_any_more_is_not_finished(cohort: Cohort) -> None:
-    steps = list(load_in_steps(cohort, NAMES[0], DEFAULT, first="beta", is_wanted=lambda: False))
+def test_what_nobody_wants_any_more_is_not_finished(small_cohort: Cohort) -> None:
+    steps = list(
+        load_in_steps(small_cohort, NAMES[0], DEFAULT, first="beta", is_wanted=lambda: False)
+    )
     assert [list(step.evaluations) for step in steps] == [["beta"]]
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_any_walk_of_finished_and_unfinished_steps(cohort: Cohort, seed: int) -> None:
+def test_any_walk_of_finished_and_unfinished_steps(small_cohort: Cohort, seed: int) -> None:
     """A hand on a slider: most steps are given up after the first team."""
     rng = np.random.default_rng(seed)
     settings, previous = DEFAULT, None
@@ -224,7 +215,7 @@ def test_any_walk_of_finished_and_unfinished_steps(cohort: Cohort, seed: int) ->
         changes = CHANGES[str(rng.choice(list(CHANGES)))]
         settings = settings.replaced(**changes)
         steps = load_in_steps(
-            cohort,
+            small_cohort,
             NAMES[1],
             settings,
             previous=previous,
@@ -232,7 +223,7 @@ def test_any_walk_of_finished_and_unfinished_steps(cohort: Cohort, seed: int) ->
             is_wanted=lambda: bool(rng.random() < 0.7),
         )
         *_, previous = steps
-        fresh = load_region(cohort, NAMES[1], settings)
+        fresh = load_region(small_cohort, NAMES[1], settings)
         for team, evaluation in previous.evaluations.items():
             pd.testing.assert_frame_equal(evaluation.objects, fresh.evaluations[team].objects)
         if not previous.pending:

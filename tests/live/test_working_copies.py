@@ -19,18 +19,13 @@ from napari_panoptic.values.cohort import Region
 from napari_panoptic.values.labels import LabelImage, LabelPair
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import Side
-from tests.support.edited_sessions import session_in, show
+from tests.support.edited_sessions import session_in, show, square
 from tests.support.small_cohort import write_cohort
 
 
 @pytest.fixture
 def session(tmp_path: Path) -> Session:
     return session_in(tmp_path)
-
-
-def rectangle(y: int, x: int, size: int = 6) -> tuple[np.ndarray, np.ndarray]:
-    yy, xx = np.mgrid[y : y + size, x : x + size]
-    return yy.ravel(), xx.ravel()
 
 
 def evaluation_of(session: Session) -> Evaluation:
@@ -57,7 +52,7 @@ def test_a_copy_whose_edits_were_undone_is_none_any_more(session: Session, side:
     heard: list[None] = []
     session.copies_changed.connect(lambda: heard.append(None))
     ids = session.edited_labels(side).id_image()
-    first, second = rectangle(5, 5), rectangle(20, 8)
+    first, second = square(5, 5), square(20, 8)
     kept = [ids[y, x] for y, x in (first, second)]
     session.edit(side, *first, 9999, classes={9999: "Lymphocyte"})
     session.edit(side, *second, 0)
@@ -87,7 +82,7 @@ def test_what_was_not_undone_keeps_a_copy(session: Session) -> None:
     id_ = int(ids.max())
     name = session.edited_labels(Side.REFERENCE).class_names_of_objects()[-1]
     other = next(n for n in session.cohort.scheme.names if n != name)
-    y, x = rectangle(5, 5)
+    y, x = square(5, 5)
     session.edit(Side.PREDICTION, y, x, 9999, classes={9999: "Lymphocyte"})
     session.set_class(Side.REFERENCE, id_, other)
     session.edit(Side.REFERENCE, y, x, 9999, classes={9999: "Lymphocyte"})
@@ -115,7 +110,7 @@ def test_figures_follow_an_edit_and_its_undo(session: Session) -> None:
     before = evaluation_of(session)
     assert session.loaded is not None
     original = session.loaded.predictions[session.team or ""].index.copy()
-    y, x = rectangle(5, 5)
+    y, x = square(5, 5)
     old = session.edited_labels(Side.PREDICTION).id_image()[y, x]
     heard: list[Any] = []
     session.edited.connect(heard.append)
@@ -134,7 +129,7 @@ def test_figures_follow_an_edit_and_its_undo(session: Session) -> None:
 
 
 def test_an_edited_reference_counts_for_every_team(session: Session) -> None:
-    y, x = rectangle(2, 3, 9)
+    y, x = square(2, 3, 9)
     session.edit(Side.REFERENCE, y, x, 0)
     for team in session.cohort.competing_teams:
         session.set_team(team.name)
@@ -152,7 +147,7 @@ def test_an_erased_object_keeps_its_class_for_every_team(session: Session) -> No
     assert id_ in session.known_ids(Side.REFERENCE)
     assert id_ not in session.edited_labels(Side.REFERENCE).ids
     session.set_team(next(n for n in session.cohort.team_names if n != session.team))
-    session.edit(Side.PREDICTION, *rectangle(5, 5), 9999, classes={9999: "Lymphocyte"})
+    session.edit(Side.PREDICTION, *square(5, 5), 9999, classes={9999: "Lymphocyte"})
     session.edit(Side.REFERENCE, y, x, id_)
     assert not session.is_edited(Side.REFERENCE)
     assert evaluation_of(session).objects.equals(from_scratch(session).objects)
@@ -162,7 +157,7 @@ def test_an_erased_object_keeps_its_class_for_every_team(session: Session) -> No
 
 def test_edits_outlive_changed_settings_regions_and_restoration(session: Session) -> None:
     region = session.snapshot.region.name if session.snapshot else ""
-    y, x = rectangle(4, 4, 10)
+    y, x = square(4, 4, 10)
     session.edit(Side.REFERENCE, y, x, 0)
     session.edit(Side.PREDICTION, y[:40], x[:40], 777, classes={777: "Epithelial"})
     for change in ({"ambiguous": "keep"}, {"matching": "centroid"}, {"iou_threshold": 0.3}):
@@ -182,7 +177,7 @@ def test_edits_outlive_changed_settings_regions_and_restoration(session: Session
 
 def test_a_copy_follows_an_annotation_that_is_restored_in_another_way() -> None:
     settings = EvaluationSettings(distances=False)
-    small, large = square(5), square(7)
+    small, large = one_square(5), one_square(7)
     masks = {"edited": small, "seen": small}
     before = RegionSnapshot(Region("r", "p", None, None), small.shape, None, settings)
     before = replace(before, reference=small, predictions=masks)
@@ -204,7 +199,7 @@ def test_a_copy_follows_an_annotation_that_is_restored_in_another_way() -> None:
         assert len(found.outcomes.prediction.ids) == 1 + drawn
 
 
-def square(size: int) -> LabelImage:
+def one_square(size: int) -> LabelImage:
     image = np.zeros((12, 12), np.int32)
     image[2 : 2 + size, 2 : 2 + size] = 1
     return LabelImage.from_array(image, {1: "Epithelial"}, ("Epithelial",))
@@ -212,7 +207,7 @@ def square(size: int) -> LabelImage:
 
 def test_discarding_restores_the_files(session: Session) -> None:
     before = evaluation_of(session).objects
-    y, x = rectangle(3, 3, 12)
+    y, x = square(3, 3, 12)
     session.edit(Side.REFERENCE, y, x, 0)
     assert not evaluation_of(session).objects.equals(before)
     session.discard_edits()
@@ -244,7 +239,7 @@ def test_the_selected_object_stays_selected_until_it_is_erased(session: Session)
     session.select_row(Side.PREDICTION, len(outcomes) - 1)
     chosen = session.selection
     assert chosen is not None
-    session.edit(Side.PREDICTION, *rectangle(0, 0, 3), 5000, classes={5000: "Epithelial"})
+    session.edit(Side.PREDICTION, *square(0, 0, 3), 5000, classes={5000: "Epithelial"})
     assert isinstance(session.selection, Selection)
     assert session.selection.id == chosen.id
     y, x = np.nonzero(session.edited_labels(Side.PREDICTION).id_image() == chosen.id)
@@ -257,7 +252,7 @@ def test_the_selected_object_stays_selected_until_it_is_erased(session: Session)
 
 def test_a_refused_edit_leaves_no_copy(session: Session) -> None:
     with pytest.raises(LabelError, match="a new object needs a class"):
-        session.edit(Side.PREDICTION, *rectangle(0, 0), 4242)
+        session.edit(Side.PREDICTION, *square(0, 0), 4242)
     assert not session.is_edited(Side.PREDICTION)
     assert session.original_evaluation() is None
 
@@ -265,17 +260,17 @@ def test_a_refused_edit_leaves_no_copy(session: Session) -> None:
 def test_nothing_to_edit_is_said(tmp_path: Path) -> None:
     session = Session(open_cohort(write_cohort(tmp_path)))
     with pytest.raises(PanopticError, match="nothing to edit"):
-        session.edit(Side.PREDICTION, *rectangle(0, 0), 1)
+        session.edit(Side.PREDICTION, *square(0, 0), 1)
 
 
 def test_rows_are_found_by_pixel_while_editing(session: Session) -> None:
-    session.edit(Side.PREDICTION, *rectangle(1, 1, 4), 8888, classes={8888: "Neutrophil"})
+    session.edit(Side.PREDICTION, *square(1, 1, 4), 8888, classes={8888: "Neutrophil"})
     snapshot = session.snapshot
     assert snapshot is not None
     row = snapshot.row_at(Side.PREDICTION, session.team, 2, 2)
     assert row is not None
     assert evaluation_of(session).outcomes.prediction.ids[row] == 8888
-    session.edit(Side.PREDICTION, *rectangle(1, 1, 4), 0)
+    session.edit(Side.PREDICTION, *square(1, 1, 4), 0)
     snapshot = session.snapshot
     assert snapshot is not None
     assert snapshot.row_at(Side.PREDICTION, session.team, 2, 2) is None
@@ -283,7 +278,7 @@ def test_rows_are_found_by_pixel_while_editing(session: Session) -> None:
 
 def test_a_team_without_a_prediction_has_nothing_to_edit() -> None:
     settings = EvaluationSettings(distances=False)
-    objects = square(5)
+    objects = one_square(5)
     region = RegionSnapshot(Region("r", "p", None, None), objects.shape, None, settings)
     copies = RegionCopies(replace(region, reference=objects))
     for ask in (copies.known_ids, copies.labels):

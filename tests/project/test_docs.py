@@ -10,6 +10,10 @@ from pathlib import Path
 import pytest
 
 from napari_panoptic.cli.main import command_parser, main
+from napari_panoptic.questions.conventions import MATCHES, VALUES
+from napari_panoptic.questions.engines.covariates import TEXTS
+from napari_panoptic.questions.slices import SLICES
+from napari_panoptic.values.conventions import CONVENTIONS
 from tests.support.paths import REPOSITORY
 
 DOCS = REPOSITORY / "docs"
@@ -67,7 +71,7 @@ def test_the_page_of_commands_has_all() -> None:
     known = re.findall(
         r"^    ([a-z-]+)(?:  |$)", command_parser().format_help(), flags=re.MULTILINE
     )
-    text = (DOCS / "commands.md").read_text("utf-8")
+    text = (DOCS / "reference" / "commands.md").read_text("utf-8")
     assert len(known) > 20
     listed = re.findall(r"^napari-panoptic ([a-z-]+)", text, flags=re.MULTILINE)
     assert set(listed) == set(known)
@@ -94,7 +98,7 @@ def test_links_lead_to_headings(page: Path) -> None:
 
 def test_the_reference_speaks_of_what_is_there() -> None:
     """A build of the documentation fails otherwise; it needs packages that the tests do not."""
-    text = (DOCS / "api.md").read_text(encoding="utf-8")
+    text = (DOCS / "reference" / "api.md").read_text(encoding="utf-8")
     listed = re.findall(r"auto(?:class|function|module):: (\S+)\n((?: +.*\n|\n(?= ))*)", text)
     assert len(listed) > 5
     for name, below in listed:
@@ -110,13 +114,20 @@ def test_every_page_is_in_the_contents() -> None:
         for contents in re.findall(
             r"^```\{toctree\}\n(.*?)^```", page.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE
         ):
-            names = [line for line in contents.split() if not line.startswith(":")]
-            listed |= {(page.parent / f"{name}.md").resolve() for name in names}
+            names = [line for line in contents.splitlines() if line and line[0] != ":"]
+            for name in names:  # a pattern, or one page
+                found = {path.resolve() for path in page.parent.glob(f"{name}.md")}
+                assert found, f"{name} of {page.name}"
+                listed |= found
     missing = {page.resolve() for page in DOCS.rglob("*.md")} - listed - {DOCS / "index.md"}
     assert not missing
 
 
-TABLES = {"nuclei": "figures.md", "detections": "detections.md", "raters": "raters.md"}
+TABLES = {
+    "nuclei": "reference/figures.md",
+    "detections": "reference/detections.md",
+    "raters": "reference/raters.md",
+}
 
 
 @pytest.mark.parametrize("task", TABLES)
@@ -130,11 +141,44 @@ def test_every_table_and_column_is_described(task: str, sample_tables: dict[str,
             assert re.search(rf"\b{re.escape(name)}", text), f"{column} of {path.name}"
 
 
+def options_of(*command: str) -> set[str]:
+    """Give the options of a command."""
+    parser = command_parser().parse_args(command).parser
+    return set(re.findall(r"--[a-z-]+", parser.format_usage()))
+
+
 def test_the_options_of_a_report_are_described() -> None:
-    text = (DOCS / "report.md").read_text("utf-8")
-    parser = command_parser().parse_args(["report", "a", "-o", "b.html"]).parser
-    options = set(re.findall(r"--[a-z-]+", parser.format_usage())) - {"--resume"}
+    text = (DOCS / "reference" / "report.md").read_text("utf-8")
+    options = options_of("report", "a", "-o", "b.html") - {"--resume"}
     assert {option for option in options if f"`{option}" not in text} == set()
+
+
+@pytest.mark.parametrize("command", ["ranking", "compare", "sweep", "suspects", "dump"])
+def test_the_options_of_questions_are_described(command: str) -> None:
+    text = (DOCS / "reference" / "questions.md").read_text("utf-8")
+    options = options_of(command, "a", "-o", "b")
+    assert {option for option in options if f"`{option}" not in text} == set()
+
+
+@pytest.mark.parametrize("command", ["slices", "scores"])
+def test_the_options_of_questions_about_a_team_are_described(command: str) -> None:
+    text = (DOCS / "reference" / "questions.md").read_text("utf-8")
+    options = options_of(command, "a", "--team", "T", "-o", "b")
+    assert {option for option in options if f"`{option}" not in text} == set()
+
+
+def test_options_and_columns_of_conventions_are_described() -> None:
+    text = (DOCS / "reference" / "conventions.md").read_text("utf-8")
+    options = options_of("conventions", "a", "-o", "b")
+    assert {option for option in options if f"`{option}" not in text} == set()
+    assert {spec.described() for spec in (VALUES, MATCHES)} <= set(text.splitlines())
+    assert {name for name in CONVENTIONS if f"`{name}`" not in text} == set()
+
+
+def test_the_columns_of_slices_are_described() -> None:
+    text = (DOCS / "reference" / "questions.md").read_text("utf-8")
+    assert SLICES.described() in text.splitlines()
+    assert {name for name in TEXTS if f"`{name}`" not in text} == set()
 
 
 def test_the_tests_that_pages_name_are_there() -> None:

@@ -10,8 +10,8 @@ from napari_panoptic import evaluate_pair
 from napari_panoptic.nuclei.metrics import METRIC_NAMES
 from tests.support.paths import REPOSITORY
 
-FIGURES = (REPOSITORY / "docs" / "figures.md").read_text("utf-8")
-METRICS = (REPOSITORY / "docs" / "metrics.md").read_text("utf-8")
+FIGURES = (REPOSITORY / "docs" / "reference" / "figures.md").read_text("utf-8")
+METRICS = (REPOSITORY / "docs" / "reference" / "metrics.md").read_text("utf-8")
 
 
 def test_every_metric_is_explained() -> None:

@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -160,6 +161,17 @@ def test_the_base_install_names_no_qt_binding_and_the_extras_do(metadata: Messag
         "openslide-bin",
         "openslide-python",
     }
+
+
+def test_the_description_has_no_link_that_only_works_in_the_repository(metadata: Message) -> None:
+    assert metadata["Description-Content-Type"] == "text/markdown"
+    links = re.findall(r"\]\(([^)]+)\)", metadata.get_payload())
+    ours = [link for link in links if "/v" + metadata["Version"] + "/" in link]
+    assert all(link.startswith("https://") for link in links)
+    for link in ours:
+        path = link.partition("/v" + metadata["Version"] + "/")[2].partition("#")[0]
+        assert (REPOSITORY / path).exists(), link
+    assert [link for link in ours if "/raw/" in link and link.endswith(".jpg")]
 
 
 def test_npe2_finds_the_manifest_of_an_installed_wheel(wheel: Path, tmp_path: Path) -> None:

@@ -39,7 +39,6 @@ from tests.support.small_cohort import (
     annotation_mask_path,
     mask_path,
     submission_folder,
-    write_cohort,
 )
 
 GT = "colour-coded GT"
@@ -276,18 +275,13 @@ TABLES = {
 # --- comparing --------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def cohort(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_cohort(tmp_path_factory.mktemp("small") / "cohort")
-
-
 Evaluate = Callable[..., Path]
 
 
 @pytest.fixture
-def evaluated(cohort: Path, tmp_path: Path) -> Evaluate:
+def evaluated(small_folder: Path, tmp_path: Path) -> Evaluate:
     def run(*options: str) -> Path:
-        assert main(["evaluate", str(cohort), "--output", str(tmp_path), *options]) == 0
+        assert main(["evaluate", str(small_folder), "--output", str(tmp_path), *options]) == 0
         return tmp_path
 
     return run
@@ -327,13 +321,13 @@ def assert_same_scores(folder: Path, expected: dict[str, Rows]) -> None:
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("restoration", RESTORATIONS)
 def test_colour_coded(
-    cohort: Path, evaluated: Evaluate, restoration: str, rule: str, policy: str
+    small_folder: Path, evaluated: Evaluate, restoration: str, rule: str, policy: str
 ) -> None:
     options = ["--restoration", restoration, "--matching", rule, "--ambiguous", policy]
     folder = evaluated("--teams", ",".join(EVERY_TEAM), *options)
     expected = expected_tables(
         {
-            team: expected_regions(cohort, team, "colour-coded", restoration, rule, policy)
+            team: expected_regions(small_folder, team, "colour-coded", restoration, rule, policy)
             for team in EVERY_TEAM
         }
     )
@@ -343,10 +337,13 @@ def test_colour_coded(
 
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("rule", RULES)
-def test_submissions(cohort: Path, evaluated: Evaluate, rule: str, policy: str) -> None:
+def test_submissions(small_folder: Path, evaluated: Evaluate, rule: str, policy: str) -> None:
     folder = evaluated("--source", "submission", "--matching", rule, "--ambiguous", policy)
     expected = expected_tables(
-        {team: expected_regions(cohort, team, "submission", "", rule, policy) for team in TEAMS}
+        {
+            team: expected_regions(small_folder, team, "submission", "", rule, policy)
+            for team in TEAMS
+        }
     )
     assert_same_tables(folder, expected)
     assert_same_scores(folder, expected)
@@ -426,18 +423,18 @@ EVERY_CHOICE = [
 
 @pytest.mark.parametrize("corrections", EVERY_CHOICE, ids=lambda c: "+".join(c) or "as run")
 def test_the_challenges_scoring(
-    cohort: Path, evaluated: Evaluate, corrections: tuple[str, ...]
+    small_folder: Path, evaluated: Evaluate, corrections: tuple[str, ...]
 ) -> None:
     correct = ["--correct", ",".join(corrections)] if corrections else []
     folder = evaluated("--protocol", "monusac-2020-as-run", *correct)
     record = json.loads((folder / "evaluation.json").read_text("utf-8"))
-    expected = {team: challenge_score(cohort, team, corrections) for team in TEAMS}
+    expected = {team: challenge_score(small_folder, team, corrections) for team in TEAMS}
     assert record["score"] == pytest.approx(expected, rel=1e-12)
     for team in TEAMS:
         absent = [
             figures["fp"]
             for number, name in product(range(len(REGIONS)), CLASSES)
-            if not (figures := challenge_class(cohort, team, number, name))["in_reference"]
+            if not (figures := challenge_class(small_folder, team, number, name))["in_reference"]
         ]
         found = record["absent_classes"][team]
         assert found == {"false_positives": sum(absent), "masks": sum(map(bool, absent))}

@@ -4,9 +4,9 @@ No time on the wall is asserted, because the machine that runs the tests is shar
 machines are no fault. What is asserted:
 
 - A *ratio* of processor times, ours to that of reading the same input once (the limit that
-  docs/benchmarks.md speaks of), in turns in the same process, the least of several calls of
-  each. Waiting for a processor does not count, and a slow one slows both alike; what is left
-  is that others wear out the caches. Bounds are about three times the target, and twice
+  docs/explanation/benchmarks.md speaks of), in turns in the same process, the least of several
+  calls of each. Waiting for a processor does not count, and a slow one slows both alike; what is
+  left is that others wear out the caches. Bounds are about three times the target, and twice
   that where two threads work, whose times add up; for polygons twice the most that was
   seen. In 20 repetitions on two processors with a load of 6 to 12 no ratio came above two
   thirds of its bound. What bounds are there to catch (a pass in Python, sorting all pixels,
@@ -26,8 +26,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.cases import MEDIUM
-from benchmarks.stages import Row, make_inputs
-from benchmarks.workers import Workers
+from benchmarks.stages import make_inputs
+from benchmarks.workers import Row, Workers
 
 ROUNDS = 5
 IMAGE_BYTES = 4 * MEDIUM.side**2
@@ -59,7 +59,7 @@ def workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workers]:
     inputs = make_inputs((MEDIUM,))
     with Workers(folder) as running:
         running.hand_over(inputs)
-        pairs = running.result(Row("", "match"), "pair M")
+        pairs = running.result(Row("match"), "pair M")
         running.hand_over({"distances": [*inputs["pair M"], pairs]})
         yield running
 
@@ -71,20 +71,20 @@ def test_speed_stays_near_the_limit(
     least = dict.fromkeys((ours, limit), float("inf"))
     for _ in range(ROUNDS):
         for name in least:
-            least[name] = min(least[name], workers.processor_ms(Row("", name), inputs))
+            least[name] = min(least[name], workers.measure("processor", Row(name), inputs))
     assert least[ours] <= bound * least[limit]
 
 
 @pytest.mark.parametrize(("ours", "inputs", "images"), ALLOCATIONS)
 def test_no_image_is_copied(workers: Workers, ours: str, inputs: str, images: float) -> None:
-    assert workers.allocated_bytes(Row("", ours), inputs) <= images * IMAGE_BYTES
+    assert workers.measure("allocated", Row(ours), inputs) <= images * IMAGE_BYTES
 
 
 @pytest.mark.parametrize(("ours", "inputs", "images"), ALLOCATIONS)
 def test_no_image_is_copied_by_compiled_code(
     workers: Workers, ours: str, inputs: str, images: float
 ) -> None:
-    extra = workers.extra_bytes(Row("", ours), inputs)
+    extra = workers.measure("memory", Row(ours), inputs)
     if extra is None:
         pytest.skip("this system does not tell the peak of a process's memory")
     assert extra <= images * IMAGE_BYTES

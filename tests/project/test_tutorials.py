@@ -11,7 +11,7 @@ import pytest
 from napari_panoptic.cli.main import main
 from tests.support.paths import REPOSITORY
 
-PAGES = sorted((REPOSITORY / "docs").glob("tutorial*.md"))
+PAGES = sorted((REPOSITORY / "docs" / "tutorials").glob("*.md"))
 BLOCK = re.compile(r"^```(sh|text)\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
 
 

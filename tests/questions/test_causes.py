@@ -74,20 +74,13 @@ def f1(rows: Rows) -> float:
     return found / weight if weight else math.nan
 
 
-@pytest.fixture(scope="module")
-def objects(nuclei_sample: Path, tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
-    folder = tmp_path_factory.mktemp("evaluated")
-    assert main(["evaluate", str(nuclei_sample), "-o", str(folder), "--no-distances"]) == 0
-    return pd.read_csv(folder / "objects.csv", keep_default_na=False)
-
-
 @pytest.mark.parametrize("team", ["merger", "confuser"])
 def test_every_row_is_that_of_an_oracle(
-    nuclei_sample: Path, objects: pd.DataFrame, tmp_path: Path, team: str
+    nuclei_sample: Path, sample_objects: pd.DataFrame, tmp_path: Path, team: str
 ) -> None:
     assert main(["causes", str(nuclei_sample), "--team", team, "-o", str(tmp_path)]) == 0
     found = pd.read_csv(tmp_path / "causes.csv", dtype={"class": str}).fillna({"class": ""})
-    own = objects[(objects["team"] == team) & (objects["status"] != "ignored")]
+    own = sample_objects[(sample_objects["team"] == team) & (sample_objects["status"] != "ignored")]
     own = own.assign(iou=pd.to_numeric(own["iou"]))
     patients = [rows.to_dict("records") for _, rows in own.groupby("patient", sort=False)]
     assert list(found["cause"][: len(CAUSE_WORDS)].sort_values()) == sorted(CAUSE_WORDS)
@@ -142,11 +135,13 @@ def test_removing_the_fps_of_a_cause_gives_the_figures_of_the_images_without_the
     assert tried
 
 
-def test_a_row_leads_to_its_failures(nuclei_sample: Path, objects: pd.DataFrame) -> None:
+def test_a_row_leads_to_its_failures(nuclei_sample: Path, sample_objects: pd.DataFrame) -> None:
     answer = open_cohort(nuclei_sample).ask("causes", team="merger")
     table = answer.tables["causes.csv"]
     row = int(np.flatnonzero((table["cause"] == "merged") & (table["class"] == ""))[0])
-    wanted = objects[(objects["team"] == "merger") & (objects["cause"] == "merged")]
+    wanted = sample_objects[
+        (sample_objects["team"] == "merger") & (sample_objects["cause"] == "merged")
+    ]
     assert len(wanted) == table["failures"][row] > 0
     found = answer.objects("causes.csv", row)
     keys = ["region", "side", "id"]
@@ -178,5 +173,7 @@ def test_the_record_has_settings_and_inputs(nuclei_sample: Path, tmp_path: Path)
 
 
 def test_the_table_is_described() -> None:
-    lines = (Path(__file__).parents[2] / "docs" / "causes.md").read_text("utf-8").splitlines()
+    lines = (
+        (Path(__file__).parents[2] / "docs" / "tasks" / "causes.md").read_text("utf-8").splitlines()
+    )
     assert COSTS.described() in lines

@@ -15,7 +15,6 @@ from napari_panoptic.display.failure_sections import (
 from napari_panoptic.display.object_rows import ObjectFilter, ObjectRows, WorstFirst, worst_first
 from napari_panoptic.display.styles import CAUSE_WORDS
 from napari_panoptic.explain.impact import PatientMean
-from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.live.snapshots import load_region
 from napari_panoptic.live.summary import RegionSummary, evaluate_cohort_summary
 from napari_panoptic.questions.engines.cohort_failures import (
@@ -26,27 +25,21 @@ from napari_panoptic.questions.engines.cohort_failures import (
 )
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import Cause, Side
-from tests.support.small_cohort import write_cohort
 
 SETTINGS = EvaluationSettings()
 FAILED = ("FN", "FP", "misclassified")
 
 
 @pytest.fixture(scope="module")
-def cohort(tmp_path_factory):
-    return open_cohort(write_cohort(tmp_path_factory.mktemp("failures") / "cohort"))
+def lines(small_cohort):
+    return list(evaluate_cohort_summary(small_cohort, SETTINGS))
 
 
 @pytest.fixture(scope="module")
-def lines(cohort):
-    return list(evaluate_cohort_summary(cohort, SETTINGS))
-
-
-@pytest.fixture(scope="module")
-def failures(cohort, lines):
+def failures(small_cohort, lines):
     return CohortFailures(
         [
-            Block(line.team, cohort.region(line.region).patient, line.region, line.failures)
+            Block(line.team, small_cohort.region(line.region).patient, line.region, line.failures)
             for line in lines
             if line.failures is not None
         ]
@@ -54,8 +47,8 @@ def failures(cohort, lines):
 
 
 @pytest.fixture(scope="module")
-def snapshots(cohort):
-    return {at.name: load_region(cohort, at.name, SETTINGS) for at in cohort.regions}
+def snapshots(small_cohort):
+    return {at.name: load_region(small_cohort, at.name, SETTINGS) for at in small_cohort.regions}
 
 
 def expected(snapshots, team, region):
@@ -107,14 +100,14 @@ def test_a_failure_is_found_by_its_name_and_by_its_partners(failures):
     assert failures.find(FailureName("nobody", "nowhere", Side.REFERENCE, 1)) is None
 
 
-def test_a_run_goes_on_where_it_was_stopped(cohort, lines):
+def test_a_run_goes_on_where_it_was_stopped(small_cohort, lines):
     known = {(line.region, line.team) for line in lines[:3]}
-    rest = list(evaluate_cohort_summary(cohort, SETTINGS, known=known))
+    rest = list(evaluate_cohort_summary(small_cohort, SETTINGS, known=known))
     assert [(a.region, a.team) for a in rest] == [(a.region, a.team) for a in lines[3:]]
 
 
-def test_too_large_regions_are_left_out_with_a_reason(cohort):
-    for line in evaluate_cohort_summary(cohort, SETTINGS, held_up_to_px=10):
+def test_too_large_regions_are_left_out_with_a_reason(small_cohort):
+    for line in evaluate_cohort_summary(small_cohort, SETTINGS, held_up_to_px=10):
         assert line.is_slide
         assert line.failures is None
         assert "evaluated when it is looked at" in line.findings[0].message

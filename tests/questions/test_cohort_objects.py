@@ -35,21 +35,16 @@ TEAM = "alpha"
 
 
 @pytest.fixture(scope="module")
-def cohort(tmp_path_factory: pytest.TempPathFactory) -> Cohort:
-    return open_cohort(write_cohort(tmp_path_factory.mktemp("objects") / "cohort"))
-
-
-@pytest.fixture(scope="module")
-def objects(cohort: Cohort) -> CohortObjects:
-    return cohort_objects(cohort, (TEAM, "beta"), SETTINGS)[TEAM]
+def objects(small_cohort: Cohort) -> CohortObjects:
+    return cohort_objects(small_cohort, (TEAM, "beta"), SETTINGS)[TEAM]
 
 
 def test_every_object_that_counts_has_its_outcome_and_covariates(
-    cohort: Cohort, objects: CohortObjects
+    small_cohort: Cohort, objects: CohortObjects
 ) -> None:
     expected = []
-    for region in cohort.regions:
-        snapshot = load_region(cohort, region.name, SETTINGS)
+    for region in small_cohort.regions:
+        snapshot = load_region(small_cohort, region.name, SETTINGS)
         if (evaluation := snapshot.evaluations.get(TEAM)) is None:
             continue
         for side in Side:
@@ -89,33 +84,33 @@ def test_rows_of_a_slice_name_their_objects(objects: CohortObjects) -> None:
         assert len(listed[["region", "side", "id"]].drop_duplicates()) == own.objects
 
 
-def test_columns_of_patients_become_covariates(cohort: Cohort) -> None:
-    first, *others = cohort.patients
+def test_columns_of_patients_become_covariates(small_cohort: Cohort) -> None:
+    first, *others = small_cohort.patients
     metadata = Metadata(
         {
             "organ": {first: "lung", **dict.fromkeys(others, "kidney")},
             "age": {first: "61"},
-            "class": dict.fromkeys(cohort.patients, "x"),
+            "class": dict.fromkeys(small_cohort.patients, "x"),
         }
     )
-    found = cohort_objects(cohort, (TEAM,), SETTINGS, metadata=metadata)[TEAM]
+    found = cohort_objects(small_cohort, (TEAM,), SETTINGS, metadata=metadata)[TEAM]
     is_first = found.frame["patient"] == first
     assert (found.frame["organ"] == np.where(is_first, "lung", "kidney")).all()
     assert (found.frame.loc[is_first, "age"] == 61).all()
     assert found.frame.loc[~is_first, "age"].isna().all()
     assert any("'class' of the table of patients" in f.message for f in found.findings)
-    assert set(found.frame["class"]) <= set(cohort.scheme.names)
+    assert set(found.frame["class"]) <= set(small_cohort.scheme.names)
 
 
 def test_a_table_adds_covariates_and_its_strangers_are_reported(
-    cohort: Cohort, objects: CohortObjects
+    small_cohort: Cohort, objects: CohortObjects
 ) -> None:
     frame = objects.frame[["patient", "region", "side", "id"]]
     known = frame[frame["side"] == "reference"].iloc[:-1].sample(frac=1, random_state=0)
     table = known.assign(blur=[f"{k / 8}" for k in range(len(known))])
     strange = table.iloc[:2].assign(patient="nobody")
     both = pd.concat([table, strange], ignore_index=True)
-    found = cohort_objects(cohort, (TEAM,), SETTINGS, table=both)[TEAM]
+    found = cohort_objects(small_cohort, (TEAM,), SETTINGS, table=both)[TEAM]
     merged = found.frame.merge(table.astype({"blur": float}), "left", list(frame))
     np.testing.assert_array_equal(merged["blur_x"], merged["blur_y"])
     assert found.frame["blur"].notna().sum() == len(known)
@@ -124,18 +119,20 @@ def test_a_table_adds_covariates_and_its_strangers_are_reported(
     assert any("'nobody'" in m for m in messages)
     assert any("1 of" in m and "objects are not in the table" in m for m in messages)
     with pytest.raises(SettingsError, match="area_px, which exists already"):
-        cohort_objects(cohort, (TEAM,), SETTINGS, table=table.rename(columns={"blur": "area_px"}))
+        cohort_objects(
+            small_cohort, (TEAM,), SETTINGS, table=table.rename(columns={"blur": "area_px"})
+        )
 
 
 @pytest.mark.parametrize("name", ["index", "level_0", "row", "_merge"])
 def test_columns_of_a_table_may_have_the_names_that_pandas_gives(
-    cohort: Cohort, objects: CohortObjects, name: str
+    small_cohort: Cohort, objects: CohortObjects, name: str
 ) -> None:
     frame = objects.frame[["patient", "region", "side", "id"]]
     table = frame.assign(tenfold=frame["id"].map(lambda own: f"{10 * own}"))
     table = table.sample(frac=1, random_state=0)
     table[name] = np.arange(len(table))[::-1].astype(str)
-    found = cohort_objects(cohort, (TEAM,), SETTINGS, table=table)[TEAM]
+    found = cohort_objects(small_cohort, (TEAM,), SETTINGS, table=table)[TEAM]
     assert (found.frame["tenfold"] == 10 * found.frame["id"]).all()
     by_object = table.set_index(list(frame))[name].astype(float)
     expected = by_object.loc[pd.MultiIndex.from_frame(found.frame[list(frame)])]
@@ -174,24 +171,24 @@ def test_a_region_without_an_image_has_no_optical_densities(tmp_path: Path) -> N
     assert any("optical densities are undefined in 1 of" in f.message for f in found.findings)
 
 
-def test_large_regions_are_left_out_and_reported(cohort: Cohort) -> None:
-    found = cohort_objects(cohort, (TEAM,), SETTINGS, held_up_to_px=10)[TEAM]
+def test_large_regions_are_left_out_and_reported(small_cohort: Cohort) -> None:
+    found = cohort_objects(small_cohort, (TEAM,), SETTINGS, held_up_to_px=10)[TEAM]
     assert found.frame.empty
     kinds = [finding.kind for finding in found.findings]
-    assert kinds.count(FindingKind.FALLBACK) == len(cohort.regions)
+    assert kinds.count(FindingKind.FALLBACK) == len(small_cohort.regions)
     assert common_slices(found).slices == ()
 
 
-def test_reading_can_be_cancelled(cohort: Cohort) -> None:
+def test_reading_can_be_cancelled(small_cohort: Cohort) -> None:
     with pytest.raises(StoppedError):
-        cohort_objects(cohort, (TEAM,), SETTINGS, progress=Progress(is_wanted=lambda: False))
+        cohort_objects(small_cohort, (TEAM,), SETTINGS, progress=Progress(is_wanted=lambda: False))
 
 
 def test_the_annotation_has_the_covariates_that_it_has_for_each_team_alone(
-    cohort: Cohort, monkeypatch: pytest.MonkeyPatch
+    small_cohort: Cohort, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     teams = (TEAM, "beta")
-    alone = {team: cohort_objects(cohort, (team,), SETTINGS)[team] for team in teams}
+    alone = {team: cohort_objects(small_cohort, (team,), SETTINGS)[team] for team in teams}
     sides: list[str] = []
     original = covariates.built_in_covariates
 
@@ -200,7 +197,7 @@ def test_the_annotation_has_the_covariates_that_it_has_for_each_team_alone(
         return original(own)
 
     monkeypatch.setattr(f"{cohort_objects.__module__}.built_in_covariates", counted)
-    together = cohort_objects(cohort, teams, SETTINGS)
+    together = cohort_objects(small_cohort, teams, SETTINGS)
     for team in teams:
         pd.testing.assert_frame_equal(together[team].frame, alone[team].frame)
     annotations = [side for side in sides if side.endswith(str(Side.REFERENCE))]

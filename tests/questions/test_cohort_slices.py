@@ -19,25 +19,25 @@ TEAM, SETTINGS = "merger", EvaluationSettings()
 
 
 @pytest.fixture(scope="module")
-def cohort(nuclei_sample):
+def one_team_cohort(nuclei_sample):
     cohort = open_cohort(nuclei_sample)
     teams = tuple(team for team in cohort.teams if team.name == TEAM)
     return replace(cohort, regions=cohort.regions[:5], teams=teams)
 
 
 @pytest.fixture(scope="module")
-def objects(cohort):
-    return cohort_objects(cohort, [TEAM], SETTINGS)[TEAM]
+def objects(one_team_cohort):
+    return cohort_objects(one_team_cohort, [TEAM], SETTINGS)[TEAM]
 
 
 @pytest.mark.parametrize("side", list(Side))
-def test_failures_of_a_slice_are_failures_of_the_cohort(cohort, objects, side):
+def test_failures_of_a_slice_are_failures_of_the_cohort(one_team_cohort, objects, side):
     question = Slices(team=TEAM, settings=SETTINGS, side=side, permutations=99)
-    (found,) = question.answered(cohort, objects).tables
+    (found,) = question.answered(one_team_cohort, objects).tables
     expected = common_slices(objects, side, permutations=99)
     assert found.sentences() == [slice_sentence(own, side) for own in expected.slices]
     everything = set()
-    for line in evaluate_cohort_summary(cohort, SETTINGS):
+    for line in evaluate_cohort_summary(one_team_cohort, SETTINGS):
         if line.failures is not None:
             block = Block(line.team, "", line.region, line.failures)
             everything |= names_of(block)
@@ -51,9 +51,11 @@ def test_failures_of_a_slice_are_failures_of_the_cohort(cohort, objects, side):
 @pytest.mark.parametrize(
     ("side", "cause"), [(Side.REFERENCE, None), (Side.REFERENCE, "merged"), (Side.PREDICTION, None)]
 )
-def test_a_reason_is_given_for_exactly_the_failures_of_certain_slices(cohort, objects, side, cause):
+def test_a_reason_is_given_for_exactly_the_failures_of_certain_slices(
+    one_team_cohort, objects, side, cause
+):
     question = Slices(team=TEAM, settings=SETTINGS, side=side, cause=cause, permutations=99)
-    answer = question.answered(cohort, objects)
+    answer = question.answered(one_team_cohort, objects)
     found = common_slices(objects, side, cause, permutations=99)
     certain = [own for own in found.slices if own.confirmed is not False]
     assert certain
@@ -92,7 +94,7 @@ def names_of(block):
     }
 
 
-def test_reading_and_searching_report_one_progress_and_can_be_cancelled(cohort):
+def test_reading_and_searching_report_one_progress_and_can_be_cancelled(one_team_cohort):
     shares = []
     question = Slices(team=TEAM, settings=SETTINGS, permutations=99)
 
@@ -103,7 +105,7 @@ def test_reading_and_searching_report_one_progress_and_can_be_cancelled(cohort):
         return not shares or shares[-1] < 0.3
 
     with pytest.raises(StoppedError):
-        question.answer(cohort, Progress(is_wanted, report))
+        question.answer(one_team_cohort, Progress(is_wanted, report))
     assert shares == sorted(shares)
     assert 0.3 <= shares[-1] < 0.5
 

@@ -29,7 +29,7 @@ from napari_panoptic.values.vocabulary import Side
 
 
 @pytest.fixture(scope="module")
-def cohort(nuclei_sample):
+def three_regions(nuclei_sample):
     whole = open_cohort(nuclei_sample)
     return replace(whole, regions=whole.regions[:3])
 
@@ -40,13 +40,13 @@ def asked():
 
 
 @pytest.fixture(scope="module")
-def gathered(asked, cohort):
-    return asked.gather(cohort)
+def gathered(asked, three_regions):
+    return asked.gather(three_regions)
 
 
 @pytest.fixture(scope="module")
-def answer(asked, cohort, gathered):
-    return asked.answered(cohort, gathered)
+def answer(asked, three_regions, gathered):
+    return asked.answered(three_regions, gathered)
 
 
 @pytest.fixture
@@ -193,20 +193,20 @@ def test_figures_compare_with_the_same_choices_only():
         assert comparable_with(formula, convention) == names
 
 
-def test_teams_are_compared_over_the_same_regions(cohort, asked):
+def test_teams_are_compared_over_the_same_regions(three_regions, asked):
     """A region that one team lacks counts for no team, and it is said."""
     lacking = {
         key: forms
-        for key, forms in cohort.predictions.items()
-        if key != ("merger", cohort.regions[0].name)
+        for key, forms in three_regions.predictions.items()
+        if key != ("merger", three_regions.regions[0].name)
     }
-    found = asked.gather(replace(cohort, predictions=lacking))
-    assert found.regions == [region.name for region in cohort.regions[1:]]
+    found = asked.gather(replace(three_regions, predictions=lacking))
+    assert found.regions == [region.name for region in three_regions.regions[1:]]
     assert any("merger could not be evaluated here" in f.message for f in found.findings)
 
 
-def test_the_policy_of_the_settings(cohort, asked):
-    kept = replace(asked, settings=EvaluationSettings(ambiguous="keep")).answer(cohort)
+def test_the_policy_of_the_settings(three_regions, asked):
+    kept = replace(asked, settings=EvaluationSettings(ambiguous="keep")).answer(three_regions)
     assert set(kept.tables[0].frame["ambiguous"]) == {"keep"}
 
 
@@ -218,22 +218,22 @@ def test_corrections_have_names():
     assert conventions[1].mean_over == "patients"
 
 
-def test_how_objects_are_matched_does_not_matter(cohort, asked, answer):
+def test_how_objects_are_matched_does_not_matter(three_regions, asked, answer):
     other = EvaluationSettings(matching="centroid", iou_threshold=0.3, overlaps="keep")
-    found = replace(asked, settings=other).answer(cohort).tables[0].frame
+    found = replace(asked, settings=other).answer(three_regions).tables[0].frame
     pd.testing.assert_frame_equal(found, answer.tables[0].frame)
 
 
-def test_tissues_and_folds_come_from_the_metadata(cohort, asked, gathered, tmp_path):
+def test_tissues_and_folds_come_from_the_metadata(three_regions, asked, gathered, tmp_path):
     """By hand: regions of a fold of a tissue, then folds, then tissues; no tissue, no part."""
-    patients = cohort.patients
+    patients = three_regions.patients
     assert len(patients) >= 2
     path = tmp_path / "metadata.csv"
     rows = [(p, f"T{k % 2}" if k < 2 else "", f"F{k}") for k, p in enumerate(patients)]
     pd.DataFrame(rows, columns=["patient", "tissue", "fold"]).to_csv(path, index=False)
-    found = replace(asked, metadata=path).answer(cohort).tables[0].frame
+    found = replace(asked, metadata=path).answer(three_regions).tables[0].frame
     known = {p: (tissue, fold) for p, tissue, fold in rows}
-    patient_of = {region.name: region.patient for region in cohort.regions}
+    patient_of = {region.name: region.patient for region in three_regions.regions}
     figure = score_of("cellvit-paper")
     for team, own in gathered.teams.items():
         sums = own[Ambiguity.CLIP]
@@ -264,9 +264,9 @@ def test_without_tissues_the_table_says_regions(answer):
     assert set(own["mean_over"]) == {"regions"}
 
 
-def test_a_wrong_table_of_patients_is_told_and_the_rest_done(cohort, asked, tmp_path):
+def test_a_wrong_table_of_patients_is_told_and_the_rest_done(three_regions, asked, tmp_path):
     (tmp_path / "metadata.csv").write_text("organ\nKidney\n", encoding="utf-8")
-    found = asked.gather(replace(cohort, root=tmp_path))
+    found = asked.gather(replace(three_regions, root=tmp_path))
     assert any("metadata.csv" in str(finding.path) for finding in found.findings)
 
 
@@ -276,9 +276,9 @@ def test_a_convention_with_pairs_of_its_own_takes_no_other_rule(folder, tmp_path
     assert "says itself what a pair is" in capsys.readouterr().err
 
 
-def test_the_advice_names_an_order_that_the_convention_decides(cohort):
-    teams = tuple(team.name for team in cohort.competing_teams)
-    found = Conventions(teams=teams).gather(cohort)
+def test_the_advice_names_an_order_that_the_convention_decides(three_regions):
+    teams = tuple(team.name for team in three_regions.competing_teams)
+    found = Conventions(teams=teams).gather(three_regions)
     said = advice(found.teams, Ambiguity.CLIP, found.regions)
     match = re.fullmatch(
         r"(\S+) is ahead of (\S+) by the usual PQ \((\S+) and (\S+)\), but behind by (\S+) (.+) "

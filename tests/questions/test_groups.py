@@ -73,5 +73,7 @@ def test_shared_pixels_are_given_to_one_object(nuclei_sample: Path) -> None:
 
 
 def test_the_table_is_described() -> None:
-    lines = (Path(__file__).parents[2] / "docs" / "groups.md").read_text("utf-8").splitlines()
+    lines = (
+        (Path(__file__).parents[2] / "docs" / "tasks" / "groups.md").read_text("utf-8").splitlines()
+    )
     assert GROUPS.described() in lines

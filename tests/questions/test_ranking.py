@@ -54,5 +54,9 @@ def test_one_team_has_no_rank(
 
 
 def test_the_table_is_described() -> None:
-    lines = (Path(__file__).parents[2] / "docs" / "statistics.md").read_text("utf-8").splitlines()
+    lines = (
+        (Path(__file__).parents[2] / "docs" / "reference" / "questions.md")
+        .read_text("utf-8")
+        .splitlines()
+    )
     assert RANKING.described() in lines

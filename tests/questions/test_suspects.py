@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.planted import KINDS, choose, plant, ranked, rate
-from benchmarks.suspects import regions_of, with_errors
+from benchmarks.suspects import KINDS, choose, plant, ranked, rate, regions_of, with_errors
 from napari_panoptic import EvaluationSettings
 from napari_panoptic.common.errors import LabelError, SettingsError
 from napari_panoptic.io.cohorts.nuclei import open_cohort
@@ -338,7 +337,7 @@ def test_planted_errors_are_first_where_teams_are_perfect() -> None:
 @pytest.mark.long
 @needs_shared_cases
 def test_planted_errors_in_real_regions() -> None:
-    """One seed of `benchmarks.suspects`, whose results are in docs/suspects.md."""
+    """One seed of `python -m benchmarks suspects`; results: docs/explanation/statistics.md."""
     cohort = open_cohort(SHARED_CASES / "monusac")
     teams = [team.name for team in cohort.competing_teams]
     regions = regions_of(cohort, Restoration.BORDER_DILATED)

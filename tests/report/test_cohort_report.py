@@ -35,23 +35,13 @@ from tests.support.reports import report_on, without_plots, without_team_in
 from tests.support.slides import HELD_UP_TO_PX as SLIDES_FROM_PX
 from tests.support.slides import TEAMS as SLIDE_TEAMS
 from tests.support.slides import write_slide_cohort
-from tests.support.small_cohort import REGIONS, TEAMS, write_cohort
+from tests.support.small_cohort import REGIONS, TEAMS
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_cohort(tmp_path_factory.mktemp("cohort_report") / "cohort")
-
-
-@pytest.fixture(scope="module")
-def cohort(folder: Path) -> Cohort:
-    return open_cohort(folder)
-
-
-@pytest.fixture(scope="module")
-def page(cohort: Cohort) -> str:
+def page(small_cohort: Cohort) -> str:
     """Return the page on one team that one thread computes without interruption."""
-    found = cohort_report(one_team(cohort), jobs=1)
+    found = cohort_report(one_team(small_cohort), jobs=1)
     assert found is not None
     with without_plots():
         return report_page(found, [])
@@ -95,8 +85,8 @@ def test_regions_above_a_limit_are_read_in_windows(tmp_path: Path) -> None:
 # --- sums alone --------------------------------------------------------------------------------
 
 
-def test_sums_of_patients_give_the_figures_of_all_results(cohort: Cohort) -> None:
-    cohort = without_team_in(cohort, "beta", cohort.patients[:1])
+def test_sums_of_patients_give_the_figures_of_all_results(small_cohort: Cohort) -> None:
+    cohort = without_team_in(small_cohort, "beta", small_cohort.patients[:1])
     report = report_on(cohort)
     neighbours = {
         "two_by_two": LESSONS_NEIGHBOURS,
@@ -113,11 +103,13 @@ def test_sums_of_patients_give_the_figures_of_all_results(cohort: Cohort) -> Non
         assert_same(varied.found, wanted)
 
 
-def test_patients_whose_regions_are_not_together_are_summed_all_the_same(cohort: Cohort) -> None:
-    mixed = replace(cohort, regions=cohort.regions[::2] + cohort.regions[1::2])
+def test_patients_whose_regions_are_not_together_are_summed_all_the_same(
+    small_cohort: Cohort,
+) -> None:
+    mixed = replace(small_cohort, regions=small_cohort.regions[::2] + small_cohort.regions[1::2])
     patients = [region.patient for region in mixed.regions]
     assert patients != sorted(patients)
-    conditions = report_on(cohort).radii.conditions
+    conditions = report_on(small_cohort).radii.conditions
     work = Experiment(TEAMS, conditions, with_objects=False)
     results = [work.evaluate(mixed, region) for region in mixed.regions]
     sums = PatientSums(TEAMS, conditions, mixed.scheme.names)
@@ -130,8 +122,10 @@ def test_patients_whose_regions_are_not_together_are_summed_all_the_same(cohort:
 
 
 @pytest.mark.usefixtures("no_plots")
-def test_a_stopped_run_goes_on_where_it_was(cohort: Cohort, page: str, tmp_path: Path) -> None:
-    request, store = one_team(cohort), tmp_path / "store"
+def test_a_stopped_run_goes_on_where_it_was(
+    small_cohort: Cohort, page: str, tmp_path: Path
+) -> None:
+    request, store = one_team(small_cohort), tmp_path / "store"
     done: list[RegionDone] = []
     stopped = cohort_report(
         request,
@@ -157,17 +151,19 @@ def test_a_stopped_run_goes_on_where_it_was(cohort: Cohort, page: str, tmp_path:
     assert [path.name for path in store.iterdir()] == ["own notes.txt"]
 
 
-def test_other_settings_take_nothing_over(cohort: Cohort, tmp_path: Path) -> None:
-    assert cohort_report(request_for(cohort), jobs=1, store=tmp_path) is not None
+def test_other_settings_take_nothing_over(small_cohort: Cohort, tmp_path: Path) -> None:
+    assert cohort_report(request_for(small_cohort), jobs=1, store=tmp_path) is not None
     done: list[RegionDone] = []
-    other = request_for(cohort, settings=EvaluationSettings(iou_threshold=0.6))
+    other = request_for(small_cohort, settings=EvaluationSettings(iou_threshold=0.6))
     assert cohort_report(other, jobs=1, store=tmp_path, on_result=done.append) is not None
     assert not any(d.is_taken_over for d in done)
 
 
-def test_nothing_is_kept_where_nothing_could_be_evaluated(cohort: Cohort, tmp_path: Path) -> None:
+def test_nothing_is_kept_where_nothing_could_be_evaluated(
+    small_cohort: Cohort, tmp_path: Path
+) -> None:
     store = tmp_path / "store"
-    empty = replace(cohort, predictions={})
+    empty = replace(small_cohort, predictions={})
     said = "no region has both.*napari-panoptic evaluate tells of every file"
     with pytest.raises(PanopticError, match=said):
         cohort_report(request_for(empty), jobs=1, store=store)
@@ -176,8 +172,8 @@ def test_nothing_is_kept_where_nothing_could_be_evaluated(cohort: Cohort, tmp_pa
 
 @pytest.mark.long
 @pytest.mark.usefixtures("no_plots")
-def test_processes_give_the_same(cohort: Cohort, page: str) -> None:
-    found = cohort_report(one_team(cohort), jobs=2, scheduler=PROCESSES)
+def test_processes_give_the_same(small_cohort: Cohort, page: str) -> None:
+    found = cohort_report(one_team(small_cohort), jobs=2, scheduler=PROCESSES)
     assert found is not None
     assert report_page(found, []) == page
 
@@ -226,12 +222,12 @@ def test_a_killed_report_goes_on_and_ends_with_the_same_bytes(
 @pytest.mark.long
 @pytest.mark.usefixtures("no_plots")
 def test_no_resume_begins_anew(
-    folder: Path, cohort: Cohort, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    small_folder: Path, small_cohort: Cohort, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     output, store = tmp_path / "report.html", tmp_path / ".report.html.parts"
     for options, is_said in (["--no-resume"], False), ([], True):
-        assert cohort_report(one_team(cohort), jobs=1, store=store) is not None
-        assert main(["report", str(folder), "-o", str(output), *ONE_TEAM, *options]) == 0
+        assert cohort_report(one_team(small_cohort), jobs=1, store=store) is not None
+        assert main(["report", str(small_folder), "-o", str(output), *ONE_TEAM, *options]) == 0
         assert ("5 of 5 regions" in capsys.readouterr().err) == is_said
         assert not store.exists()
 
@@ -255,7 +251,7 @@ def test_no_resume_begins_anew(
     ],
 )
 def test_options_reach_the_work(
-    folder: Path,
+    small_folder: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     options: list[str],
@@ -270,7 +266,7 @@ def test_options_reach_the_work(
         return cohort_report(request, scheduler=scheduler, **options | {"is_wanted": lambda: False})
 
     monkeypatch.setattr(reporting, "cohort_report", noted)
-    arguments = ["report", str(folder), "-o", str(tmp_path / "report.html"), "--jobs", "1"]
+    arguments = ["report", str(small_folder), "-o", str(tmp_path / "report.html"), "--jobs", "1"]
     assert main([*arguments, *options]) == 1
     ((request, where),) = asked
     assert (request.source, where) == (source, scheduler)
@@ -278,7 +274,7 @@ def test_options_reach_the_work(
 
 
 def test_ctrl_c_keeps_what_is_done(
-    folder: Path,
+    small_folder: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -292,16 +288,16 @@ def test_ctrl_c_keeps_what_is_done(
 
     monkeypatch.setattr(reporting, "cohort_report", stopped)
     output = tmp_path / "report.html"
-    assert main(["report", str(folder), "-o", str(output), "--jobs", "1"]) == 130
+    assert main(["report", str(small_folder), "-o", str(output), "--jobs", "1"]) == 130
     assert "run the same command again to resume" in capsys.readouterr().err
     assert not output.exists()
     assert n_kept(tmp_path / ".report.html.parts") == 1
 
 
-def test_predictions_are_read_in_the_form_that_is_asked_for(cohort: Cohort) -> None:
+def test_predictions_are_read_in_the_form_that_is_asked_for(small_cohort: Cohort) -> None:
     pq = {}
     for form in Source.COLOUR_CODED, Source.SUBMISSION:
-        found = cohort_report(replace(request_for(cohort), source=form), jobs=1)
+        found = cohort_report(replace(request_for(small_cohort), source=form), jobs=1)
         assert found is not None
         pq[form] = found.evaluation.score("alpha"), found.radii.found.pq[0, 4]
     assert all(a != b for a, b in zip(*pq.values(), strict=True))

@@ -25,9 +25,9 @@ from tests.support.paths import REPOSITORY
 
 NAN = float("nan")
 TASKS = {
-    "nuclei": (nuclei.TABLES, "figures.md"),
-    "detections": (detections.TABLES, "detections.md"),
-    "raters": (raters.TABLES, "raters.md"),
+    "nuclei": (nuclei.TABLES, "reference/figures.md"),
+    "detections": (detections.TABLES, "reference/detections.md"),
+    "raters": (raters.TABLES, "reference/raters.md"),
 }
 SPEC = TableSpec(
     "few.csv",

@@ -23,7 +23,6 @@ from PIL import Image
 from napari_panoptic.cli.main import main
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.text import shortened, visible
-from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.tables.metadata import Metadata
 from napari_panoptic.nuclei.metrics import unit_metrics
 from napari_panoptic.report import plots
@@ -71,7 +70,6 @@ from tests.support.reports import (
     without_plots,
     without_team_in,
 )
-from tests.support.small_cohort import write_cohort
 
 SECTIONS = (
     "summary", "settings", "data", "teams", "patients", "classes", "confusion", "statistics",
@@ -118,19 +116,14 @@ class Page(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def cohort(tmp_path_factory: pytest.TempPathFactory) -> Cohort:
-    return open_cohort(write_cohort(tmp_path_factory.mktemp("report") / "cohort"))
+def report(small_cohort: Cohort) -> CohortReport:
+    return report_on(small_cohort)
 
 
 @pytest.fixture(scope="module")
-def report(cohort: Cohort) -> CohortReport:
-    return report_on(cohort)
-
-
-@pytest.fixture(scope="module")
-def short_report(cohort: Cohort) -> CohortReport:
+def short_report(small_cohort: Cohort) -> CohortReport:
     """Return the report on one team, of which a page takes half the time."""
-    return report_on(with_teams(cohort, {"alpha": "alpha"}))
+    return report_on(with_teams(small_cohort, {"alpha": "alpha"}))
 
 
 def page_of(report: CohortReport, *only: str) -> Page:
@@ -272,10 +265,10 @@ def test_two_reports_on_the_same_files_are_alike(
 
 
 @pytest.fixture(scope="module")
-def attacked(cohort: Cohort) -> Page:
+def attacked(small_cohort: Cohort) -> Page:
     """Return a page without its plots, whose names have a test of their own."""
     with without_plots():
-        return page_of(report_on(hostile(cohort)))
+        return page_of(report_on(hostile(small_cohort)))
 
 
 def test_hostile_names_stay_text(attacked: Page, shown: Page) -> None:
@@ -313,11 +306,11 @@ def test_rows_and_pictures_have_links(report: CohortReport, shown: Page) -> None
     assert "panoptic:" not in shown.section("teams")
 
 
-def test_links_to_hostile_names_are_inert(cohort: Cohort, attacked: Page) -> None:
+def test_links_to_hostile_names_are_inert(small_cohort: Cohort, attacked: Page) -> None:
     assert not object_links(attacked)  # the regions have a line break in their names
     region = HOSTILE_REGION.rstrip("\n")
     for team in HOSTILE_TEAMS:
-        text = LinkMaker.of(cohort).text(region, team, "reference", 1)
+        text = LinkMaker.of(small_cohort).text(region, team, "reference", 1)
         anchor = object_link(text)
         if team == HOSTILE_TEAMS[-1]:  # it has control characters
             assert (text, anchor) == ("", "")
@@ -358,11 +351,11 @@ def test_one_team(short_report: CohortReport) -> None:
 
 @pytest.mark.usefixtures("no_plots")
 def test_the_annotation_itself_can_be_reported_on_but_does_not_compete(
-    cohort: Cohort,
+    small_cohort: Cohort,
 ) -> None:
-    (annotation,) = (team.name for team in cohort.teams if team.is_annotation)
+    (annotation,) = (team.name for team in small_cohort.teams if team.is_annotation)
     teams = ("alpha", annotation)
-    found = cohort_report(ReportRequest(cohort, EvaluationSettings(), "own", teams), jobs=1)
+    found = cohort_report(ReportRequest(small_cohort, EvaluationSettings(), "own", teams), jobs=1)
     assert found is not None
     page = page_of(found, "teams", "statistics")
     assert annotation in page.section("teams")
@@ -370,9 +363,9 @@ def test_the_annotation_itself_can_be_reported_on_but_does_not_compete(
 
 
 @pytest.mark.usefixtures("no_plots")
-def test_one_patient(cohort: Cohort) -> None:
-    three = with_teams(cohort, {"a": "alpha", "b": "beta", "c": "beta"})
-    found = report_on(of_patients(three, cohort.patients[:1]))
+def test_one_patient(small_cohort: Cohort) -> None:
+    three = with_teams(small_cohort, {"a": "alpha", "b": "beta", "c": "beta"})
+    found = report_on(of_patients(three, small_cohort.patients[:1]))
     page = page_of(found, "teams", "statistics")
     assert "the Friedman test needs at least two patients, found 1" in page.section("statistics")
     assert "an interval needs at least two patients, found 1" in page.section("statistics")
@@ -380,8 +373,8 @@ def test_one_patient(cohort: Cohort) -> None:
 
 
 @pytest.mark.usefixtures("no_plots")
-def test_one_class(cohort: Cohort) -> None:
-    single = replace(cohort, scheme=ClassScheme(("Epithelial",), ((255, 0, 0),)))
+def test_one_class(small_cohort: Cohort) -> None:
+    single = replace(small_cohort, scheme=ClassScheme(("Epithelial",), ((255, 0, 0),)))
     page = page_of(report_on(single), "data", "classes")
     assert csv(page.download("classes.csv"))["class"].unique().tolist() == ["Epithelial"]
     assert "Unknown class names" in page.section("data")
@@ -389,8 +382,8 @@ def test_one_class(cohort: Cohort) -> None:
 
 @pytest.mark.long
 @pytest.mark.usefixtures("no_plots")
-def test_equal_teams(cohort: Cohort) -> None:
-    found = report_on(with_teams(cohort, dict.fromkeys("abc", "alpha")))
+def test_equal_teams(small_cohort: Cohort) -> None:
+    found = report_on(with_teams(small_cohort, dict.fromkeys("abc", "alpha")))
     page = page_of(found, "summary", "conventions", "statistics")
     text = page.section("statistics")
     assert re.search(r"No diagram|all teams have equal figures for each of the \d patients", text)
@@ -400,35 +393,42 @@ def test_equal_teams(cohort: Cohort) -> None:
 
 
 @pytest.mark.usefixtures("no_plots")
-def test_a_team_absent_from_half_of_the_patients(cohort: Cohort) -> None:
-    gone = cohort.patients[: len(cohort.patients) // 2 + 1]
-    three = with_teams(cohort, {"a": "alpha", "b": "beta", "c": "alpha"})
+def test_a_team_absent_from_half_of_the_patients(small_cohort: Cohort) -> None:
+    gone = small_cohort.patients[: len(small_cohort.patients) // 2 + 1]
+    three = with_teams(small_cohort, {"a": "alpha", "b": "beta", "c": "alpha"})
     found = report_on(without_team_in(three, "b", gone))
     page = page_of(found, "data", "patients", "statistics")
     text = page.section("statistics")
     for patient in gone:
         assert f"b has no figure for patient {patient}" in text
         assert patient in page.section("patients")
-    assert f"was evaluated in {len(cohort.patients) - len(gone)} of" in page.section("patients")
+    assert f"was evaluated in {len(small_cohort.patients) - len(gone)} of" in page.section(
+        "patients"
+    )
     assert "missing or unreadable" in page.text
-    assert csv(page.download("friedman.csv"))["patients"].max() <= len(cohort.patients) - len(gone)
+    assert csv(page.download("friedman.csv"))["patients"].max() <= len(small_cohort.patients) - len(
+        gone
+    )
 
 
-def test_patients_by_any_column(cohort: Cohort) -> None:
-    columns = {"organ": dict.fromkeys(cohort.patients, "Lung"), "site": {cohort.patients[0]: "x"}}
+def test_patients_by_any_column(small_cohort: Cohort) -> None:
+    columns = {
+        "organ": dict.fromkeys(small_cohort.patients, "Lung"),
+        "site": {small_cohort.patients[0]: "x"},
+    }
     request = ReportRequest(
-        cohort, EvaluationSettings(), "own", ("alpha",), None, Metadata(columns), "site"
+        small_cohort, EvaluationSettings(), "own", ("alpha",), None, Metadata(columns), "site"
     )
     assert request.group_column == "site"
-    assert request.group_of(cohort.patients[0]) == "x"
+    assert request.group_of(small_cohort.patients[0]) == "x"
     with pytest.raises(PanopticError, match="no column 'age' to group by; known: organ and site"):
         replace(request, group="age")
 
 
 @pytest.mark.usefixtures("no_plots")
-def test_a_report_under_the_scoring_of_the_challenge(cohort: Cohort) -> None:
+def test_a_report_under_the_scoring_of_the_challenge(small_cohort: Cohort) -> None:
     name = "monusac-2020-as-run"
-    found = report_on(cohort, settings=protocol(name), protocol=name)
+    found = report_on(small_cohort, settings=protocol(name), protocol=name)
     page = page_of(found, "summary", "settings", "conventions", "methods")
     summary = csv(page.download("summary.csv")).set_index("team")
     conventions = csv(page.download("conventions_summary.csv")).set_index("convention")
@@ -440,18 +440,18 @@ def test_a_report_under_the_scoring_of_the_challenge(cohort: Cohort) -> None:
     assert "errors of the published code left as they were" in page.section("methods")
 
 
-def test_nothing_to_report_is_an_error(cohort: Cohort) -> None:
+def test_nothing_to_report_is_an_error(small_cohort: Cohort) -> None:
     with pytest.raises(PanopticError, match="the cohort has no predictions"):
-        report_on(replace(cohort, teams=(), predictions={}))
+        report_on(replace(small_cohort, teams=(), predictions={}))
     with pytest.raises(PanopticError, match="the cohort has no regions"):
-        report_on(replace(cohort, regions=()))
+        report_on(replace(small_cohort, regions=()))
 
 
-def test_the_work_can_be_stopped_and_tells_how_far_it_is(cohort: Cohort) -> None:
-    request = ReportRequest(cohort, EvaluationSettings(), "disentangled", ("alpha",))
+def test_the_work_can_be_stopped_and_tells_how_far_it_is(small_cohort: Cohort) -> None:
+    request = ReportRequest(small_cohort, EvaluationSettings(), "disentangled", ("alpha",))
     steps: list[int] = []
     assert cohort_report(request, jobs=1, on_result=lambda _: steps.append(1)) is not None
-    assert len(steps) == len(cohort.regions)
+    assert len(steps) == len(small_cohort.regions)
     assert cohort_report(request, jobs=1, is_wanted=lambda: False) is None
 
 
@@ -559,13 +559,13 @@ def test_a_report_is_written_whole_or_not_at_all(
 
 @pytest.mark.usefixtures("no_plots")
 def test_the_command_writes_a_report_with_patients_by_group(
-    cohort: Cohort, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    small_cohort: Cohort, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     target = tmp_path / "report.html"
     table = tmp_path / "patients.csv"
-    *grouped, ungrouped = cohort.patients
+    *grouped, ungrouped = small_cohort.patients
     table.write_text("patient,organ\n" + "".join(f"{p},Lung\n" for p in grouped))
-    arguments = ["report", str(cohort.root), "-o", str(target), "--teams", "alpha"]
+    arguments = ["report", str(small_cohort.root), "-o", str(target), "--teams", "alpha"]
 
     assert main([*arguments, "--jobs", "1", "--metadata", str(table)]) == 0
 
@@ -584,19 +584,19 @@ def test_the_command_writes_a_report_with_patients_by_group(
 
 
 @pytest.mark.usefixtures("no_plots")
-def test_figures_of_groups_are_those_of_their_counts(cohort: Cohort) -> None:
+def test_figures_of_groups_are_those_of_their_counts(small_cohort: Cohort) -> None:
     """Counts are summed over all regions of a group; who belongs to none is left out."""
-    *grouped, alone = (*cohort.patients, "Q")
+    *grouped, alone = (*small_cohort.patients, "Q")
     organs = dict(zip(grouped, ("Lung", "Kidney", "Lung"), strict=True))
-    last = cohort.regions[-1]
+    last = small_cohort.regions[-1]
     cohort = replace(
-        cohort,
-        regions=(*cohort.regions, replace(last, patient=alone, name="Q_1")),
+        small_cohort,
+        regions=(*small_cohort.regions, replace(last, patient=alone, name="Q_1")),
         predictions={
-            **cohort.predictions,
+            **small_cohort.predictions,
             **{
                 (team, "Q_1"): forms
-                for (team, region), forms in cohort.predictions.items()
+                for (team, region), forms in small_cohort.predictions.items()
                 if region == last.name
             },
         },
@@ -625,9 +625,9 @@ def test_figures_of_groups_are_those_of_their_counts(cohort: Cohort) -> None:
 
 
 def test_the_command_says_what_is_wrong_before_the_work(
-    cohort: Cohort, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    small_cohort: Cohort, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    root = str(cohort.root)
+    root = str(small_cohort.root)
     assert main(["report", root, "-o", str(tmp_path)]) == 1
     assert "expected the name of a file to write, found a folder" in capsys.readouterr().err
     assert main(["report", root, "-o", str(tmp_path / "missing" / "r.html")]) == 1

@@ -15,7 +15,6 @@ import pandas as pd
 import pytest
 
 from napari_panoptic.common.findings import Finding, FindingKind
-from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.files import fingerprints
 from napari_panoptic.nuclei.outcomes import OBJECT_COLUMNS
 from napari_panoptic.nuclei.regions.cohort_evaluation import CohortEvaluation
@@ -33,15 +32,10 @@ from napari_panoptic.report.nuclei.tables import (
 )
 from napari_panoptic.values.cohort import Cohort
 from napari_panoptic.values.settings import PROTOCOLS, EvaluationSettings
-from tests.support.small_cohort import ANNOTATIONS, REGIONS, TEAMS, write_cohort
+from tests.support.small_cohort import ANNOTATIONS, REGIONS, TEAMS
 
 FIRST = REGIONS[0]
 SETTINGS = EvaluationSettings()
-
-
-@pytest.fixture(scope="module")
-def cohort(tmp_path_factory: pytest.TempPathFactory) -> Cohort:
-    return open_cohort(write_cohort(tmp_path_factory.mktemp("report") / "cohort"))
 
 
 def evaluated(
@@ -53,19 +47,21 @@ def evaluated(
 
 
 @pytest.fixture(scope="module")
-def evaluation(cohort: Cohort) -> CohortEvaluation:
-    names = [team.name for team in cohort.teams]
-    return CohortEvaluation(cohort, SETTINGS, "disentangled", evaluated(cohort, SETTINGS, names))
+def evaluation(small_cohort: Cohort) -> CohortEvaluation:
+    names = [team.name for team in small_cohort.teams]
+    return CohortEvaluation(
+        small_cohort, SETTINGS, "disentangled", evaluated(small_cohort, SETTINGS, names)
+    )
 
 
 @pytest.fixture(scope="module")
-def nothing(cohort: Cohort) -> CohortEvaluation:
+def nothing(small_cohort: Cohort) -> CohortEvaluation:
     results = [
         RegionResult(team, region.patient, region.name, None, None)
         for region in REGIONS
         for team in TEAMS
     ]
-    return CohortEvaluation(cohort, SETTINGS, "disentangled", results)
+    return CohortEvaluation(small_cohort, SETTINGS, "disentangled", results)
 
 
 def of_team(evaluation: CohortEvaluation, *names: str) -> CohortEvaluation:
@@ -160,11 +156,11 @@ def test_findings_are_listed_once_by_kind(evaluation: CohortEvaluation) -> None:
 
 @pytest.mark.parametrize("protocol", ["disentangled", "monusac-2020-as-run"])
 def test_objects_written_one_by_one_make_the_same_tables(
-    cohort: Cohort, tmp_path: Path, protocol: str
+    small_cohort: Cohort, tmp_path: Path, protocol: str
 ) -> None:
     settings = PROTOCOLS[protocol]
-    results = evaluated(cohort, settings, TEAMS)
-    whole = CohortEvaluation(cohort, settings, protocol, results)
+    results = evaluated(small_cohort, settings, TEAMS)
+    whole = CohortEvaluation(small_cohort, settings, protocol, results)
     write_tables(whole, tmp_path / "whole")
     table = objects_table(whole).to_csv(index=False, lineterminator="\n")
     assert (tmp_path / "whole" / "objects.csv").read_bytes() == table.encode()
@@ -190,27 +186,27 @@ def test_an_unfinished_table_of_objects_leaves_the_older_one(
     assert [path.name for path in tmp_path.iterdir()] == ["objects.csv"]
 
 
-def test_fingerprints_are_those_of_the_files(cohort: Cohort) -> None:
-    found = input_fingerprints(cohort, ["alpha"])
+def test_fingerprints_are_those_of_the_files(small_cohort: Cohort) -> None:
+    found = input_fingerprints(small_cohort, ["alpha"])
     assert not any("/beta/" in name or "RGB_mask" in name for name in found)
     name = f"{ANNOTATIONS}/{FIRST.patient}/{FIRST.name}.svs"
-    content = (cohort.root / name).read_bytes()
+    content = (small_cohort.root / name).read_bytes()
     assert found[name] == f"sha256:{hashlib.sha256(content).hexdigest()}"
 
 
 def test_fingerprints_of_large_and_of_missing_files(
-    cohort: Cohort, monkeypatch: pytest.MonkeyPatch
+    small_cohort: Cohort, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fingerprints, "_WHOLE_FILE_BYTES", 1000)
     monkeypatch.setattr(fingerprints, "_END_BYTES", 100)
-    path = cohort.root / ANNOTATIONS / FIRST.patient / f"{FIRST.name}.svs"
-    name = path.relative_to(cohort.root).as_posix()
+    path = small_cohort.root / ANNOTATIONS / FIRST.patient / f"{FIRST.name}.svs"
+    name = path.relative_to(small_cohort.root).as_posix()
     data = path.read_bytes()
     ends = str(len(data)).encode() + data[:100] + data[-100:]
-    found = input_fingerprints(cohort, [])
+    found = input_fingerprints(small_cohort, [])
     assert found[name] == f"sha256-of-size-and-ends:{hashlib.sha256(ends).hexdigest()}"
-    gone = replace(cohort.regions[0], image=cohort.root / "gone.svs", reference=None)
-    found = input_fingerprints(replace(cohort, regions=(gone,)), [])
+    gone = replace(small_cohort.regions[0], image=small_cohort.root / "gone.svs", reference=None)
+    found = input_fingerprints(replace(small_cohort, regions=(gone,)), [])
     assert found == {"gone.svs": "unreadable: No such file or directory"}
 
 

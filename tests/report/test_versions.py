@@ -22,16 +22,16 @@ from tests.support.version_cohort import PATIENTS, write_version_cohort
 
 
 @pytest.fixture(scope="module")
-def cohort(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def version_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_version_cohort(tmp_path_factory.mktemp("versions") / "cohort", PATIENTS[:6])
 
 
 @pytest.fixture(scope="module")
-def section(cohort: Path, tmp_path_factory: pytest.TempPathFactory) -> html.HtmlElement:
+def section(version_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> html.HtmlElement:
     path = tmp_path_factory.mktemp("report") / "report.html"
     arguments = ["--teams", "old,worse", "--compare", "old", "worse", "--margin", "0.02"]
     with without_plots():
-        assert main(["report", str(cohort), "-o", str(path), *arguments]) == 0
+        assert main(["report", str(version_folder), "-o", str(path), *arguments]) == 0
     (found,) = html.fromstring(path.read_text("utf-8")).xpath("//section[@id='versions']")
     return found
 
@@ -47,10 +47,10 @@ def tables(section: html.HtmlElement) -> dict[str, pd.DataFrame]:
 
 
 def test_the_section_has_the_figures_of_the_comparison(
-    cohort: Path, section: html.HtmlElement
+    version_folder: Path, section: html.HtmlElement
 ) -> None:
     comparison = compare_teams_of(
-        open_cohort(cohort), "old", "worse", EvaluationSettings(), margin=0.02
+        open_cohort(version_folder), "old", "worse", EvaluationSettings(), margin=0.02
     )
     found = tables(section)
     text = section.text_content()
@@ -83,12 +83,12 @@ def test_the_section_has_the_figures_of_the_comparison(
 
 
 def test_the_documentation_has_the_columns_of_the_table() -> None:
-    lines = (REPOSITORY / "docs" / "versions.md").read_text("utf-8").splitlines()
+    lines = (REPOSITORY / "docs" / "reference" / "questions.md").read_text("utf-8").splitlines()
     assert DIFF.described() in lines
 
 
-def test_mistakes_in_the_command(cohort: Path, tmp_path: Path) -> None:
-    start = ["report", str(cohort), "-o", str(tmp_path / "r.html")]
+def test_mistakes_in_the_command(version_folder: Path, tmp_path: Path) -> None:
+    start = ["report", str(version_folder), "-o", str(tmp_path / "r.html")]
     for arguments in (["--margin", "0.1"], ["--compare", "old", "odd"]):
         with pytest.raises(SystemExit) as stop:
             main([*start, *arguments])

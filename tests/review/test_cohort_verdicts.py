@@ -5,7 +5,6 @@ from contextlib import closing
 import numpy as np
 import pytest
 
-from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.live.session import Session
 from napari_panoptic.live.snapshots import load_region
 from napari_panoptic.live.summary import RegionSummary, evaluate_cohort_summary
@@ -20,20 +19,15 @@ TEAM, OTHER_TEAM = "careful", "merger"
 
 
 @pytest.fixture(scope="module")
-def cohort(nuclei_sample):
-    return open_cohort(nuclei_sample)
-
-
-@pytest.fixture(scope="module")
-def lines(cohort):
+def lines(sample_cohort):
     """Evaluate two teams in all regions once."""
-    settings = Session(cohort).settings
-    return list(evaluate_cohort_summary(cohort, settings, team_names=(TEAM, OTHER_TEAM)))
+    settings = Session(sample_cohort).settings
+    return list(evaluate_cohort_summary(sample_cohort, settings, team_names=(TEAM, OTHER_TEAM)))
 
 
 @pytest.fixture
-def session(cohort, lines):
-    session = Session(cohort)
+def session(sample_cohort, lines):
+    session = Session(sample_cohort)
     session.set_team(TEAM)
     for line in lines:
         session.add_summary(line)
@@ -96,11 +90,11 @@ def misclassified(lines):
 
 
 def test_a_failure_is_described_alike_whether_its_region_is_shown_or_not(
-    session, reviewing, verdicts, lines, cohort
+    session, reviewing, verdicts, lines, sample_cohort
 ):
     names = failures_of(lines, TEAM)
     from_summary = {name: verdicts.subject(name) for name in names}
-    for region in cohort.regions[:3]:
+    for region in sample_cohort.regions[:3]:
         show(session, reviewing, region.name)
         for name in names:
             if name.region == region.name:
@@ -108,11 +102,11 @@ def test_a_failure_is_described_alike_whether_its_region_is_shown_or_not(
 
 
 def test_what_is_open_is_what_was_not_judged_wherever_one_looks_from(
-    session, reviewing, verdicts, lines, cohort, path
+    session, reviewing, verdicts, lines, sample_cohort, path
 ):
     rng = np.random.default_rng(19)
     names, given = failures_of(lines, TEAM), {}
-    for region in [at.name for at in cohort.regions[:3]]:
+    for region in [at.name for at in sample_cohort.regions[:3]]:
         show(session, reviewing, region)
         here = [name for name in names if name.region == region]
         for number in rng.choice(len(here), min(8, len(here)), replace=False):
@@ -133,9 +127,9 @@ def test_what_is_open_is_what_was_not_judged_wherever_one_looks_from(
 
 
 def test_verdicts_in_several_regions_and_teams_are_given_and_undone_together(
-    session, reviewing, verdicts, lines, cohort
+    session, reviewing, verdicts, lines, sample_cohort
 ):
-    show(session, reviewing, cohort.regions[0].name)
+    show(session, reviewing, sample_cohort.regions[0].name)
     names = failures_of(lines, TEAM, OTHER_TEAM)
     some = names[:: len(names) // 9]
     assert len({name.region for name in some}) > 1
@@ -153,7 +147,7 @@ def test_verdicts_in_several_regions_and_teams_are_given_and_undone_together(
 
 
 def test_both_objects_of_a_misclassified_pair_have_its_verdict(
-    session, reviewing, verdicts, lines, cohort
+    session, reviewing, verdicts, lines, sample_cohort
 ):
     name, partner_id = misclassified(lines)[0]
     partner = FailureName(TEAM, name.region, Side.PREDICTION, partner_id)
@@ -161,16 +155,18 @@ def test_both_objects_of_a_misclassified_pair_have_its_verdict(
     verdicts.give({partner: (Verdict.PREDICTION_RIGHT, "", "")})
     assert verdicts.record(name) == verdicts.record(partner)
     assert not verdicts.is_open(name)
-    (other, *_) = (region.name for region in cohort.regions if region.name != name.region)
+    (other, *_) = (region.name for region in sample_cohort.regions if region.name != name.region)
     show(session, reviewing, other)
     assert not verdicts.is_open(name)
     assert verdicts.counts()[0] == 1
 
 
-def test_another_reviewer_and_another_window(session, reviewing, verdicts, lines, cohort, path):
-    show(session, reviewing, cohort.regions[0].name)
+def test_another_reviewer_and_another_window(
+    session, reviewing, verdicts, lines, sample_cohort, path
+):
+    show(session, reviewing, sample_cohort.regions[0].name)
     names = failures_of(lines, TEAM)
-    there = next(name for name in names if name.region == cohort.regions[1].name)
+    there = next(name for name in names if name.region == sample_cohort.regions[1].name)
     verdicts.give({there: (Verdict.CANNOT_TELL, "", "")})
     assert not verdicts.is_open(there)
     reviewing.use(reviewer="Grace")
@@ -184,8 +180,8 @@ def test_another_reviewer_and_another_window(session, reviewing, verdicts, lines
     assert verdicts.reviewed()[there.region] == 0
 
 
-def test_nothing_is_open_where_nothing_can_be_judged(session, verdicts, cohort):
-    region = cohort.regions[0].name
+def test_nothing_is_open_where_nothing_can_be_judged(session, verdicts, sample_cohort):
+    region = sample_cohort.regions[0].name
     session.add_summary(RegionSummary(region, TEAM, None, None, is_slide=True))
     name = FailureName(TEAM, region, Side.REFERENCE, 1)
     assert not verdicts.is_open(name)

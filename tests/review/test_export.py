@@ -1,6 +1,5 @@
 """Verdicts and agreements as CSV."""
 
-import csv
 import math
 
 import pytest
@@ -17,6 +16,7 @@ from napari_panoptic.review.file import ReviewError
 from napari_panoptic.review.judged import Subjects
 from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.values.vocabulary import CAUSES, STATUSES, Side, Verdict
+from tests.support.paths import csv_rows
 from tests.support.review_cases import subject
 from tests.support.small_pairs import four_fates
 
@@ -24,11 +24,6 @@ from tests.support.small_pairs import four_fates
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / "review.sqlite"
-
-
-def read(path):
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
 
 
 def test_verdicts_have_the_outcome_of_their_object(path):
@@ -70,7 +65,7 @@ def test_the_table_of_verdicts(path, tmp_path):
     target = tmp_path / "verdicts.csv"
     rows = verdict_rows(records, lambda _region, _team: None)
     assert write_csv(target, VERDICT_COLUMNS, rows) == 2
-    first, second = read(target)
+    first, second = csv_rows(target)
     assert tuple(first) == VERDICT_COLUMNS
     assert (first["tag"], first["note"]) == ("fold", 'says "yes", and\nno')
     assert first["reviewer"] != "=Ada()"  # a spreadsheet would compute it
@@ -92,7 +87,7 @@ def test_the_table_of_an_agreement(path, tmp_path):
         found = store.agreement("Ada", "Bo")
     target = tmp_path / "agreement.csv"
     write_csv(target, AGREEMENT_COLUMNS, agreement_rows(found))
-    agreed, decided, still_open = read(target)
+    agreed, decided, still_open = csv_rows(target)
     assert agreed["final"] == agreed["first_verdict"] == agreed["second_verdict"]
     assert (decided["adjudicator"], decided["final"]) == ("Cy", str(verdicts[2]))
     assert decided["adjudicator_note"] == "clear"

@@ -5,7 +5,6 @@ import json
 import subprocess
 import sys
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -21,6 +20,7 @@ from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.values.vocabulary import Side, Verdict
 from tests.support.paths import REPOSITORY
 from tests.support.small_pairs import SCHEME, four_fates
+from tests.support.waiting import wait_until
 
 EACH = 15
 """Verdicts that each of two windows gives."""
@@ -202,22 +202,26 @@ def test_a_file_that_was_moved_is_not_made_anew_by_a_look(reviewing):
 
 def keep_giving(reviewing, row, verdict):
     """Give a verdict as people do: again, where it is said that another window holds the file."""
-    end = time.monotonic() + 60
-    while reviewing.give(Side.REFERENCE, row, verdict) is None:
+
+    def try_again():
         assert "holds the review file" in reviewing.problem.message
-        assert time.monotonic() < end
         reviewing.try_again()
+
+    wait_until(
+        lambda: reviewing.give(Side.REFERENCE, row, verdict) is not None, meanwhile=try_again
+    )
     polled(reviewing)
 
 
 def see_all(reviewing):
     """Look at the file until the verdicts of both windows are there."""
-    end = time.monotonic() + 60
-    while len(reviewing.judged.records) < 2 * EACH and time.monotonic() < end:
+
+    def look():
         if reviewing.problem is not None:
             reviewing.try_again()
         polled(reviewing)
-        time.sleep(0.01)
+
+    wait_until(lambda: len(reviewing.judged.records) >= 2 * EACH, meanwhile=look, pause_s=0.01)
 
 
 @pytest.mark.parametrize("goes_away_later", [False, True])

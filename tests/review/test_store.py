@@ -35,6 +35,12 @@ from tests.support.review_cases import CLASSES, subject, subjects_of, verdicts_o
 posix_only = pytest.mark.skipif(os.name != "posix", reason="folders are closed otherwise here")
 
 
+def in_file(path: Path, statement: str) -> list[tuple[Any, ...]]:
+    """Run a statement on a review file from outside, as another program would."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        return connection.execute(statement).fetchall()
+
+
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "review.sqlite"
@@ -187,7 +193,7 @@ def test_a_file_of_the_previous_layout_is_continued(path: Path) -> None:
         connection.commit()
     with ReviewStore(path, reviewer="Ada") as store:
         assert store.verdicts() == [given]
-        assert store._connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)
+        assert in_file(path, "PRAGMA journal_mode") == [("delete",)]
         later = store.give(subject(2), Verdict.BOTH_WRONG)
         assert store.verdicts() == [given, later]
         assert len(files_like(path, "version-1")) == 1
@@ -555,7 +561,7 @@ def test_an_empty_file_is_begun(path: Path) -> None:
 def test_a_file_of_a_newer_version_is_left_alone(path: Path) -> None:
     with ReviewStore(path, reviewer="Ada") as store:
         store.give(subject(1), Verdict.CANNOT_TELL)
-        store._connection.execute("INSERT INTO schema_version VALUES (99, 'later')")
+    in_file(path, "INSERT INTO schema_version VALUES (99, 'later')")
     before = path.read_bytes()
     with pytest.raises(ReviewError, match=r"newer version .* \(layout 99, known up to 2\)"):
         ReviewStore(path, reviewer="Ada")
@@ -644,7 +650,7 @@ def test_an_older_file_is_converted_after_a_copy_was_kept(
     newer_layout(monkeypatch, "ALTER TABLE verdicts ADD COLUMN mood TEXT")
     with ReviewStore(path, reviewer="Ada") as store:
         assert store.verdicts() == [given]
-        assert store._connection.execute("SELECT mood FROM verdicts").fetchall() == [(None,)]
+        assert in_file(path, "SELECT mood FROM verdicts") == [(None,)]
         (notice,) = store.notices
         assert "a copy of it as it was is kept" in notice.message
     with ReviewStore(path, reviewer="Ada") as store:
@@ -671,9 +677,7 @@ def test_a_conversion_that_fails_changes_nothing(
     monkeypatch.undo()
     with ReviewStore(path, reviewer="Ada") as store:
         assert store.verdicts() == [given]
-        assert (
-            "mood" not in store._connection.execute("SELECT sql FROM sqlite_master").fetchone()[0]
-        )
+        assert "mood" not in in_file(path, "SELECT sql FROM sqlite_master")[0][0]
 
 
 @posix_only
@@ -796,7 +800,7 @@ def test_a_file_that_was_replaced_by_one_that_cannot_be_used(path: Path, tmp_pat
 def test_a_verdict_that_another_program_wrote(path: Path) -> None:
     with ReviewStore(path, reviewer="Ada") as store:
         store.give(subject(5), Verdict.CANNOT_TELL)
-        store._connection.execute("UPDATE verdicts SET verdict = 'maybe'")
+        in_file(path, "UPDATE verdicts SET verdict = 'maybe'")
         with pytest.raises(ReviewError, match="'maybe' is not a valid Verdict") as caught:
             store.verdicts()
     assert caught.value.object_id == 5
@@ -935,7 +939,7 @@ def test_killed_at_any_moment_nothing_saved_is_lost(path: Path) -> None:
             running.append((reviewer, reader, process))
         for _, reader, _ in running:
             assert reader.poll(60), "no verdict was ever saved"
-        time.sleep(generator.uniform(0.0, 0.05))
+        time.sleep(generator.uniform(0.0, 0.05))  # the moment at which they are killed
         for reviewer, reader, process in running:
             process.kill()
             process.join()
@@ -985,18 +989,17 @@ def test_looking_an_object_up_does_not_go_through_all_verdicts(path: Path) -> No
         store.give(subject(1), Verdict.BOTH_WRONG)
         store._connection.set_trace_callback(None)
         (look_up,) = [text for text in statements if text.startswith("SELECT id,")]
-        plan = store._connection.execute(f"EXPLAIN QUERY PLAN {look_up}").fetchall()
+        plan = in_file(path, f"EXPLAIN QUERY PLAN {look_up}")
     assert "centroid_y_px>? AND centroid_y_px<?" in plan[0][-1]
 
 
 def test_a_file_from_before_the_look_up_gets_it(path: Path) -> None:
     with ReviewStore(path, reviewer="Ada") as store:
         store.give(subject(1), Verdict.CANNOT_TELL)
-        store._connection.execute("DROP INDEX verdicts_by_object")
+    in_file(path, "DROP INDEX verdicts_by_object")
     with ReviewStore(path, reviewer="Ada") as store:
-        names = store._connection.execute("SELECT name FROM sqlite_master").fetchall()
         assert store.notices == ()
-    assert ("verdicts_by_object",) in names
+    assert ("verdicts_by_object",) in in_file(path, "SELECT name FROM sqlite_master")
 
 
 def test_verdicts_are_read_without_writing(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def folder(nuclei_sample: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 
 @pytest.fixture(scope="module")
-def cohort(folder: Path) -> Cohort:
+def copied_cohort(folder: Path) -> Cohort:
     return open_cohort(folder)
 
 
@@ -69,19 +69,19 @@ def _pairs(cohort: Cohort, team: str, source: Source) -> list[LabelPair]:
     return pairs
 
 
-def test_it_opens_complete_and_without_anything_odd(cohort: Cohort) -> None:
-    assert len(cohort.patients) == 3
-    assert len(cohort.regions) == 6
-    assert {team.name for team in cohort.competing_teams} == set(SAMPLE_TEAMS)
-    assert cohort.findings == ()
+def test_it_opens_complete_and_without_anything_odd(copied_cohort: Cohort) -> None:
+    assert len(copied_cohort.patients) == 3
+    assert len(copied_cohort.regions) == 6
+    assert {team.name for team in copied_cohort.competing_teams} == set(SAMPLE_TEAMS)
+    assert copied_cohort.findings == ()
     for team in SAMPLE_TEAMS:
-        for region in cohort.regions:
-            forms = cohort.predictions[team, region.name]
+        for region in copied_cohort.regions:
+            forms = copied_cohort.predictions[team, region.name]
             assert set(forms) == {Source.COLOUR_CODED, Source.SUBMISSION}
 
 
-def test_the_images_are_slides_of_a_scanner_at_40x(cohort: Cohort) -> None:
-    for region in cohort.regions:
+def test_the_images_are_slides_of_a_scanner_at_40x(copied_cohort: Cohort) -> None:
+    for region in copied_cohort.regions:
         assert region.image is not None
         image = read_image(region.image)
         assert image.findings == ()
@@ -91,22 +91,22 @@ def test_the_images_are_slides_of_a_scanner_at_40x(cohort: Cohort) -> None:
         assert 300 <= width <= 600
 
 
-def test_every_region_has_nuclei_enough_and_the_cohort_every_class(cohort: Cohort) -> None:
+def test_every_region_has_nuclei_enough_and_the_cohort_every_class(copied_cohort: Cohort) -> None:
     classes: Counter[str] = Counter()
-    for region in cohort.regions:
+    for region in copied_cohort.regions:
         assert region.reference is not None
-        labels, _, _ = _labels(cohort, region, region.reference)
+        labels, _, _ = _labels(copied_cohort, region, region.reference)
         assert 30 <= len(labels) <= 90
         classes.update(labels.class_names_of_objects().tolist())
-    assert min(classes[name] for name in cohort.scheme.names) >= 15
+    assert min(classes[name] for name in copied_cohort.scheme.names) >= 15
 
 
-def test_the_annotation_has_the_oddities_of_real_ones(cohort: Cohort) -> None:
+def test_the_annotation_has_the_oddities_of_real_ones(copied_cohort: Cohort) -> None:
     findings: list[Finding] = []
     ambiguous_regions = 0
-    for region in cohort.regions:
+    for region in copied_cohort.regions:
         assert region.reference is not None
-        _, ambiguous, found = _labels(cohort, region, region.reference)
+        _, ambiguous, found = _labels(copied_cohort, region, region.reference)
         findings += found
         ambiguous_regions += ambiguous is not None and bool(ambiguous.any())
     kinds = Counter(finding.kind for finding in findings)
@@ -114,10 +114,10 @@ def test_the_annotation_has_the_oddities_of_real_ones(cohort: Cohort) -> None:
     assert ambiguous_regions == 2
 
 
-def test_every_status_and_every_cause_is_there_to_be_seen(cohort: Cohort) -> None:
+def test_every_status_and_every_cause_is_there_to_be_seen(copied_cohort: Cohort) -> None:
     seen: set[tuple[str, str, str]] = set()
     for team in SAMPLE_TEAMS:
-        for pair in _pairs(cohort, team, Source.COLOUR_CODED):
+        for pair in _pairs(copied_cohort, team, Source.COLOUR_CODED):
             objects = evaluate(pair).objects
             seen |= set(zip(objects["side"], objects["status"], objects["cause"], strict=True))
     expected = {(Side.REFERENCE, Status.FN, cause) for cause in CAUSES_OF[Status.FN]}
@@ -128,11 +128,11 @@ def test_every_status_and_every_cause_is_there_to_be_seen(cohort: Cohort) -> Non
     assert seen == expected
 
 
-def test_each_team_fails_in_the_manner_of_its_name(cohort: Cohort) -> None:
+def test_each_team_fails_in_the_manner_of_its_name(copied_cohort: Cohort) -> None:
     quality: dict[str, float] = {}
     failures: dict[str, Counter[str]] = {}
     for team in SAMPLE_TEAMS:
-        evaluations = [evaluate(pair) for pair in _pairs(cohort, team, Source.COLOUR_CODED)]
+        evaluations = [evaluate(pair) for pair in _pairs(copied_cohort, team, Source.COLOUR_CODED)]
         quality[team] = float(np.mean([result.metrics["pq"] for result in evaluations]))
         failures[team] = Counter()
         for result in evaluations:
@@ -149,10 +149,10 @@ def test_each_team_fails_in_the_manner_of_its_name(cohort: Cohort) -> None:
         assert max(numbers, key=numbers.__getitem__) == team
 
 
-def test_the_submissions_have_the_objects_of_the_published_masks(cohort: Cohort) -> None:
+def test_the_submissions_have_the_objects_of_the_published_masks(copied_cohort: Cohort) -> None:
     for team in SAMPLE_TEAMS:
-        submitted = _pairs(cohort, team, Source.SUBMISSION)
-        published = _pairs(cohort, team, Source.COLOUR_CODED)
+        submitted = _pairs(copied_cohort, team, Source.SUBMISSION)
+        published = _pairs(copied_cohort, team, Source.COLOUR_CODED)
         for whole, bordered in zip(submitted, published, strict=True):
             inner = bordered.prediction.index > 0
             ours = whole.prediction.class_index[whole.prediction.index[inner] - 1]
@@ -171,8 +171,12 @@ def test_every_team_writes_its_mat_files_in_a_manner_of_its_own(folder: Path) ->
     assert len(manners) == len(SAMPLE_TEAMS)
 
 
-def test_masks_hold_only_the_colours_of_the_challenge(folder: Path, cohort: Cohort) -> None:
-    allowed = {*cohort.scheme.colours, *cohort.scheme.border, *cohort.scheme.background}
+def test_masks_hold_only_the_colours_of_the_challenge(folder: Path, copied_cohort: Cohort) -> None:
+    allowed = {
+        *copied_cohort.scheme.colours,
+        *copied_cohort.scheme.border,
+        *copied_cohort.scheme.background,
+    }
     masks = [*folder.rglob("*_mask.png.tif"), *folder.rglob("*_RGB_mask.tif.tif")]
     assert len(masks) == 6 * (len(SAMPLE_TEAMS) + 1)
     for path in masks:
@@ -181,12 +185,12 @@ def test_masks_hold_only_the_colours_of_the_challenge(folder: Path, cohort: Coho
         assert {(code >> 16, code >> 8 & 255, code & 255) for code in colours} <= allowed
 
 
-def test_the_picture_is_pink_tissue_with_purple_nuclei(cohort: Cohort) -> None:
-    for region in cohort.regions:
+def test_the_picture_is_pink_tissue_with_purple_nuclei(copied_cohort: Cohort) -> None:
+    for region in copied_cohort.regions:
         assert region.image is not None
         assert region.reference is not None
         rgb = np.asarray(read_image(region.image).levels[0]).astype(int)
-        labels, _, _ = _labels(cohort, region, region.reference)
+        labels, _, _ = _labels(copied_cohort, region, region.reference)
         red, green, blue = np.median(rgb[labels.index > 0], axis=0)
         assert green < red < blue < 190
         red, green, blue = np.median(rgb[labels.index == 0], axis=0)

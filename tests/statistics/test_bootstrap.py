@@ -205,7 +205,7 @@ def test_shares_are_within_their_bands_exactly(groups: int) -> None:
 @pytest.mark.parametrize(("alike", "least"), [(0.0, 0.93), (0.05, 0.8), (0.2, 0.5)])
 @pytest.mark.parametrize("with_objects", [1, 6, 12])
 def test_how_often_bands_hold_the_true_rate(alike: float, least: float, with_objects: int) -> None:
-    # The table of docs/slices.md, for unequal patients.
+    # The table of docs/decisions/0024-certainty.md, for unequal patients.
     rng, shape = np.random.default_rng(1), (500, 12)
     for rate, mean in [(0.05, 4), (0.05, 30), (0.5, 4), (0.5, 30)]:
         objects = np.maximum(1, np.round(mean * rng.lognormal(-0.32, 0.8, shape))).astype(int)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from benchmarks.version_gate import differences_at, verdict_at
+from benchmarks.versions import differences_at, verdict_at
 from napari_panoptic.statistics.bootstrap import mean_interval
 from napari_panoptic.statistics.differences import (
     Conclusion,

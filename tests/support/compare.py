@@ -75,3 +75,10 @@ def assert_agrees(found: Evaluation, expected: Any) -> None:
                 wanted = expected.by_class[row["class"]][name]
                 assert_same_value(value, wanted, f"{row['class']} {name}")
     assert found.confusion.to_numpy().tolist() == [list(row) for row in expected.confusion]
+
+
+def assert_close(found: float, expected: float) -> None:
+    """Check that two figures are the same, or both undefined."""
+    assert math.isclose(found, expected, abs_tol=1e-12) or (
+        math.isnan(found) and math.isnan(expected)
+    )

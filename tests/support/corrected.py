@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from napari_panoptic.cli.main import main
 from napari_panoptic.live.actions import Claim, Covered, mend_of_verdicts
 from napari_panoptic.live.session import Session
 from napari_panoptic.live.snapshots import load_region
@@ -22,6 +21,7 @@ from napari_panoptic.review.verdicts import Judgement
 from napari_panoptic.values.cohort import Cohort
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import STATUS_CODE, Side, Status, Verdict
+from tests.support.commands import exit_status
 
 SETTINGS = EvaluationSettings()
 Verdicts = Mapping[tuple[Side, int], Verdict]
@@ -70,10 +70,7 @@ def give(
 def correct(cohort: Path, review: Path, output: Path, *options: str) -> int:
     """Run the command; return its exit status."""
     arguments = ["correct", str(cohort), "--review", str(review), "-o", str(output), *options]
-    try:
-        return main(arguments)
-    except SystemExit as ended:
-        return int(ended.code or 0)
+    return exit_status(*arguments)
 
 
 def table(output: Path) -> pd.DataFrame:

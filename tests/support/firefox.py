@@ -6,11 +6,12 @@ import json
 import shutil
 import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+
+from tests.support.waiting import wait_until
 
 FIREFOX = shutil.which("firefox-esr") or shutil.which("firefox")
 _PATIENCE_S = 60.0
@@ -136,10 +137,13 @@ def firefox_page(profile: Path) -> Iterator[FirefoxPage]:
 
 def _port(profile: Path, process: subprocess.Popen[bytes]) -> int:
     """Wait for the port that the browser has chosen."""
-    until = time.monotonic() + _PATIENCE_S
-    while time.monotonic() < until:
+    found: list[int] = []
+
+    def is_chosen() -> bool:
         assert process.poll() is None, "the browser has ended"
         with suppress(OSError, ValueError):
-            return int((profile / "MarionetteActivePort").read_text(encoding="utf-8"))
-        time.sleep(0.1)
-    raise AssertionError("the browser does not answer")
+            found.append(int((profile / "MarionetteActivePort").read_text(encoding="utf-8")))
+        return bool(found)
+
+    wait_until(is_chosen, "the browser does not answer", patience_s=_PATIENCE_S, pause_s=0.1)
+    return found[0]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from napari_panoptic.display.decoded_windows import DecodedWindows
 from napari_panoptic.io.formats.labels.label_tiff import write_labels
 from napari_panoptic.values.cohort import MONUSAC_CLASSES
 from napari_panoptic.values.labels import LabelImage, LabelPair
@@ -36,14 +34,6 @@ def tiled(
         read,
         tile_px,
     )
-
-
-def wait_for(windows: DecodedWindows) -> None:
-    """Wait until nothing is fetched any more."""
-    end = time.monotonic() + 20
-    while windows.is_busy:
-        assert time.monotonic() < end
-        time.sleep(0.001)
 
 
 def tiled_pair(pair: LabelPair) -> TiledPair:

@@ -11,6 +11,7 @@ objects; objects that touch at a corner only.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -276,3 +277,15 @@ def _write_submission(root: Path, team: str, region: SmallRegion) -> None:
             mask = np.where(mask > 0, 255, 0).astype(np.uint8)
         variable = "n_ary_mask" if team == "alpha" else f"{cls}_mask"
         write_mat(folder / cls / f"{region.name}.mat", **{variable: mask})
+
+
+def write_first_regions(folder: Path, n_regions: int) -> Path:
+    """Write some regions of the cohort only."""
+    cohort = write_cohort(folder / "cohort")
+    for region in REGIONS[n_regions:]:
+        for path in [*cohort.rglob(f"{region.name}*")]:
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
+    return cohort

@@ -257,3 +257,12 @@ def kind_of(row: Row, objects: Mapping[tuple[str, str, int], Row]) -> str:
     if row["side"] == "background":
         return f"background{mark}"
     return objects[row["region"], row["side"], int(row["id"])]["status"] + mark
+
+
+def least(n_reviews: int) -> float:
+    """Return the nominal share less 4 standard errors of that many reviews.
+
+    A right interval fails this once in 30,000 times, and 1.96 standard errors that are too small
+    by a third hold the truth in 81 %.
+    """
+    return 0.95 - 4 * math.sqrt(0.95 * 0.05 / n_reviews)

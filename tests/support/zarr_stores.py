@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import zarr
 from numpy.typing import NDArray
 
+FOREIGN = Path(__file__).resolve().parents[1] / "data" / "formats"
+"""Files that other programs wrote."""
 KINDS = ("array", "label", "labels", "image")
 """An array by itself; a label image; a group of labels; an image with labels."""
 
@@ -62,3 +65,11 @@ def _write_multiscale(group: zarr.Group, pixels: NDArray[Any], zarr_format: int)
 def _describe(group: zarr.Group, attributes: dict[str, Any], zarr_format: int) -> None:
     """Write attributes where version 0.4 and 0.5 of OME-Zarr have them."""
     group.attrs.update(attributes if zarr_format == 2 else {"ome": attributes})
+
+
+def unzipped(name: str, folder: Path) -> Path:
+    """Unpack an image of the test data that another program wrote."""
+    path = folder / f"{name}.ome.zarr"
+    with ZipFile(FOREIGN / f"{name}.zip") as file:
+        file.extractall(path)
+    return path

@@ -37,7 +37,7 @@ KEY = CohortKey("monusac", "5f3a91c2", "77ab3e")
 HEAD = "panoptic:monusac@5f3a91c2-77ab3e"
 
 
-def cohort(
+def cohort_of(
     regions: tuple[str, ...] = ("A_1", "A_2", "B_1"),
     teams: tuple[str, ...] = ("alpha", "Team B"),
     root: str = "/data/one",
@@ -80,7 +80,7 @@ def random_settings(chance: random.Random) -> EvaluationSettings:
 
 
 def random_link(chance: random.Random) -> ObjectLink:
-    key = CohortKey.of(cohort(name=random_name(chance)))
+    key = CohortKey.of(cohort_of(name=random_name(chance)))
     region = random_name(chance) if chance.random() < 0.9 else ""
     team = random_name(chance) if region and chance.random() < 0.9 else ""
     count = chance.choice([0, 1, 1, 1, 2, 5, 40]) if region else 0
@@ -225,9 +225,9 @@ def test_what_cannot_be_linked_is_refused() -> None:
 
 
 def test_a_copy_elsewhere_has_the_same_fingerprint() -> None:
-    one = CohortKey.of(cohort())
+    one = CohortKey.of(cohort_of())
     other = CohortKey.of(
-        cohort(("B_1", "A_2", "A_1"), ("Team B", "alpha"), root="/home/else/copy", name="copy")
+        cohort_of(("B_1", "A_2", "A_1"), ("Team B", "alpha"), root="/home/else/copy", name="copy")
     )
     assert one.fingerprint == other.fingerprint
     assert one.name == "one"
@@ -235,15 +235,15 @@ def test_a_copy_elsewhere_has_the_same_fingerprint() -> None:
 
 
 def test_other_regions_and_teams_have_other_fingerprints() -> None:
-    one = CohortKey.of(cohort())
-    assert one.differences(CohortKey.of(cohort(teams=("alpha",)))) == "teams"
-    assert one.differences(CohortKey.of(cohort(regions=("A_1",)))) == "regions"
-    fewer = CohortKey.of(cohort(regions=("A_1",), teams=()))
+    one = CohortKey.of(cohort_of())
+    assert one.differences(CohortKey.of(cohort_of(teams=("alpha",)))) == "teams"
+    assert one.differences(CohortKey.of(cohort_of(regions=("A_1",)))) == "regions"
+    fewer = CohortKey.of(cohort_of(regions=("A_1",), teams=()))
     assert one.differences(fewer) == "regions and teams"
 
 
 def test_letters_of_two_characters_do_not_matter() -> None:
-    one, other = cohort(regions=("R\u00e9_1",)), cohort(regions=("Re\u0301_1",))
+    one, other = cohort_of(regions=("R\u00e9_1",)), cohort_of(regions=("Re\u0301_1",))
     assert CohortKey.of(one) == CohortKey.of(other)
     assert ObjectLink(KEY, "Re\u0301_1") == ObjectLink(KEY, "R\u00e9_1")
 
@@ -253,7 +253,7 @@ def test_letters_of_two_characters_do_not_matter() -> None:
     [("PanNuke 1/3", "PanNuke 1-3"), ("../../x", "-..-x"), ("~root", "root"), ("a\x1bb", "a-b")],
 )
 def test_the_name_of_a_cohort_is_never_a_path(name: str, known: str) -> None:
-    key = CohortKey.of(cohort(name=name))
+    key = CohortKey.of(cohort_of(name=name))
     assert key.name == known
     assert ObjectLink.parse(ObjectLink(key).text).cohort == key
 
@@ -262,7 +262,7 @@ def test_the_name_of_a_cohort_is_never_a_path(name: str, known: str) -> None:
 
 
 def test_links_of_a_table() -> None:
-    maker = LinkMaker.of(cohort(), EvaluationSettings(radius=2, distances=False), Source.GEOJSON)
+    maker = LinkMaker.of(cohort_of(), EvaluationSettings(radius=2, distances=False), Source.GEOJSON)
     text = maker.text("A_1", "Team B", "reference", 12)
     link = maker.link("A_1", "Team B", [(Side.REFERENCE, 12)])
     assert text == link.text == maker.text("A_1", "Team B", Side.REFERENCE, 12)
@@ -272,7 +272,7 @@ def test_links_of_a_table() -> None:
 
 
 def test_links_to_several_objects() -> None:
-    maker = LinkMaker.of(cohort())
+    maker = LinkMaker.of(cohort_of())
     places = [("A_1", Side.PREDICTION, 3), ("A_1", Side.REFERENCE, 2), ("A_1", Side.REFERENCE, 2)]
     names = [SimpleNamespace(team="alpha", region=r, side=s, id=n) for r, s, n in places]
     assert maker.to(names).endswith("/A_1/alpha/reference=2/prediction=3")
@@ -285,11 +285,11 @@ def test_links_to_several_objects() -> None:
 
 def test_a_link_is_checked_with_a_cohort() -> None:
     link = ObjectLink(KEY, "A_1", "Team B")
-    assert check_link(link, cohort()) == link
+    assert check_link(link, cohort_of()) == link
     for other, message in (
         (replace(link, region="A_9"), "no region 'A_9'.*did you mean A_2 or A_1. Open"),
         (replace(link, team="Team C"), f"no team 'Team C'.*the link, “{KEY.name}”"),
         (replace(link, source=Source.GEOJSON), "format 'geojson', found none"),
     ):
         with pytest.raises(LinkError, match=message):
-            check_link(other, cohort())
+            check_link(other, cohort_of())

@@ -6,8 +6,8 @@ import os
 import shutil
 import sys
 import tempfile
-import time
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 from unittest.mock import patch
 
@@ -22,17 +22,18 @@ from napari.settings import NapariSettings
 from npe2 import PluginManager
 from qtpy.QtCore import QCoreApplication, QEvent, QEventLoop
 
+from napari_panoptic.display.listed import Others
+from napari_panoptic.display.object_rows import ObjectFilter
+from napari_panoptic.display.styles import Display, Look
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.viewer import opening  # noqa: F401 - tells desks how to open cohorts
 from napari_panoptic.viewer.desk.nuclei import PARTS, desk_of
 from napari_panoptic.viewer.editing import autosaving
 from napari_panoptic.viewer.jobs import cohort_work
-from napari_panoptic.viewer.state.preferences import PREFERENCES, Preferences
-from tests.viewer.finding import close_viewer
+from napari_panoptic.viewer.state.preferences import PREFERENCES, Preferences, Queue
+from tests.support.waiting import wait_until
+from tests.viewer.finding import canvas_of, close_viewer
 from tests.viewer.review_window import ReviewWindow
-
-PATIENCE_S = 240.0
-"""Longer than a window waits for anything on a busy machine."""
 
 
 def pytest_collection_modifyitems(items):
@@ -138,18 +139,14 @@ def cohort(sample_folder):
     return replace(cohort, regions=cohort.regions[:5], teams=teams)
 
 
-@pytest.fixture(scope="session")
-def wait_until():
+@pytest.fixture(scope="session", name="wait_until")
+def wait_until_in_a_window():
     """Give a function that lets the window live until something is so."""
 
-    def wait(condition, message="it did not happen in time"):
-        end = time.monotonic() + PATIENCE_S
-        while not condition():
-            assert time.monotonic() < end, message
-            QCoreApplication.processEvents(QEventLoop.ProcessEventsFlag.AllEvents, 10)
-            time.sleep(0.002)
+    def handle_events():
+        QCoreApplication.processEvents(QEventLoop.ProcessEventsFlag.AllEvents, 10)
 
-    return wait
+    return partial(wait_until, meanwhile=handle_events)
 
 
 @pytest.fixture
@@ -186,8 +183,8 @@ def window(shared_viewer, qapp):
 
 
 @pytest.fixture
-def desk(window, close_desk, cohort, wait_until):
-    """Open the sample cohort on a new desk and wait until everything is there."""
+def new_desk(window, close_desk, cohort, wait_until):
+    """Open the sample cohort on a desk for one test, and wait until everything is there."""
     desk = desk_of(window)
     desk.show_cohort(cohort)
     wait_until(lambda: desk.is_settled)
@@ -246,6 +243,53 @@ def open_desk(shared_viewer, shown_cohort, shown_parts, wait_until):
     yield desk
     desk.close()
     wait_until(lambda: desk.is_settled)
+
+
+@pytest.fixture
+def fresh_desk(open_desk, request, wait_until):
+    """Return that desk as it was just after opening: the first region, nothing selected.
+
+    `FIRST_TEAM` of a module is the team that is shown, if not the careful one.
+    """
+    desk, session = open_desk, open_desk.session
+    # Another display opens the eyes that were closed by hand.
+    desk.state.look = Look(display=Display.FILL)
+    desk.state.look = Look()
+    desk.state.queue = Queue.REGION
+    desk.panels.objects.others.choose(Others.SHOWN)
+    desk.panels.objects.set_filter(ObjectFilter())
+    session.set_team(getattr(request.module, "FIRST_TEAM", "careful"))
+    first = session.cohort.regions[0].name
+    if session.snapshot.region.name != first or session.settings != session.protocol:
+        desk.link.request(region=first, settings=session.protocol)
+    wait_until(lambda: desk.is_settled)
+    session.select(None)
+    desk.link.failures.leave()
+    desk.link.scene.fit()
+    return desk
+
+
+@pytest.fixture
+def at_first():
+    """Do nothing; a module overrides this to prepare such a desk for its tests."""
+
+
+@pytest.fixture
+def desk(fresh_desk, at_first):  # noqa: ARG001
+    """Return the desk that a module shares, as the module needs it at first."""
+    return fresh_desk
+
+
+@pytest.fixture
+def viewer(shared_viewer):
+    """Return the viewer that a module shares."""
+    return shared_viewer
+
+
+@pytest.fixture
+def canvas(viewer):
+    """Return the Qt widget that a viewer draws in."""
+    return canvas_of(viewer)
 
 
 @pytest.fixture(scope="module")

@@ -4,15 +4,23 @@ from contextlib import contextmanager, suppress
 from unittest.mock import patch
 
 import numpy as np
-from qtpy.QtCore import QPoint, Qt
+from qtpy.QtCore import QCoreApplication, QEvent, QPoint, Qt
+from qtpy.QtGui import QGuiApplication
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QAbstractItemView, QWidget
 
+from napari_panoptic.display.styles import LUT_LENGTH
 from napari_panoptic.values.vocabulary import CAUSE_CODE, STATUS_CODE, Cause
+from napari_panoptic.viewer.kit.inputs import TickMenu
 from napari_panoptic.viewer.kit.layouts import Curtain
 from napari_panoptic.viewer.kit.widgets import dock_of
 
 FIRST, SECOND, THIRD = "Sample-A_1", "Sample-A_2", "Sample-B_1"
+
+
+def canvas_of(viewer):
+    """Return the Qt widget that a viewer draws in."""
+    return viewer.window._qt_viewer.canvas.native
 
 
 def on_canvas(viewer, y_px, x_px, *, layer="reference"):
@@ -60,8 +68,25 @@ def missed_row(desk):
     return int(np.flatnonzero(codes == CAUSE_CODE[Cause.MISSED])[0])
 
 
+def handle_events():
+    """Handle all that is due in Qt: events, layouts, timers of 0 ms, answers of the display.
+
+    One step may ask for the next one, such as a layout for a drawing.
+    """
+    for _ in range(10):
+        QGuiApplication.sync()
+        QCoreApplication.processEvents()
+        QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+
+
 def click(canvas, place):
     QTest.mouseClick(canvas, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier, place)
+
+
+def tick_column(table, name):
+    """Show or hide a column of the table of objects, as a click in its menu does."""
+    menu = table.findChild(TickMenu, options=Qt.FindChildOption.FindDirectChildrenOnly)
+    next(action for action in menu.actions() if action.data() == name).trigger()
 
 
 def bring_to_front(widget):
@@ -69,6 +94,14 @@ def bring_to_front(widget):
     dock = dock_of(widget)
     dock.show()
     dock.raise_()
+
+
+def show_inspect(desk, wait_until):
+    """Show the first region in the first workspace as it is built in."""
+    desk.reset_workspace("Inspect")
+    desk.link.go_to(FIRST, team="careful")
+    wait_until(lambda: desk.is_settled and desk.is_arranged)
+    desk.session.select(None)
 
 
 @contextmanager
@@ -118,6 +151,13 @@ def _is_covered(widget):
             return True
         widget = widget.parentWidget()
     return False
+
+
+def lut_of(colour):
+    """Return colours of labels of which all have the same one; 0 has none."""
+    lut = np.zeros((LUT_LENGTH, 4), np.float32)
+    lut[1:] = colour
+    return lut
 
 
 def drawn_colours(view, index):

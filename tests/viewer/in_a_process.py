@@ -6,7 +6,8 @@ import sys
 from tests.support.sandbox import sandbox
 
 WINDOW = """
-import sys, time
+import sys
+from functools import partial
 
 import napari
 from qtpy.QtCore import QCoreApplication, QEvent, Qt
@@ -15,17 +16,13 @@ from qtpy.QtWidgets import QApplication, QLabel
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.viewer.opening import open_in
 from napari_panoptic.viewer.desk import nuclei as desk_module
+from tests.support.waiting import wait_until
 
 ALL_PARTS = desk_module.PARTS
 desk_module.PARTS = ()  # the panels beside the table have no part in this
 
 
-def wait_until(done):
-    end = time.monotonic() + 200
-    while not done():
-        assert time.monotonic() < end, "it did not happen in time"
-        QApplication.processEvents()
-        time.sleep(0.002)
+wait_until = partial(wait_until, meanwhile=QApplication.processEvents)
 
 
 def draw():

@@ -10,7 +10,7 @@ from napari_panoptic.display.object_rows import ObjectFilter
 from napari_panoptic.review.file import REVIEW_FILE
 from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.viewer.desk.nuclei import desk_of
-from tests.viewer.finding import click, nearest_view_middle, on_canvas
+from tests.viewer.finding import canvas_of, click, nearest_view_middle, on_canvas
 
 ALT, PLAIN = Qt.KeyboardModifier.AltModifier, Qt.KeyboardModifier.NoModifier
 _FIELDS = (QLineEdit, QTextEdit)
@@ -68,7 +68,7 @@ class ReviewWindow:
 
     @property
     def canvas(self):
-        return self.viewer.window._qt_viewer.canvas.native
+        return canvas_of(self.viewer)
 
     @property
     def session(self):

@@ -329,7 +329,7 @@ class PointsComparison:
         for team, points in zip(names, self.predictions.values(), strict=True):
             _write_points(folder / "teams" / team / f"{self.region}.csv", points)
         lines = (
-            "# Where the files of this cohort are; see docs/detections.md.",
+            "# Where the files of this cohort are; see docs/reference/detections.md.",
             'task = "detections"',
             f"name = {toml_text(self.name)}",
             f"mpp = [{self.mpp_xy[0]!r}, {self.mpp_xy[1]!r}]",

@@ -258,7 +258,7 @@ def _side(optional: set[str]) -> schema.Reader:
         if isinstance(value, str | list):
             raise CohortError(
                 f"{place} must name the format of the files, such as {place}.labels, .geojson or "
-                f".imagescope (all are in docs/cohorts.md), found {value!r} alone"
+                f".imagescope (all are in docs/reference/cohorts.md), found {value!r} alone"
             )
         values, known = schema.table(keys)(value, place), known_forms()
         return MaskPatterns(

@@ -58,7 +58,7 @@ _EXPECTED = (
     f"expected the folders of MITOS-ATYPIA-14, 'PATIENT/frames/x40/FRAME.tiff' and "
     f"'PATIENT/mitosis/FRAME_mitosis.csv' with '{TEAMS}/TEAM/FRAME.csv', or those of MIDOG, "
     f"'MIDOG.json' and 'FRAME.tiff' with '{TEAMS}/TEAM.json', or a file {DESCRIPTION} "
-    f'with task = "detections" that describes the folder (see docs/detections.md)'
+    f'with task = "detections" that describes the folder (see docs/reference/detections.md)'
 )
 
 MppXy = tuple[float, float]

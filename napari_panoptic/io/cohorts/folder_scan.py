@@ -8,7 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from napari_panoptic.common.errors import CohortError, PanopticError, UnreadableFileError
+from napari_panoptic.common.errors import (
+    CohortError,
+    MissingPackageError,
+    PanopticError,
+    UnreadableFileError,
+)
 from napari_panoptic.common.text import english_list
 from napari_panoptic.io.cohorts.description import cohort_listing
 from napari_panoptic.io.cohorts.description_edits import toml_text
@@ -164,7 +169,7 @@ def description_text(name: str, scheme: ClassScheme, files: Mapping[str, Sequenc
         left out.
     """
     lines = [
-        "# Where the files of this cohort are; see docs/cohorts.md.",
+        "# Where the files of this cohort are; see docs/reference/cohorts.md.",
         f"name = {toml_text(name)}",
         "",
         "# The classes, in the order of all tables, with their colours.",
@@ -235,6 +240,8 @@ def scan_folder(folder: Path, *, reference: str | None = None) -> Scan:
     ------
     CohortError
         If the folder cannot be read.
+    MissingPackageError
+        If a file needs a package that is not installed.
     """
     listing = cohort_listing(folder, allow_outside=False)
     check_listing(listing, "expected a folder with images, annotations and predictions")
@@ -320,6 +327,8 @@ def _kind(path: Path) -> str | None:
         return IMAGE
     try:
         return str(format_of(path))
+    except MissingPackageError:
+        raise
     except PanopticError:
         pass
     try:
@@ -481,7 +490,7 @@ class _Fit:
                 return (
                     f"the pattern '{group.pattern}' {what}: {english_list(names, limit=3)}. Put "
                     f"images, annotations and the predictions of each model into folders of their "
-                    f"own, or write the cohort.toml yourself (docs/cohorts.md)"
+                    f"own, or write the cohort.toml yourself (docs/reference/cohorts.md)"
                 )
         return None
 

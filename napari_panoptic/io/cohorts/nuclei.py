@@ -76,7 +76,8 @@ EXPECTED = (
     f"'{TEAMS}/TEAM/PATIENT/REGION_mask.png.tif' or '{SUBMISSIONS}/TEAM/PATIENT/REGION/CLASS/"
     f"*.mat', or the arrays of PanNuke (masks.npy) or CoNIC (labels.npy), or a COCO panoptic data "
     f"set (panoptic.json), or a file {DESCRIPTION} that describes the folder (see "
-    "docs/cohorts.md). Choose such a folder, or let 'napari-panoptic init FOLDER' describe this one"
+    "docs/reference/cohorts.md). Choose such a folder, or let 'napari-panoptic init FOLDER' "
+    "describe this one"
 )
 """What a folder must be, for messages."""
 

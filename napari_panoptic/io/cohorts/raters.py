@@ -29,7 +29,7 @@ _ALL_CLASSES = ""
 _EXPECTED = (
     "expected either the folders of QUBIQ, 'CASE/image.nii.gz' with 'CASE/STRUCTURE_seg01.nii.gz' "
     f"and so on and 'TEAM/CASE/STRUCTURE.nii.gz', or a file {DESCRIPTION} that says where the "
-    "files lie (see docs/raters.md)"
+    "files lie (see docs/reference/raters.md)"
 )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 import sqlite3
 from collections.abc import Iterator
@@ -10,9 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.io.files.guard import check_length
 from napari_panoptic.io.pixels.decode import DECODING_ERRORS, foreign_decoder, without_warnings
+from napari_panoptic.io.pixels.extras import import_extra
 
 ANNOTATIONS = "1.2.840.10008.5.1.4.1.1.91.1"
 """Microscopy Bulk Simple Annotations."""
@@ -58,7 +57,9 @@ def read_dicom(path: Path, what: str, classes: tuple[str, ...], *, with_pixels: 
     Raises
     ------
     UnreadableFileError
-        If pydicom is not installed, or the file is too long.
+        If the file is too long.
+    MissingPackageError
+        If pydicom is not installed.
     ValueError
         If it is damaged, of another class, compressed as a whole or big-endian.
     """
@@ -82,10 +83,10 @@ def decoding_dicom(path: Path) -> Iterator[Any]:
 
     Raises
     ------
-    UnreadableFileError
+    MissingPackageError
         If pydicom is not installed.
     """
-    pydicom = optional("pydicom", path)
+    pydicom = import_dicom("pydicom", path)
     own = (pydicom.errors.InvalidDicomError, pydicom.errors.BytesLengthException)
     try:
         with without_warnings(), foreign_decoder():
@@ -95,20 +96,6 @@ def decoding_dicom(path: Path) -> Iterator[Any]:
         raise ValueError(str(error)[:160] or type(error).__name__) from error
 
 
-def optional(name: str, path: Path) -> Any:
-    """Import a package of the extra ``dicom``.
-
-    Raises
-    ------
-    UnreadableFileError
-        If it is not installed.
-    """
-    try:
-        with without_warnings():
-            return importlib.import_module(name)
-    except ImportError:
-        raise UnreadableFileError(
-            f"reading this DICOM file needs the Python package {name}; install "
-            f"napari-panoptic[dicom], or export GeoJSON or a label image",
-            path=path,
-        ) from None
+def import_dicom(package: str, path: Path) -> Any:
+    """Import a package of the extra ``dicom``; see `import_extra`."""
+    return import_extra(package, "dicom", path, "export GeoJSON or a label image")

@@ -14,10 +14,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-import nibabel
 import numpy as np
-from nibabel.filebasedimages import ImageFileError
-from nibabel.spatialimages import HeaderDataError
 from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import UnreadableFileError
@@ -36,6 +33,7 @@ from napari_panoptic.io.pixels.decode import (
     open_tiff,
     tiff_series,
 )
+from napari_panoptic.io.pixels.extras import import_extra
 
 LARGEST_VOXELS = 1 << 27
 """Images of more voxels (512 x 512 x 512) are refused before anything is allocated."""
@@ -89,11 +87,13 @@ def read_volume(path: Path, what: str) -> Volume:
     ------
     UnreadableFileError
         If it is missing, damaged, cut off, too large or of another format.
+    MissingPackageError
+        If it is NIfTI and nibabel is not installed.
     """
     check_file(path, what)
     read = _read_nifti if is_nifti(path) else _readers()[file_kind(path)]
     # What libraries warn about is either harmless, or raises an error below.
-    with decoding(path, what, ImageFileError, HeaderDataError), np.errstate(all="ignore"):
+    with decoding(path, what), np.errstate(all="ignore"):
         volume = read(path, what)
     # What the header promised, a decoder may still not give.
     _check_voxels(volume.values.shape, path, what)
@@ -244,8 +244,16 @@ def _readers() -> dict[str, Callable[[Path, str], Volume]]:
 
 
 def _read_nifti(path: Path, what: str) -> Volume:
-    with foreign_decoder():
-        image: Any = nibabel.load(path)
+    nibabel = import_extra("nibabel", "nifti", path, "save it as TIFF or NPY")
+    errors = (nibabel.filebasedimages.ImageFileError, nibabel.spatialimages.HeaderDataError)
+    with decoding(path, what, *errors):
+        with foreign_decoder():
+            image = nibabel.load(path)
+        return _volume(image, path, what)
+
+
+def _volume(image: Any, path: Path, what: str) -> Volume:
+    """Decode a NIfTI image that nibabel has opened."""
     _check_voxels(image.shape[::-1], path, what)
     if len(image.shape) < 2:
         raise UnreadableFileError(

@@ -2,7 +2,7 @@
 
 A plan samples objects, so mending these mends a part of the annotation. Their changes, weighted by
 what they stand for, estimate the change if all objects of the reviewed team had been reviewed and
-mended. docs/corrections.md has the formulas.
+mended. docs/explanation/review-statistics.md has the formulas.
 """
 
 from __future__ import annotations

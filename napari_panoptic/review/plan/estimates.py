@@ -2,7 +2,7 @@
 
 What verdicts change in the sums over the cohort is estimated stratum by stratum (difference
 estimator), figures are functions of the sums, and their variances are linearised (Taylor).
-docs/review-plan.md has the formulas.
+docs/explanation/review-statistics.md has the formulas.
 """
 
 from __future__ import annotations

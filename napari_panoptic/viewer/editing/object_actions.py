@@ -176,10 +176,10 @@ class ObjectActions:
         return True
 
     def of_verdicts(self, verdicts: Mapping[Target, Verdict]) -> Mend | None:
-        """Return what verdicts on objects of this region mend; None if nothing, or cancelled."""
+        """Return what verdicts on objects of this region mend; None if it was cancelled."""
         evaluation = self._evaluation(quiet=True)
         if evaluation is None:
-            return None
+            return Mend()
 
         def prepare(claim: Claim, covered: Covered) -> Mend:
             return actions.mend_of_verdicts(

@@ -16,6 +16,7 @@ from qtpy.QtGui import QResizeEvent
 from qtpy.QtWidgets import QProgressBar, QSplitter, QTabBar, QWidget
 
 from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.common.text import counted
 from napari_panoptic.display.cohort_lines import CohortLines
 from napari_panoptic.display.glossary import FIGURE_MEANINGS
 from napari_panoptic.display.names import distinct_names
@@ -261,7 +262,7 @@ class RankingPanel(QWidget):
         said = "Means over patients; the rank in brackets counts the teams that are clearly better."
         self._statistics_note.setToolTip(_RANK_METHOD)
         if left_out:
-            said += f" {count_text(len(left_out))} patient(s) left out of the tests."
+            said += f" {counted(len(left_out), 'patient', write=count_text)} left out of the tests."
         self._statistics_note.setText(said)
         self.statistics.fill(header, rows)
 

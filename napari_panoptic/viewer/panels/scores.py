@@ -27,7 +27,7 @@ from napari_panoptic.viewer.panels.question_panel import NO_TEAM, QuestionPresen
 NO_REGION = "The region is not evaluated."
 NO_SCORES = (
     "This team has no scores in this region. They are read from the file of the objects, from a "
-    "table beside it, or from a probability map; docs/scores.md has the formats."
+    "table beside it, or from a probability map; docs/tasks/scores.md has the formats."
 )
 ON_SLIDE = "On slides that are read in windows, no threshold can be set."
 EDITED = "No threshold in a region with unsaved edits: save or discard them first."

@@ -20,7 +20,7 @@ from tests.support.builders import two_objects, write_svs, write_tiff
 from tests.support.paths import REPOSITORY
 from tests.support.zarr_stores import write_zarr
 
-PAGE = REPOSITORY / "docs" / "cohorts.md"
+PAGE = REPOSITORY / "docs" / "reference" / "cohorts.md"
 EXAMPLES = re.findall(r"^```toml\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.M | re.S)
 SHAPE = (12, 16)
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from zipfile import ZipFile
 
 import numpy as np
 import pytest
@@ -37,6 +36,7 @@ from napari_panoptic.values.cohort import MONUSAC_CLASSES, ClassScheme, MaskFile
 from napari_panoptic.values.labels import LabelImage
 from napari_panoptic.values.vocabulary import Side
 from tests.support.builders import label_files
+from tests.support.zarr_stores import unzipped
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "formats"
 SHAPE = (48, 60)
@@ -52,13 +52,6 @@ def drawn(last: int) -> NDArray[np.int64]:
     for id_, (y0, x0, y1, x1) in {**BOXES, last: LAST}.items():
         image[y0:y1, x0:x1] = id_
     return image
-
-
-def unzipped(name: str, folder: Path) -> Path:
-    path = folder / f"{name}.ome.zarr"
-    with ZipFile(DATA / f"{name}.zip") as file:
-        file.extractall(path)
-    return path
 
 
 @pytest.mark.parametrize("name", ["ome_zarr_0_4", "ome_zarr_0_5"])

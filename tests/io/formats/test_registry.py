@@ -24,7 +24,9 @@ from napari_panoptic.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
 from tests.support.builders import noise, two_objects, write_svs, write_tiff
 from tests.support.paths import REPOSITORY
 
-PAGE = (REPOSITORY / "docs" / "formats.md").read_text(encoding="utf-8")
+DOCS = REPOSITORY / "docs"
+TABLE = (DOCS / "reference" / "formats.md").read_text(encoding="utf-8").split("\n## ")[0]
+PAGE = (DOCS / "tasks" / "add-a-format.md").read_text(encoding="utf-8")
 MODULE, OUTLINES = re.findall(r"^```python\n(.*?)^```$", PAGE, re.M | re.S)
 (PROJECT,) = re.findall(r"^```toml\n(.*?)^```$", PAGE, re.M | re.S)
 SHAPE = (12, 16)
@@ -236,6 +238,13 @@ def test_a_format_that_cannot_be_used(fields: dict[str, object], match: str) -> 
 
 
 def test_the_page_lists_every_built_in_format() -> None:
-    table = PAGE.split("## Writing")[0]
-    listed = re.findall(r"^\| `([a-z0-9-]+)` \|", table, re.M)
-    assert listed == [form.name for form in forms.BUILT_IN]
+    rows = re.findall(r"^\| `([a-z0-9-]+)` \|.*\| *(\S*) *\| *(\S*) *\|$", TABLE, re.M)
+    listed = [(name, bool(written), bool(tiled)) for name, written, tiled in rows]
+    assert listed == [
+        (
+            form.name,
+            form.write is not None or form.write_all is not None,
+            form.open_tiles is not None or form.name == "ome-zarr",  # read as labels
+        )
+        for form in forms.BUILT_IN
+    ]

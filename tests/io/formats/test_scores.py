@@ -86,7 +86,7 @@ def probability_map() -> np.ndarray:
 
 
 @pytest.fixture(scope="module")
-def cohort(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def every_format(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Write a region with predictions in every kind of file that may have scores."""
     root = tmp_path_factory.mktemp("scored")
     (root / "cohort.toml").write_text(DESCRIPTION)
@@ -109,8 +109,8 @@ def cohort(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def test_scores_reach_the_table_of_objects(cohort: Path) -> None:
-    result = opened(cohort).evaluate()
+def test_scores_reach_the_table_of_objects(every_format: Path) -> None:
+    result = opened(every_format).evaluate()
     table = result.objects
     assert list(table)[-1] == "score"
     predicted = table[table["side"] == "prediction"]
@@ -127,8 +127,8 @@ def test_scores_reach_the_table_of_objects(cohort: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["labels", "geojson", "annotation-store", "hovernet", "ome-zarr"])
-def test_scores_are_converted(cohort: Path, tmp_path: Path, form: str) -> None:
-    found, written = open_cohort(cohort), form_to_write(form)
+def test_scores_are_converted(every_format: Path, tmp_path: Path, form: str) -> None:
+    found, written = open_cohort(every_format), form_to_write(form)
     convert(Conversion(found, "qupath", written, EvaluationSettings()), tmp_path / "out")
     path = tmp_path / "out" / f"p_1{written.endings[0]}"
     source = Source.LABELS if form == "ome-zarr" else written.source
@@ -137,8 +137,8 @@ def test_scores_are_converted(cohort: Path, tmp_path: Path, form: str) -> None:
     np.testing.assert_array_equal(loaded.labels.scores, SCORES)
 
 
-def test_windows_of_slides_have_the_scores_of_tables(cohort: Path) -> None:
-    found = open_cohort(cohort)
+def test_windows_of_slides_have_the_scores_of_tables(every_format: Path) -> None:
+    found = open_cohort(every_format)
     forms = found.predictions["table", "p_1"]
     (files,) = forms.values()
     tiled = open_masks(files, found.scheme, SHAPE)

@@ -11,7 +11,6 @@ import re
 import shutil
 from pathlib import Path
 from typing import Any
-from zipfile import ZipFile
 
 import numpy as np
 import pytest
@@ -27,8 +26,8 @@ from napari_panoptic.io.images.lazy_levels import LazyLevel
 from napari_panoptic.io.images.slides import probe_image, read_image
 from napari_panoptic.nuclei.regions.reading import read_picture
 from tests.support.builders import noise
+from tests.support.zarr_stores import unzipped
 
-DATA = Path(__file__).resolve().parents[2] / "data" / "formats"
 UM = {"PhysicalSizeX": 0.25, "PhysicalSizeXUnit": "µm", "PhysicalSizeY": 250}
 METRES = {**UM, "PhysicalSizeYUnit": "nm"}
 
@@ -149,13 +148,6 @@ def test_ome_tiff_that_is_no_single_image_is_refused(tmp_path: Path) -> None:
         for read in (read_image, probe_image):
             with pytest.raises(UnreadableFileError, match=words):
                 read(path)
-
-
-def unzipped(name: str, folder: Path) -> Path:
-    path = folder / f"{name}.ome.zarr"
-    with ZipFile(DATA / f"{name}.zip") as file:
-        file.extractall(path)
-    return path
 
 
 @pytest.mark.parametrize("name", ["ome_zarr_0_4", "ome_zarr_0_5"])

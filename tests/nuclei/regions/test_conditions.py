@@ -57,7 +57,7 @@ from napari_panoptic.values.settings import (
 )
 from tests.support.one_by_one import evaluate_alone
 from tests.support.paths import SHARED_CASES, needs_shared_cases
-from tests.support.small_cohort import REGIONS, TEAMS, mask_path, submission_folder, write_cohort
+from tests.support.small_cohort import REGIONS, TEAMS, mask_path, submission_folder
 
 FIRST = REGIONS[0]
 QUICK = EvaluationSettings(distances=False)
@@ -98,16 +98,6 @@ OF_EVERY_KIND = (
 
 Alone = dict[tuple[str, EvaluationSettings, Source | None], list[RegionResult]]
 """Region, settings and format -> what a single evaluation gives."""
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return write_cohort(tmp_path / "cohort")
-
-
-@pytest.fixture(scope="module")
-def cohort(tmp_path_factory: pytest.TempPathFactory) -> Cohort:
-    return open_cohort(write_cohort(tmp_path_factory.mktemp("experiment") / "cohort"))
 
 
 @pytest.fixture(scope="module")
@@ -169,31 +159,31 @@ def assert_all_same(
 # --- the same as single evaluations -----------------------------------------------------------
 
 
-def test_every_condition_gives_what_it_gives_alone(cohort: Cohort, alone: Alone) -> None:
-    assert_all_same(cohort, UNSHIFTED, alone)
+def test_every_condition_gives_what_it_gives_alone(small_cohort: Cohort, alone: Alone) -> None:
+    assert_all_same(small_cohort, UNSHIFTED, alone)
 
 
 @pytest.mark.long
-def test_the_order_of_conditions_makes_no_difference(cohort: Cohort, alone: Alone) -> None:
+def test_the_order_of_conditions_makes_no_difference(small_cohort: Cohort, alone: Alone) -> None:
     """Whatever was computed before, without distances or by another rule."""
     mixed = (*lessons_conditions(QUICK), *UNSHIFTED)
     order = np.random.default_rng(3).permutation(len(mixed))
-    assert_all_same(cohort, tuple(mixed[k] for k in order), alone)
+    assert_all_same(small_cohort, tuple(mixed[k] for k in order), alone)
 
 
-def test_what_cannot_be_read_is_the_same_finding(folder: Path) -> None:
-    mask_path(folder, "alpha", FIRST).unlink()  # its submission is used instead
-    mask_path(folder, "beta", REGIONS[1]).write_bytes(b"no mask")
-    shutil.rmtree(submission_folder(folder, "alpha", REGIONS[2]))
-    next((folder).rglob(f"{REGIONS[3].name}.xml")).write_text("<Annotations", encoding="utf-8")
-    cohort = open_cohort(folder)
+def test_what_cannot_be_read_is_the_same_finding(own_folder: Path) -> None:
+    mask_path(own_folder, "alpha", FIRST).unlink()  # its submission is used instead
+    mask_path(own_folder, "beta", REGIONS[1]).write_bytes(b"no mask")
+    shutil.rmtree(submission_folder(own_folder, "alpha", REGIONS[2]))
+    next((own_folder).rglob(f"{REGIONS[3].name}.xml")).write_text("<Annotations", encoding="utf-8")
+    cohort = open_cohort(own_folder)
     assert_all_same(replace(cohort, regions=cohort.regions[:4]), OF_EVERY_KIND)
     results = Experiment(TEAMS, OF_EVERY_KIND).evaluate(cohort, cohort.regions[0])
     kinds = {f.kind for found in results for result in found for f in result.findings}
     assert {FindingKind.FALLBACK, FindingKind.MISSING} <= kinds
 
 
-def test_a_colour_coded_annotation_is_restored_by_every_way(folder: Path) -> None:
+def test_a_colour_coded_annotation_is_restored_by_every_way(own_folder: Path) -> None:
     """Then both sides depend on the restoration, and label images are paired anew with each."""
     description = """
 [classes]
@@ -207,36 +197,36 @@ reference.colour-coded = "MoNuSAC_Testing_Color_Coded_Masks/{patient}/{region}_R
 predictions.colour-coded = "Teams/{team}/{patient}/{region}_mask.png.tif"
 predictions.submission = "Submissions/{team}/{patient}/{region}/{class}/*.mat"
 """
-    (folder / "cohort.toml").write_text(description, encoding="utf-8")
-    cohort = open_cohort(folder)
+    (own_folder / "cohort.toml").write_text(description, encoding="utf-8")
+    cohort = open_cohort(own_folder)
     assert cohort.regions[0].reference is not None
     assert cohort.regions[0].reference.source == Source.COLOUR_CODED
     assert_all_same(replace(cohort, regions=cohort.regions[:2]), OF_EVERY_KIND)
 
 
-def test_no_conditions_no_teams(cohort: Cohort) -> None:
-    region = cohort.regions[0]
-    assert Experiment(TEAMS, ()).evaluate(cohort, region) == []
-    assert Experiment((), UNSHIFTED[:2]).evaluate(cohort, region) == [[], []]
+def test_no_conditions_no_teams(small_cohort: Cohort) -> None:
+    region = small_cohort.regions[0]
+    assert Experiment(TEAMS, ()).evaluate(small_cohort, region) == []
+    assert Experiment((), UNSHIFTED[:2]).evaluate(small_cohort, region) == [[], []]
 
 
-def test_sums_alone_are_the_same_sums(cohort: Cohort) -> None:
-    region = cohort.regions[0]
-    whole = Experiment(TEAMS, UNSHIFTED).evaluate(cohort, region)
-    sums = Experiment(TEAMS, UNSHIFTED, with_objects=False).evaluate(cohort, region)
+def test_sums_alone_are_the_same_sums(small_cohort: Cohort) -> None:
+    region = small_cohort.regions[0]
+    whole = Experiment(TEAMS, UNSHIFTED).evaluate(small_cohort, region)
+    sums = Experiment(TEAMS, UNSHIFTED, with_objects=False).evaluate(small_cohort, region)
     for one, other in zip(chain(*whole), chain(*sums), strict=True):
         assert other.objects is None
         assert same_counts(one.counts, other.counts)
         assert same_sums(one, other)
 
 
-def test_objects_of_some_conditions_and_sums_of_others(cohort: Cohort) -> None:
-    region = cohort.regions[0]
-    whole = Experiment(TEAMS, UNSHIFTED).evaluate(cohort, region)
+def test_objects_of_some_conditions_and_sums_of_others(small_cohort: Cohort) -> None:
+    region = small_cohort.regions[0]
+    whole = Experiment(TEAMS, UNSHIFTED).evaluate(small_cohort, region)
     work = Experiment(TEAMS, UNSHIFTED[:2], sums_of=UNSHIFTED[2:])
     assert work.all_conditions == UNSHIFTED
     for number, (results, wanted) in enumerate(
-        zip(work.evaluate(cohort, region), whole, strict=True)
+        zip(work.evaluate(small_cohort, region), whole, strict=True)
     ):
         for one, other in zip(results, wanted, strict=True):
             assert (one.objects is None) == (number >= 2)
@@ -267,29 +257,33 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     return counter
 
 
-def test_files_are_read_once_and_overlaps_counted_once(cohort: Cohort, calls: Counter[str]) -> None:
+def test_files_are_read_once_and_overlaps_counted_once(
+    small_cohort: Cohort, calls: Counter[str]
+) -> None:
     conditions = (*lessons_conditions(), *threshold_conditions(), *radius_conditions())
-    Experiment(("alpha",), conditions).evaluate(cohort, cohort.regions[0])
+    Experiment(("alpha",), conditions).evaluate(small_cohort, small_cohort.regions[0])
     # The annotation and one mask; border-removed, and radius -3 to 5 with 1 among both.
     assert calls == {"load_masks": 2, "restore": 10, "overlap_table": 10}
 
 
-def test_a_form_without_restoration_is_paired_once(cohort: Cohort, calls: Counter[str]) -> None:
+def test_a_form_without_restoration_is_paired_once(
+    small_cohort: Cohort, calls: Counter[str]
+) -> None:
     conditions = (
         *lessons_conditions(source=Source.SUBMISSION),
         *radius_conditions(source=Source.SUBMISSION),
     )
-    Experiment(("alpha",), conditions).evaluate(cohort, cohort.regions[0])
+    Experiment(("alpha",), conditions).evaluate(small_cohort, small_cohort.regions[0])
     assert calls == {"load_masks": 2, "overlap_table": 1}
 
 
-def test_shifts_restore_nothing_anew(cohort: Cohort, calls: Counter[str]) -> None:
-    Experiment(("alpha",), shift_conditions()).evaluate(cohort, cohort.regions[0])
+def test_shifts_restore_nothing_anew(small_cohort: Cohort, calls: Counter[str]) -> None:
+    Experiment(("alpha",), shift_conditions()).evaluate(small_cohort, small_cohort.regions[0])
     assert calls == {"load_masks": 2, "restore": 1, "overlap_table": 9}
 
 
 def test_the_challenge_pairs_every_class_once(
-    cohort: Cohort, calls: Counter[str], monkeypatch: pytest.MonkeyPatch
+    small_cohort: Cohort, calls: Counter[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scored = Counter[str]()
     original = class_masks.class_pairs
@@ -303,7 +297,7 @@ def test_the_challenge_pairs_every_class_once(
         Condition(f"{threshold}", AS_RUN.replaced(iou_threshold=threshold))
         for threshold in (0.3, 0.5, 0.7)
     )
-    Experiment(("alpha",), conditions).evaluate(cohort, cohort.regions[0])
+    Experiment(("alpha",), conditions).evaluate(small_cohort, small_cohort.regions[0])
     assert scored == {"class_pairs": 1}
     assert calls["overlap_table"] == len(CLASSES)
 
@@ -339,24 +333,24 @@ def test_pixels_move_as_whole(shift: Shift) -> None:
     assert (moved is labels) == (shift == (0, 0))
 
 
-def test_a_shift_gives_what_shifted_files_give(folder: Path, tmp_path: Path) -> None:
+def test_a_shift_gives_what_shifted_files_give(own_folder: Path, tmp_path: Path) -> None:
     """Masks with room to the edge, moved on disk and evaluated alone."""
     for region in REGIONS[:2]:
-        rgb = tifffile.imread(mask_path(folder, "alpha", region))
+        rgb = tifffile.imread(mask_path(own_folder, "alpha", region))
         rgb[:3] = rgb[-3:] = rgb[:, :3] = rgb[:, -3:] = 0
-        tifffile.imwrite(mask_path(folder, "alpha", region), rgb, photometric="rgb")
+        tifffile.imwrite(mask_path(own_folder, "alpha", region), rgb, photometric="rgb")
     conditions = (
         *shift_conditions(),
         *shift_conditions([(2, -2)], DILATED),
         *(Condition(f"challenge {shift}", AS_RUN, None, shift) for shift in SHIFTS),
     )
-    cohort = open_cohort(folder)
+    cohort = open_cohort(own_folder)
     together = {
         region.name: Experiment(("alpha",), conditions).evaluate(cohort, region)
         for region in cohort.regions[:2]
     }
     for number, condition in enumerate(conditions):
-        moved = shutil.copytree(folder, tmp_path / f"moved {number}")
+        moved = shutil.copytree(own_folder, tmp_path / f"moved {number}")
         for region in REGIONS[:2]:
             path = mask_path(moved, "alpha", region)
             tifffile.imwrite(
@@ -375,9 +369,9 @@ def test_a_shift_gives_what_shifted_files_give(folder: Path, tmp_path: Path) -> 
             assert same_sums(found, alone)
 
 
-def test_what_leaves_the_image_is_said(cohort: Cohort) -> None:
+def test_what_leaves_the_image_is_said(small_cohort: Cohort) -> None:
     conditions = shift_conditions([(0, 0), (FIRST.shape[0], 0)], QUICK)
-    still, gone = Experiment(("alpha",), conditions).evaluate(cohort, cohort.regions[0])
+    still, gone = Experiment(("alpha",), conditions).evaluate(small_cohort, small_cohort.regions[0])
     outside = [f for f in gone[0].findings if f.kind is FindingKind.OUTSIDE_IMAGE]
     (finding,) = [f for f in outside if f.team == "alpha"]
     assert still[0].counts is not None
@@ -443,22 +437,22 @@ def test_families_are_named_apart() -> None:
     assert {c.shift for c in families[3]} == {(y, x) for y in (-1, 0, 1) for x in (-1, 0, 1)}
 
 
-def test_all_corrections_follow_from_the_class_sums(cohort: Cohort) -> None:
+def test_all_corrections_follow_from_the_class_sums(small_cohort: Cohort) -> None:
     conditions = protocol_conditions()
     results = [
         result
-        for region in cohort.regions
-        for result in Experiment(TEAMS, conditions).evaluate(cohort, region)[1]
+        for region in small_cohort.regions
+        for result in Experiment(TEAMS, conditions).evaluate(small_cohort, region)[1]
     ]
     for choice in range(2 ** len(Mistake)):
         corrections = frozenset(c for bit, c in enumerate(Mistake) if choice >> bit & 1)
         settings = AS_RUN.replaced(convention=with_corrections(corrections))
         found = [
             result
-            for region in cohort.regions
-            for result in evaluate_alone(cohort, region, TEAMS, settings, None)
+            for region in small_cohort.regions
+            for result in evaluate_alone(small_cohort, region, TEAMS, settings, None)
         ]
-        by_counts = CohortEvaluation(cohort, settings, "own", found)
+        by_counts = CohortEvaluation(small_cohort, settings, "own", found)
         for team in TEAMS:
             score = score_of_sums([r for r in results if r.team == team], settings)
             np.testing.assert_equal(

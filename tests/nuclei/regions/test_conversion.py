@@ -254,7 +254,7 @@ def test_what_cannot_be_written(tmp_path: Path) -> None:
 
 
 def test_the_page_tells_how_what_was_written_is_named() -> None:
-    page = (REPOSITORY / "docs" / "formats.md").read_text(encoding="utf-8")
+    page = (REPOSITORY / "docs" / "reference" / "formats.md").read_text(encoding="utf-8")
     lines = dict(re.findall(r"^\| `([a-z-]+)` \| `predictions\.(.*)` \|$", page, re.M))
     told = {name: f"reference.{line}" for name, line in lines.items()}
     assert told == EVERY_FORM

@@ -32,21 +32,10 @@ from tests.support.small_cohort import (
     TEAMS,
     mask_path,
     submission_folder,
-    write_cohort,
 )
 
 FIRST = REGIONS[0]
 QUICK = EvaluationSettings(distances=False)
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return write_cohort(tmp_path / "cohort")
-
-
-@pytest.fixture(scope="module")
-def cohort(tmp_path_factory: pytest.TempPathFactory) -> Cohort:
-    return open_cohort(write_cohort(tmp_path_factory.mktemp("pipeline") / "cohort"))
 
 
 def svs_path(folder: Path) -> Path:
@@ -92,9 +81,9 @@ def test_a_form_that_is_asked_for_is_never_replaced_by_another() -> None:
     assert choose_files(forms, Source.LABELS) is None
 
 
-def test_another_form_fills_a_gap_and_says_so(folder: Path) -> None:
-    mask_path(folder, "alpha", FIRST).unlink()
-    found = results(open_cohort(folder))
+def test_another_form_fills_a_gap_and_says_so(own_folder: Path) -> None:
+    mask_path(own_folder, "alpha", FIRST).unlink()
+    found = results(open_cohort(own_folder))
     mixed = [
         (key, finding.message)
         for key, result in found.items()
@@ -108,23 +97,23 @@ def test_another_form_fills_a_gap_and_says_so(folder: Path) -> None:
             f"its submission prediction is used instead",
         )
     ]
-    submitted = results(open_cohort(folder), source=Source.SUBMISSION)
+    submitted = results(open_cohort(own_folder), source=Source.SUBMISSION)
     key = ("alpha", FIRST.name)
     pd.testing.assert_frame_equal(found[key].objects, submitted[key].objects)
 
 
-def test_a_team_with_one_form_only_mixes_nothing(folder: Path) -> None:
-    shutil.rmtree(folder / "Teams" / "alpha")
-    found = results(open_cohort(folder), teams=["alpha"])
+def test_a_team_with_one_form_only_mixes_nothing(own_folder: Path) -> None:
+    shutil.rmtree(own_folder / "Teams" / "alpha")
+    found = results(open_cohort(own_folder), teams=["alpha"])
     kinds = {finding.kind for result in found.values() for finding in result.findings}
     assert FindingKind.FALLBACK not in kinds
     assert all(result.counts is not None for result in found.values())
 
 
-def test_a_missing_prediction_is_a_finding_and_no_result(folder: Path) -> None:
-    mask_path(folder, "alpha", FIRST).unlink()
-    shutil.rmtree(submission_folder(folder, "alpha", FIRST))
-    found = results(open_cohort(folder))
+def test_a_missing_prediction_is_a_finding_and_no_result(own_folder: Path) -> None:
+    mask_path(own_folder, "alpha", FIRST).unlink()
+    shutil.rmtree(submission_folder(own_folder, "alpha", FIRST))
+    found = results(open_cohort(own_folder))
     missing = found.pop(("alpha", FIRST.name))
     assert (missing.objects, missing.counts, missing.patient) == (None, None, FIRST.patient)
     said = [f.message for f in missing.findings if f.kind is FindingKind.MISSING]
@@ -132,19 +121,19 @@ def test_a_missing_prediction_is_a_finding_and_no_result(folder: Path) -> None:
     assert all(result.counts is not None for result in found.values())
 
 
-def test_an_empty_submission_is_a_prediction_of_nothing(cohort: Cohort) -> None:
+def test_an_empty_submission_is_a_prediction_of_nothing(small_cohort: Cohort) -> None:
     nothing = next(region for region in REGIONS if not region.beta)
-    result = results(cohort, source=Source.SUBMISSION)["beta", nothing.name]
+    result = results(small_cohort, source=Source.SUBMISSION)["beta", nothing.name]
     assert result.objects is not None
     assert set(result.objects["status"]) == {"FN"}
 
 
-def test_restoration_and_radius_reach_the_masks(cohort: Cohort) -> None:
-    region = cohort.region(FIRST.name)
+def test_restoration_and_radius_reach_the_masks(small_cohort: Cohort) -> None:
+    region = small_cohort.region(FIRST.name)
     areas = []
     for radius in (-1, 0, 1, 2):
         settings = EvaluationSettings(restoration="border-dilated", radius=radius)
-        masks, _ = load_prediction(cohort, region, "alpha", FIRST.shape, settings, None)
+        masks, _ = load_prediction(small_cohort, region, "alpha", FIRST.shape, settings, None)
         assert masks is not None
         areas.append(int(np.count_nonzero(masks.labels.index)))
     assert areas == sorted(set(areas))
@@ -153,54 +142,54 @@ def test_restoration_and_radius_reach_the_masks(cohort: Cohort) -> None:
 # --- how large a region is ---------------------------------------------------------------------
 
 
-def test_size_from_the_image(cohort: Cohort) -> None:
-    reference = load_reference(cohort, cohort.region(FIRST.name), QUICK)
+def test_size_from_the_image(small_cohort: Cohort) -> None:
+    reference = load_reference(small_cohort, small_cohort.region(FIRST.name), QUICK)
     assert (reference.shape, reference.mpp) == (FIRST.shape, 0.25)
     assert reference.masks is not None
 
 
 @pytest.mark.parametrize("is_there", [True, False])
 def test_size_from_masks_where_the_image_is_missing_or_unreadable(
-    folder: Path, is_there: bool
+    own_folder: Path, is_there: bool
 ) -> None:
-    svs_path(folder).unlink()
+    svs_path(own_folder).unlink()
     if is_there:
-        svs_path(folder).write_bytes(b"no slide")
-    cohort = open_cohort(folder)
+        svs_path(own_folder).write_bytes(b"no slide")
+    cohort = open_cohort(own_folder)
     reference = load_reference(cohort, cohort.region(FIRST.name), QUICK)
     assert (reference.shape, reference.mpp) == (FIRST.shape, None)
     unreadable = [f.path for f in reference.findings if f.kind is FindingKind.UNREADABLE]
-    assert unreadable == ([svs_path(folder)] if is_there else [])
-    intact = results(open_cohort(folder))["alpha", FIRST.name]
+    assert unreadable == ([svs_path(own_folder)] if is_there else [])
+    intact = results(open_cohort(own_folder))["alpha", FIRST.name]
     assert intact.objects is not None
     assert len(intact.objects) > 0
 
 
-def test_size_from_a_submission_where_nothing_else_is_readable(folder: Path) -> None:
-    svs_path(folder).unlink()
+def test_size_from_a_submission_where_nothing_else_is_readable(own_folder: Path) -> None:
+    svs_path(own_folder).unlink()
     for team in TEAMS:
-        mask_path(folder, team, FIRST).write_bytes(b"no mask")
-    shutil.rmtree(folder / COLOUR_CODED)
-    cohort = open_cohort(folder)
+        mask_path(own_folder, team, FIRST).write_bytes(b"no mask")
+    shutil.rmtree(own_folder / COLOUR_CODED)
+    cohort = open_cohort(own_folder)
     assert load_reference(cohort, cohort.region(FIRST.name), QUICK).shape == FIRST.shape
 
 
-def test_a_region_of_unknown_size_fails_alone(folder: Path) -> None:
-    svs_path(folder).write_bytes(b"no slide")
+def test_a_region_of_unknown_size_fails_alone(own_folder: Path) -> None:
+    svs_path(own_folder).write_bytes(b"no slide")
     for kind in ("Teams", "Submissions", COLOUR_CODED):
-        for path in (folder / kind).rglob(f"*{FIRST.name}*"):
+        for path in (own_folder / kind).rglob(f"*{FIRST.name}*"):
             if path.is_file():
                 path.unlink()
-    cohort = open_cohort(folder)
+    cohort = open_cohort(own_folder)
     said = "the image cannot be read, .* how large it is"
     with pytest.raises(UnreadableFileError, match=said) as error:
         load_reference(cohort, cohort.region(FIRST.name), QUICK)
     assert error.value.region == FIRST.name
-    svs_path(folder).unlink()
-    gone = open_cohort(folder)
+    svs_path(own_folder).unlink()
+    gone = open_cohort(own_folder)
     with pytest.raises(UnreadableFileError, match=r"there is no image, .* how large it is"):
         load_reference(gone, gone.region(FIRST.name), QUICK)
-    svs_path(folder).write_bytes(b"no slide")
+    svs_path(own_folder).write_bytes(b"no slide")
     found = results(cohort)
     for (_, region), result in found.items():
         assert (result.counts is None) == (region == FIRST.name)
@@ -211,16 +200,16 @@ def test_a_region_of_unknown_size_fails_alone(folder: Path) -> None:
 # --- the whole cohort --------------------------------------------------------------------------
 
 
-def test_teams_are_those_asked_for(cohort: Cohort) -> None:
-    assert {team for team, _ in results(cohort)} == set(TEAMS)
-    assert {team for team, _ in results(cohort, teams=["beta"])} == {"beta"}
-    assert results(cohort, teams=[]) == {}
+def test_teams_are_those_asked_for(small_cohort: Cohort) -> None:
+    assert {team for team, _ in results(small_cohort)} == set(TEAMS)
+    assert {team for team, _ in results(small_cohort, teams=["beta"])} == {"beta"}
+    assert results(small_cohort, teams=[]) == {}
 
 
-def test_the_summary_tells_the_same_as_the_evaluation(cohort: Cohort) -> None:
-    everybody = [team.name for team in cohort.teams]
-    found = results(cohort, teams=everybody)
-    summaries = list(evaluate_cohort_summary(cohort, EvaluationSettings()))
+def test_the_summary_tells_the_same_as_the_evaluation(small_cohort: Cohort) -> None:
+    everybody = [team.name for team in small_cohort.teams]
+    found = results(small_cohort, teams=everybody)
+    summaries = list(evaluate_cohort_summary(small_cohort, EvaluationSettings()))
     assert [(s.team, s.region) for s in summaries] == list(found)
     for summary in summaries:
         counts = found[summary.team, summary.region].counts
@@ -229,13 +218,13 @@ def test_the_summary_tells_the_same_as_the_evaluation(cohort: Cohort) -> None:
         np.testing.assert_array_equal(summary.counts.confusion, counts.confusion)
         np.testing.assert_array_equal(summary.counts.iou_sum, counts.iou_sum)
         assert summary.counts.hausdorff_pairs.sum() == 0
-    assert list(evaluate_cohort_summary(cohort, QUICK, team_names=())) == []
+    assert list(evaluate_cohort_summary(small_cohort, QUICK, team_names=())) == []
 
 
-def test_the_summary_goes_on_after_what_cannot_be_evaluated(folder: Path) -> None:
-    mask_path(folder, "alpha", FIRST).write_bytes(b"no mask")
-    (folder / ANNOTATIONS / FIRST.patient / f"{REGIONS[1].name}.xml").unlink()
-    cohort = open_cohort(folder)
+def test_the_summary_goes_on_after_what_cannot_be_evaluated(own_folder: Path) -> None:
+    mask_path(own_folder, "alpha", FIRST).write_bytes(b"no mask")
+    (own_folder / ANNOTATIONS / FIRST.patient / f"{REGIONS[1].name}.xml").unlink()
+    cohort = open_cohort(own_folder)
     # A region that no file tells anything of.
     cohort = replace(
         cohort,
@@ -257,7 +246,7 @@ def test_the_summary_goes_on_after_what_cannot_be_evaluated(folder: Path) -> Non
 
 
 def test_the_summary_leaves_large_regions_unread(
-    cohort: Cohort, monkeypatch: pytest.MonkeyPatch
+    small_cohort: Cohort, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sizes = {region.name: region.shape for region in REGIONS}
     held_up_to_px = sorted(height * width for height, width in sizes.values())[1]
@@ -272,11 +261,11 @@ def test_the_summary_leaves_large_regions_unread(
 
     monkeypatch.setattr(pipeline, "load_masks", noting)
     lines = list(
-        evaluate_cohort_summary(cohort, QUICK, team_names=TEAMS, held_up_to_px=held_up_to_px)
+        evaluate_cohort_summary(small_cohort, QUICK, team_names=TEAMS, held_up_to_px=held_up_to_px)
     )
     assert read == set(sizes) - large
     assert [(line.region, line.team) for line in lines] == [
-        (region.name, team) for region in cohort.regions for team in TEAMS
+        (region.name, team) for region in small_cohort.regions for team in TEAMS
     ]
     for line in lines:
         assert (line.counts is None) == (line.metrics is None) == (line.region in large)

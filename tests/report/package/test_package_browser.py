@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import count
@@ -31,10 +30,10 @@ from tests.support.review_packages import (
     write_file,
     write_small_package,
 )
-from tests.support.small_cohort import REGIONS, write_cohort
+from tests.support.small_cohort import REGIONS
+from tests.support.waiting import wait_until
 
 ITEMS = 6
-PATIENCE_S = 30.0
 VERDICTS = ("annotation-right", "prediction-right", "both-wrong", "cannot-tell")
 TABLET = ((1280, 800), (1024, 768), (820, 1180), (390, 844))
 NO_CHROMIUM = "there is no Chromium here (Debian: apt-get install chromium)"
@@ -64,20 +63,15 @@ def browser(request: pytest.FixtureRequest) -> Page | FirefoxPage:
 
 
 @pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_cohort(tmp_path_factory.mktemp("cohort") / "cohort")
-
-
-@pytest.fixture(scope="module")
-def package(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def package(small_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     page = tmp_path_factory.mktemp("package") / "review.html"
-    command = ["package", str(root), "--failures", str(ITEMS), "-o", str(page)]
+    command = ["package", str(small_folder), "--failures", str(ITEMS), "-o", str(page)]
     assert main(command) == 0
     return page
 
 
 @pytest.fixture
-def planned(root: Path, tmp_path: Path) -> Path:
+def planned(small_folder: Path, tmp_path: Path) -> Path:
     """Write a package of a plan of an object and two tiles, of which one is judged."""
     name = REGIONS[0].name
     lines = [
@@ -89,7 +83,9 @@ def planned(root: Path, tmp_path: Path) -> Path:
     header = "item,team,patient,region,side,id,y_px,x_px,stratum,probability"
     plan.write_text("\n".join([header, *lines]), encoding="utf-8")
     page = tmp_path / "plan.html"
-    assert main(["package", str(root), "--plan", str(plan), "--blind", "-o", str(page)]) == 0
+    assert (
+        main(["package", str(small_folder), "--plan", str(plan), "--blind", "-o", str(page)]) == 0
+    )
     return page
 
 
@@ -107,24 +103,26 @@ marks = count()
 
 def open_without_progress(page: Page | FirefoxPage, path: Path) -> None:
     mark = str(next(marks))
-    until = time.monotonic() + PATIENCE_S
-    page.open(path)
-    while page.value(MARK) != mark:
-        assert time.monotonic() < until, "the browser stores nothing"
+
+    def begin_anew() -> None:
         page.value(f"localStorage.clear(), localStorage.setItem('mark', '{mark}')")
         page.open(path)
+
+    page.open(path)
+    wait_until(lambda: page.value(MARK) == mark, "the browser stores nothing", meanwhile=begin_anew)
 
 
 def open_with_progress(page: Page | FirefoxPage, path: Path) -> None:
     mark = page.value(MARK)
-    until = time.monotonic() + PATIENCE_S
     page.open(path)
-    while page.value(MARK) != mark:
-        assert time.monotonic() < until, "the browser has lost what it stored"
-        page.open(path)
+    wait_until(
+        lambda: page.value(MARK) == mark,
+        "the browser has lost what it stored",
+        meanwhile=lambda: page.open(path),
+    )
 
 
-def press(page: Page | FirefoxPage, *keys: str) -> None:
+def press_keys(page: Page | FirefoxPage, *keys: str) -> None:
     for key in keys:
         page.press(key)
 
@@ -134,20 +132,19 @@ def text_of(page: Page | FirefoxPage, id_: str) -> str:
 
 
 def downloaded(folder: Path) -> Path:
-    until = time.monotonic() + PATIENCE_S
-    while time.monotonic() < until:
-        for path in folder.glob("*.json"):
-            # A browser may show the file before it is whole.
-            if not list(folder.glob("*.part")) and path.read_bytes().endswith(b"}"):
-                return path
-        time.sleep(0.05)
-    raise AssertionError("nothing was saved")
+    def whole() -> list[Path]:
+        # A browser may show the file before it is whole.
+        found = [p for p in folder.glob("*.json") if p.read_bytes().endswith(b"}")]
+        return [] if list(folder.glob("*.part")) else found
+
+    wait_until(whole, "nothing was saved", pause_s=0.05)
+    return whole()[0]
 
 
 def saved_by_keys(page: Page | FirefoxPage, folder: Path) -> Path:
     folder.mkdir(exist_ok=True)
     page.save_downloads_in(folder)
-    press(page, "s")
+    press_keys(page, "s")
     assert "Send this file back" in text_of(page, "notice")
     return downloaded(folder)
 
@@ -161,22 +158,24 @@ def test_from_the_keys_to_the_review_file(
     browser: Page | FirefoxPage,
     opened: Callable[[Path], None],
     package: Path,
-    root: Path,
+    small_folder: Path,
     tmp_path: Path,
 ) -> None:
     opened(package)
-    press(browser, "Tab")  # to the first field of the page
+    press_keys(browser, "Tab")  # to the first field of the page
     browser.write("Ada")
-    press(browser, "Escape", "1", "2", "n")
+    press_keys(browser, "Escape", "1", "2", "n")
     browser.write("looks like 1 of 3")  # keys of verdicts are text here
     browser.press("3", alt=True)
-    press(browser, "Escape", "4", "ArrowLeft", "ArrowLeft", "ArrowLeft", "u", "o", "1", "2", "3")
+    press_keys(
+        browser, "Escape", "4", "ArrowLeft", "ArrowLeft", "ArrowLeft", "u", "o", "1", "2", "3"
+    )
     assert text_of(browser, "done") == "6 of 6 answered, 6 not saved"
     path = saved_by_keys(browser, tmp_path / "saved")
     assert text_of(browser, "done") == "6 of 6 answered"
 
     review = tmp_path / "review.sqlite"
-    command = ["import-verdicts", str(path), str(root), "--review", str(review)]
+    command = ["import-verdicts", str(path), str(small_folder), "--review", str(review)]
     assert main(command) == 0
     items = contents_of(package).items
     given = json.loads(path.read_text("utf-8"))["verdicts"]
@@ -198,18 +197,18 @@ def test_tiles_are_counted_by_keys(
     browser: Page | FirefoxPage,
     opened: Callable[[Path], None],
     planned: Path,
-    root: Path,
+    small_folder: Path,
     tmp_path: Path,
 ) -> None:
     opened(planned)
-    press(browser, "Tab")
+    press_keys(browser, "Tab")
     browser.write("Ada")
-    press(browser, "Escape", "1", "2", "Enter")
+    press_keys(browser, "Escape", "1", "2", "Enter")
     assert "Who is right" in text_of(browser, "question")
-    press(browser, "2", "c")
+    press_keys(browser, "2", "c")
     path = saved_by_keys(browser, tmp_path / "saved")
     table = tmp_path / "verdicts.csv"
-    command = ["import-verdicts", str(path), str(root), "--verdicts", str(table)]
+    command = ["import-verdicts", str(path), str(small_folder), "--verdicts", str(table)]
     assert main([*command, "--review", str(tmp_path / "review.sqlite")]) == 0
     assert table.read_text("utf-8").splitlines() == [
         "item,verdict,count",
@@ -223,7 +222,7 @@ def test_progress_outlives_the_page(
     browser: Page | FirefoxPage, opened: Callable[[Path], None], package: Path
 ) -> None:
     opened(package)
-    press(browser, "2", "3", "n")
+    press_keys(browser, "2", "3", "n")
     browser.write("seen")
     open_with_progress(browser, package)
     assert "Your answers are still here: 2 of 6" in text_of(browser, "notice")
@@ -258,7 +257,7 @@ def page(chromium: Page, package: Path) -> Page:
 
 
 def test_the_digest_is_right_for_texts_of_any_length(page: Page, tmp_path: Path) -> None:
-    press(page, "1")
+    press_keys(page, "1")
     names = ["A" * length for length in range(1, 66)]
     for name in [*names, 'é𝄞\\"\t', "\u2028</script>", "\x7f"]:
         answers = read_answers(file_of(page, tmp_path / "verdicts.json", name))
@@ -266,7 +265,7 @@ def test_the_digest_is_right_for_texts_of_any_length(page: Page, tmp_path: Path)
 
 
 def test_half_a_character_is_replaced(page: Page, tmp_path: Path) -> None:
-    press(page, "1")
+    press_keys(page, "1")
     answers: Answers = read_answers(file_of(page, tmp_path / "verdicts.json", "A\udc00"))
     assert answers.reviewer == "A\ufffd"
 
@@ -290,21 +289,22 @@ def test_nothing_is_fetched_and_no_other_script_runs(page: Page) -> None:
     for attempt in attempts:
         page.value(attempt)
     expected = {"img-src", "connect-src", "script-src-elem", "style-src-attr", "frame-src"}
-    until = time.monotonic() + PATIENCE_S
-    while not expected <= set(page.value("blocked")):  # the browser reports some of them later
-        assert time.monotonic() < until
+    # The browser reports some of them later.
+    wait_until(lambda: expected <= set(page.value("blocked")))
     assert page.value("typeof hacked") == "undefined"
 
 
-def test_hostile_names_are_shown_and_do_nothing(chromium: Page, root: Path, tmp_path: Path) -> None:
-    cohort = hostile(open_cohort(root))
+def test_hostile_names_are_shown_and_do_nothing(
+    chromium: Page, small_folder: Path, tmp_path: Path
+) -> None:
+    cohort = hostile(open_cohort(small_folder))
     path = write_small_package(
         tmp_path / "hostile.html", cohort, 30, reviewer="</script><script>hacked=1</script>"
     )
     chromium.open(path)
-    press(chromium, "1", "n")
+    press_keys(chromium, "1", "n")
     chromium.write("<img src=x onerror=hacked=1>")
-    press(chromium, "Escape", *("ArrowRight",) * 10)
+    press_keys(chromium, "Escape", *("ArrowRight",) * 10)
     assert chromium.errors == []
     assert chromium.value("typeof hacked") == "undefined"
     assert chromium.value("document.querySelectorAll('script').length") == 2
@@ -325,7 +325,7 @@ def test_without_storage_it_warns_and_works(chromium: Page, package: Path, tmp_p
     try:
         chromium.open(package)
         assert "stores no progress" in text_of(chromium, "notice")
-        press(chromium, "3", "4")
+        press_keys(chromium, "3", "4")
         answers = read_answers(file_of(chromium, tmp_path / "verdicts.json"))
         assert [str(a.verdict) for a in answers.answers] == ["both-wrong", "cannot-tell"]
     finally:
@@ -360,17 +360,15 @@ def load(page: Page, path: Path) -> str:
     page.value("document.getElementById('notice').textContent = ''")
     found = page.call("Runtime.evaluate", expression="document.getElementById('file')")
     page.call("DOM.setFileInputFiles", files=[str(path)], objectId=found["result"]["objectId"])
-    until = time.monotonic() + PATIENCE_S
-    while not (said := text_of(page, "notice")):
-        assert time.monotonic() < until
-    return said
+    wait_until(lambda: text_of(page, "notice"))
+    return text_of(page, "notice")
 
 
 def test_saved_verdicts_are_continued(page: Page, package: Path, tmp_path: Path) -> None:
     contents = contents_of(package)
     items = [item.item for item in contents.items]
     file = saved(contents, {items[0]: Verdict.BOTH_WRONG, items[1]: Verdict.CANNOT_TELL})
-    press(page, "1")  # newer than what the file says of the first item
+    press_keys(page, "1")  # newer than what the file says of the first item
     assert "Loaded 1 verdicts" in load(page, write_file(tmp_path / "saved.json", file))
     answers = read_answers(file_of(page, tmp_path / "again.json"))
     found = [(a.item.item, str(a.verdict)) for a in answers.answers]
@@ -381,21 +379,21 @@ def test_saved_verdicts_are_continued(page: Page, package: Path, tmp_path: Path)
 
 
 def test_a_second_tab_loses_nothing(page: Page, package: Path, tmp_path: Path) -> None:
-    press(page, "1")
+    press_keys(page, "1")
     items = [item.item for item in contents_of(package).items]
     key = json.dumps(f"napari-panoptic {data_of(package)['package']}")
     other = {"verdict": "both-wrong", "count": None, "note": "", "given_at": "2026-01-01T00:00:00Z"}
     state = json.dumps(json.dumps({"answers": [[items[4], other]]}))
     page.value(f"localStorage.setItem({key}, {state})")
-    press(page, "2")
+    press_keys(page, "2")
     answers = read_answers(file_of(page, tmp_path / "verdicts.json"))
     assert [a.item.item for a in answers.answers] == [items[0], items[1], items[4]]
 
 
 def test_a_name_is_asked_for_before_saving(page: Page) -> None:
-    press(page, "1")
+    press_keys(page, "1")
     page.value("document.getElementById('reviewer').value = ''")
-    press(page, "s")
+    press_keys(page, "s")
     assert text_of(page, "notice") == "Enter your name, then save again."
     assert page.value("document.activeElement.id") == "reviewer"
 
@@ -412,12 +410,12 @@ def test_outlines_are_toggled_and_the_picture_is_zoomed(page: Page) -> None:
         "h": [False, False],
         "hp": [True, False],
     }.items():
-        press(page, *keys)
+        press_keys(page, *keys)
         assert page.value(hidden) == expected
     width = page.value(box)[2]
-    press(page, "+")
+    press_keys(page, "+")
     assert page.value(box)[2] < width
-    press(page, "f")
+    press_keys(page, "f")
     assert page.value(box)[:2] == [0, 0]
     page.value("document.getElementById('in').click()")
     before = page.value(box)
@@ -445,7 +443,7 @@ def test_lines_are_as_wide_at_every_zoom_and_fit_their_objects(page: Page, packa
     for width, keys in ((1280, "f"), (390, ""), (390, "--"), (1280, "++++++++")):
         size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
         page.call("Emulation.setDeviceMetricsOverride", **size)
-        press(page, *keys)
+        press_keys(page, *keys)
         scale = page.value(
             "(({width}, box) => width / box[2])(document.querySelector('figure svg')"
             ".getBoundingClientRect(), document.querySelector('figure svg')"
@@ -520,16 +518,18 @@ def test_two_fingers_zoom_and_one_moves(page: Page) -> None:
         page.call("Emulation.setTouchEmulationEnabled", enabled=False)
 
 
-def test_a_pair_has_a_verdict_for_each_team(chromium: Page, root: Path, tmp_path: Path) -> None:
+def test_a_pair_has_a_verdict_for_each_team(
+    chromium: Page, small_folder: Path, tmp_path: Path
+) -> None:
     path = tmp_path / "ab.html"
-    command = ["package", str(root), "--failures", "3", "--compare", "alpha,beta"]
+    command = ["package", str(small_folder), "--failures", "3", "--compare", "alpha,beta"]
     assert main([*command, "-o", str(path)]) == 0
     chromium.open(path)
-    press(chromium, "1", "2")  # A, then B
+    press_keys(chromium, "1", "2")  # A, then B
     assert text_of(chromium, "place") == "2 of 3"
-    press(chromium, "b", "3")  # B first
+    press_keys(chromium, "b", "3")  # B first
     assert "in A?" in text_of(chromium, "question")
-    press(chromium, "4")
+    press_keys(chromium, "4")
     assert text_of(chromium, "place") == "3 of 3"
     answers = read_answers(file_of(chromium, tmp_path / "verdicts.json"))
     first, second, third, fourth = [str(answer.verdict) for answer in answers.answers]
@@ -591,7 +591,7 @@ def luminance(colour: list[int]) -> float:
 
 
 def test_a_copy_elsewhere_keeps_its_progress_by_its_id(page: Page, package: Path) -> None:
-    press(page, "1")
+    press_keys(page, "1")
     copy = shutil.copy(package, package.with_name("copy.html"))
     page.open(Path(copy))
     assert text_of(page, "done").startswith("1 of 6 answered")

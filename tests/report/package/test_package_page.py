@@ -18,15 +18,10 @@ from napari_panoptic.review.plan.units import TILE_PX
 from napari_panoptic.values.vocabulary import Side
 from tests.support.builders import noise, write_svs, write_tiff, write_xml
 from tests.support.review_packages import READING, contents_of, data_of, write_small_package
-from tests.support.small_cohort import REGIONS, TEAMS, write_cohort
+from tests.support.small_cohort import REGIONS, TEAMS
 
 MOST_BYTES, ITEMS = 25 * 10**6, 300
 LINE = re.compile(r"(-?\d+) (-?\d+)((?:[a-h]\d*)+);")
-
-
-@pytest.fixture(scope="module")
-def root(tmp_path_factory):
-    return write_cohort(tmp_path_factory.mktemp("cohort") / "cohort")
 
 
 def corners_of(lines):
@@ -54,8 +49,8 @@ def filled(paths, width):
 
 
 @pytest.mark.parametrize("side", Side)
-def test_outlines_are_those_of_the_objects(root, side):
-    cohort = open_cohort(root)
+def test_outlines_are_those_of_the_objects(small_folder, side):
+    cohort = open_cohort(small_folder)
     name = REGIONS[0].name
     pair = load_region(cohort, name, READING.settings).evaluations["beta"].pair
     labels = pair.reference if side is Side.REFERENCE else pair.prediction
@@ -139,8 +134,8 @@ def text_of(page):
     return re.sub(r"[A-Za-z0-9+/=]{200,}", "", page.read_text("utf-8"))
 
 
-def test_a_blind_page_shows_neither_teams_nor_outcomes(root, tmp_path):
-    cohort = open_cohort(root)
+def test_a_blind_page_shows_neither_teams_nor_outcomes(small_folder, tmp_path):
+    cohort = open_cohort(small_folder)
     seen = text_of(write_small_package(tmp_path / "seen.html", cohort, 1000))
     path = write_small_package(tmp_path / "blind.html", cohort, 1000, is_blind=True)
     blind = text_of(path)
@@ -150,19 +145,28 @@ def test_a_blind_page_shows_neither_teams_nor_outcomes(root, tmp_path):
     assert {item.team for item in contents_of(path).items} == set(TEAMS)
 
 
-def test_the_same_command_writes_the_same_page(root, tmp_path):
+def test_the_same_command_writes_the_same_page(small_folder, tmp_path):
     pages = [tmp_path / "a.html", tmp_path / "b.html"]
     for page in pages:
-        command = ["package", str(root), "--failures", "6", "--blind", "-o", str(page)]
+        command = ["package", str(small_folder), "--failures", "6", "--blind", "-o", str(page)]
         assert main(command) == 0
     assert pages[0].read_bytes() == pages[1].read_bytes()
     assert main([*command, "--seed", "1"]) == 0
     assert contents_of(pages[0]).items != contents_of(pages[1]).items
 
 
-def test_two_teams_are_shown_side_by_side(root, tmp_path, capsys):
+def test_two_teams_are_shown_side_by_side(small_folder, tmp_path, capsys):
     page = tmp_path / "ab.html"
-    command = ["package", str(root), "--failures", "4", "--compare", "alpha,beta", "-o", str(page)]
+    command = [
+        "package",
+        str(small_folder),
+        "--failures",
+        "4",
+        "--compare",
+        "alpha,beta",
+        "-o",
+        str(page),
+    ]
     assert main(command) == 0
     assert "8 items written" in capsys.readouterr().out
     data, items = data_of(page), contents_of(page).items
@@ -174,12 +178,12 @@ def test_two_teams_are_shown_side_by_side(root, tmp_path, capsys):
     assert "alpha" not in text_of(page)
 
 
-def test_an_item_of_a_plan_that_is_not_there_stops_it(root, tmp_path, capsys):
+def test_an_item_of_a_plan_that_is_not_there_stops_it(small_folder, tmp_path, capsys):
     plan = tmp_path / "plan.csv"
     header = "item,team,patient,region,side,id,y_px,x_px,stratum,probability"
     plan.write_text(f"{header}\n1,alpha,P,{REGIONS[0].name},reference,999,1,1,s,1\n")
     page = tmp_path / "review.html"
-    assert main(["package", str(root), "--plan", str(plan), "-o", str(page)]) == 1
+    assert main(["package", str(small_folder), "--plan", str(plan), "-o", str(page)]) == 1
     assert "has no such object" in capsys.readouterr().err
     assert not page.exists()
 
@@ -194,8 +198,8 @@ def test_an_item_of_a_plan_that_is_not_there_stops_it(root, tmp_path, capsys):
         ([], "--plan --failures is required"),
     ],
 )
-def test_mistakes_in_the_arguments(root, tmp_path, capsys, options, message):
+def test_mistakes_in_the_arguments(small_folder, tmp_path, capsys, options, message):
     with pytest.raises(SystemExit) as ended:
-        main(["package", str(root), "-o", str(tmp_path / "review.html"), *options])
+        main(["package", str(small_folder), "-o", str(tmp_path / "review.html"), *options])
     assert ended.value.code == 2
     assert message in capsys.readouterr().err

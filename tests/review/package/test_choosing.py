@@ -3,7 +3,6 @@
 import pytest
 
 from napari_panoptic.common.errors import UnreadableFileError
-from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.live.snapshots import load_region
 from napari_panoptic.review.package.choosing import (
     ItemQuestion,
@@ -17,20 +16,15 @@ from napari_panoptic.review.package.choosing import (
 )
 from napari_panoptic.values.vocabulary import CAUSES, STATUSES, Side, Status
 from tests.support.review_packages import READING
-from tests.support.small_cohort import REGIONS, TEAMS, write_cohort
+from tests.support.small_cohort import REGIONS, TEAMS
 
 HEADER = "item,team,patient,region,side,id,y_px,x_px,stratum,probability\n"
 NAME = REGIONS[0].name
 
 
 @pytest.fixture(scope="module")
-def cohort(tmp_path_factory):
-    return open_cohort(write_cohort(tmp_path_factory.mktemp("cohort")))
-
-
-@pytest.fixture(scope="module")
-def failures(cohort):
-    return failures_of(cohort, TEAMS, READING)[0]
+def failures(small_cohort):
+    return failures_of(small_cohort, TEAMS, READING)[0]
 
 
 def plan_of(tmp_path, *lines):
@@ -39,13 +33,13 @@ def plan_of(tmp_path, *lines):
     return path
 
 
-def test_a_plan_is_read_in_its_order(cohort, tmp_path):
+def test_a_plan_is_read_in_its_order(small_cohort, tmp_path):
     path = plan_of(
         tmp_path,
         f"2,alpha,P,{NAME},reference,7,1.5,2.5,FN,0.5",
         f"1,beta,P,{NAME},background,,70.0,10.0,background,0.1",
     )
-    questions, digest = read_questions(path, cohort)
+    questions, digest = read_questions(path, small_cohort)
     assert questions == [
         ItemQuestion("2", "alpha", NAME, Side.REFERENCE, 7),
         ItemQuestion("1", "beta", NAME, None, None, 70.0, 10.0),
@@ -66,16 +60,16 @@ def test_a_plan_is_read_in_its_order(cohort, tmp_path):
         ((f"1,alpha,P,{NAME},reference,7,1,2,s,1",) * 2, "item 1 is in the plan more than once"),
     ],
 )
-def test_other_tables_are_refused(cohort, tmp_path, lines, message):
+def test_other_tables_are_refused(small_cohort, tmp_path, lines, message):
     with pytest.raises(UnreadableFileError, match=message):
-        read_questions(plan_of(tmp_path, *lines), cohort)
+        read_questions(plan_of(tmp_path, *lines), small_cohort)
 
 
-def test_a_table_without_the_columns_is_refused(cohort, tmp_path):
+def test_a_table_without_the_columns_is_refused(small_cohort, tmp_path):
     path = tmp_path / "plan.csv"
     path.write_text("item,team\n1,alpha\n")
     with pytest.raises(UnreadableFileError, match="add region, side, id, y_px and x_px"):
-        read_questions(path, cohort)
+        read_questions(path, small_cohort)
 
 
 def outcomes(cohort, team):
@@ -96,8 +90,8 @@ def is_failure(side, status):
     return status in {Side.REFERENCE: (Status.FN, Status.MISCLASSIFIED)}.get(side, (Status.FP,))
 
 
-def test_the_worst_failures_come_first(cohort, failures):
-    known = {team: outcomes(cohort, team) for team in TEAMS}
+def test_the_worst_failures_come_first(small_cohort, failures):
+    known = {team: outcomes(small_cohort, team) for team in TEAMS}
     expected = sorted(
         (found[2], -found[3])
         for of_team in known.values()
@@ -111,8 +105,8 @@ def test_the_worst_failures_come_first(cohort, failures):
     assert worst(failures, 5) == chosen[:5]
 
 
-def test_pairs_are_nuclei_whose_outcomes_differ(cohort, failures):
-    alpha, beta = (outcomes(cohort, team) for team in TEAMS)
+def test_pairs_are_nuclei_whose_outcomes_differ(small_cohort, failures):
+    alpha, beta = (outcomes(small_cohort, team) for team in TEAMS)
     expected = {
         (region, id_)
         for (region, side, id_), found in alpha.items()

@@ -1,6 +1,5 @@
 """Verdicts are imported by the identity of their objects: all of them or none, and once."""
 
-import csv
 import shutil
 from dataclasses import replace
 
@@ -14,6 +13,8 @@ from napari_panoptic.review.package.contents import Contents, PackageItem, Targe
 from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.values.vocabulary import Side, Verdict
 from tests.support.builders import noise, write_svs
+from tests.support.commands import exit_status
+from tests.support.paths import csv_rows
 from tests.support.review_packages import (
     READING,
     contents_of,
@@ -21,21 +22,16 @@ from tests.support.review_packages import (
     write_file,
     write_small_package,
 )
-from tests.support.small_cohort import ANNOTATIONS, MPP, REGIONS, write_cohort
+from tests.support.small_cohort import ANNOTATIONS, MPP, REGIONS
 
 N = 12
 VERDICTS = list(Verdict)
 
 
 @pytest.fixture(scope="module")
-def root(tmp_path_factory):
-    return write_cohort(tmp_path_factory.mktemp("cohort") / "cohort")
-
-
-@pytest.fixture(scope="module")
-def contents(root, tmp_path_factory):
+def contents(small_folder, tmp_path_factory):
     path = tmp_path_factory.mktemp("page") / "review.html"
-    return contents_of(write_small_package(path, open_cohort(root), N))
+    return contents_of(write_small_package(path, open_cohort(small_folder), N))
 
 
 @pytest.fixture
@@ -44,16 +40,13 @@ def review(tmp_path):
 
 
 @pytest.fixture
-def imports(root, tmp_path, review):
+def imports(small_folder, tmp_path, review):
     """Give a function that imports a file by the command line, and gives its exit status."""
 
-    def imported(file, *options, cohort=root):
+    def imported(file, *options, cohort=small_folder):
         path = write_file(tmp_path / "verdicts.json", file)
         place = () if "--review" in options else ("--review", str(review))
-        try:
-            return main(["import-verdicts", str(path), str(cohort), *place, *options])
-        except SystemExit as ended:  # a mistake in the arguments
-            return ended.code
+        return exit_status("import-verdicts", path, cohort, *place, *options)
 
     return imported
 
@@ -67,11 +60,11 @@ def all_given(contents):
     return {item.item: VERDICTS[n % 4] for n, item in enumerate(contents.items)}
 
 
-def test_the_rows_are_those_of_the_window(root, contents, imports, review, tmp_path):
+def test_the_rows_are_those_of_the_window(small_folder, contents, imports, review, tmp_path):
     assert len(contents.items) == N
     assert imports(saved(contents, all_given(contents), note="as seen")) == 0
     # As the window gives them: by the objects of the evaluated regions.
-    cohort, other = open_cohort(root), tmp_path / "window.sqlite"
+    cohort, other = open_cohort(small_folder), tmp_path / "window.sqlite"
     with ReviewStore(other, reviewer="Ada") as store:
         for item in contents.items:
             found = load_region(cohort, item.region, READING.settings).evaluations[item.team]
@@ -177,19 +170,19 @@ def another_image(root, tmp_path):
     return other
 
 
-def test_a_copy_of_the_cohort_is_the_same_cohort(root, contents, imports, review, tmp_path):
-    other = shutil.copytree(root, tmp_path / "copy")
+def test_a_copy_of_the_cohort_is_the_same_cohort(small_folder, contents, imports, review, tmp_path):
+    other = shutil.copytree(small_folder, tmp_path / "copy")
     assert imports(saved(contents, all_given(contents)), cohort=other) == 0
     assert len(rows(review)) == N
 
 
 def test_another_cohort_is_refused(
-    root, contents, imports, review, nuclei_sample, tmp_path, capsys
+    small_folder, contents, imports, review, nuclei_sample, tmp_path, capsys
 ):
     file = saved(contents, all_given(contents))
     for cohort, reason in {
         nuclei_sample: "it has no region",
-        another_image(root, tmp_path): "its image of region",
+        another_image(small_folder, tmp_path): "its image of region",
     }.items():
         assert imports(file, cohort=cohort) == 1
         message = capsys.readouterr().err
@@ -216,8 +209,10 @@ def test_a_name_is_needed(contents, imports, review, capsys):
     assert len(rows(review, "Bo")) == N
 
 
-def test_the_usual_review_file_is_the_one_of_the_window(root, contents, tmp_path, monkeypatch):
-    cohort = shutil.copytree(root, tmp_path / "copy")
+def test_the_usual_review_file_is_the_one_of_the_window(
+    small_folder, contents, tmp_path, monkeypatch
+):
+    cohort = shutil.copytree(small_folder, tmp_path / "copy")
     path = write_file(tmp_path / "verdicts.json", saved(contents, all_given(contents)))
     monkeypatch.chdir(cohort)
     assert main(["import-verdicts", str(path)]) == 0  # the current folder is the cohort
@@ -236,11 +231,6 @@ def planned(contents):
     return Contents("cohort", None, "plan", {}, (*contents.items, *tiles))
 
 
-def table(path):
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
-
-
 def test_the_table_for_estimates(planned, imports, review, tmp_path, capsys):
     given = {**all_given(planned), "101": 3, "102": None}
     file, path = saved(planned, given), tmp_path / "verdicts.csv"
@@ -248,7 +238,7 @@ def test_the_table_for_estimates(planned, imports, review, tmp_path, capsys):
     assert "2 background tiles" in capsys.readouterr().err
     assert imports(file, "--verdicts", str(path)) == 0
     assert len(rows(review)) == N
-    found = table(path)
+    found = csv_rows(path)
     assert list(found[0]) == ["item", "verdict", "count"]
     assert found[0] == {"item": "1", "verdict": "annotation-right", "count": ""}
     assert found[-2:] == [
@@ -266,7 +256,7 @@ def test_a_table_is_not_replaced_without_a_word(planned, imports, review, tmp_pa
     assert path.read_text() == "mine"
     assert not review.exists()
     assert imports(file, "--verdicts", str(path), "--force", "--table-only") == 0
-    assert len(table(path)) == 1
+    assert len(csv_rows(path)) == 1
     assert not review.exists()
 
 

@@ -7,19 +7,12 @@ import pytest
 
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.review.plan.units import Units, population
-from tests.support.small_cohort import write_cohort
 
 
 @pytest.fixture(scope="session")
-def small_cohort(tmp_path_factory):
-    """Write the small cohort once."""
-    return write_cohort(tmp_path_factory.mktemp("plans") / "cohort")
-
-
-@pytest.fixture(scope="session")
-def small_units(small_cohort):
+def small_units(small_folder):
     """All items of both teams of the small cohort."""
-    return population(open_cohort(small_cohort), ("alpha", "beta")).units
+    return population(open_cohort(small_folder), ("alpha", "beta")).units
 
 
 @pytest.fixture(scope="session")

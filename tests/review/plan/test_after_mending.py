@@ -10,7 +10,7 @@ import pytest
 import tifffile
 from PIL import Image
 
-from benchmarks.mending_estimates import coverage, plant, review, together
+from benchmarks.reviews import mended, mending_coverage, plant, together
 from napari_panoptic.common.errors import PanopticError, SettingsError
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.live.actions import Claim, apply, mend_of_verdicts
@@ -27,6 +27,7 @@ from napari_panoptic.review.plan.mending_tables import ESTIMATES, figure_records
 from napari_panoptic.review.plan.units import SIDES, ItemKind, population
 from napari_panoptic.values.settings import EvaluationSettings, Matching
 from napari_panoptic.values.vocabulary import Side, Verdict
+from tests.support.survey_oracle import least
 
 SETTINGS = EvaluationSettings(distances=False)
 RIGHT, WRONG, BOTH = Verdict.ANNOTATION_RIGHT, Verdict.PREDICTION_RIGHT, Verdict.BOTH_WRONG
@@ -138,8 +139,8 @@ def estimated(found, team):
 
 
 @pytest.mark.parametrize(("team", "claim"), [("alpha", Claim.KEEP), ("beta", Claim.TAKE)])
-def test_a_complete_review_gives_the_sum_of_all_changes(small_cohort, team, claim):
-    work, plan = request(small_cohort, team, claim), complete_plan(small_cohort, team)
+def test_a_complete_review_gives_the_sum_of_all_changes(small_folder, team, claim):
+    work, plan = request(small_folder, team, claim), complete_plan(small_folder, team)
     answers = random_answers(plan, seed=2)
     found = after_mending(work, plan, answers)
     assert found.decided == found.objects == (plan.units.id >= 0).sum()
@@ -155,7 +156,7 @@ def test_a_complete_review_gives_the_sum_of_all_changes(small_cohort, team, clai
 def test_changes_of_objects_apart_add_up_to_the_corrected_annotation(nuclei_sample):
     case = plant(open_cohort(nuclei_sample), "careful", "usual")
     np.testing.assert_allclose(case.truth, together(case), atol=1e-9)
-    rows = review(case, len(case.units), seed=3)
+    rows = mended(case, len(case.units), seed=3)
     found = np.array([row.after for row in rows]).reshape(case.truth.shape)
     np.testing.assert_allclose(found, case.truth, atol=1e-9)
 
@@ -229,10 +230,10 @@ def test_figures_of_a_team_that_was_not_reviewed_change_as_counted_by_hand(two_t
 
 
 @pytest.mark.parametrize("n_given", [15, 25, 40])
-def test_reviewed_objects_stand_for_all_objects(small_cohort, small_units, n_given):
+def test_reviewed_objects_stand_for_all_objects(small_folder, small_units, n_given):
     units = small_units[small_units.team == "alpha"]
     plan = draw(units, 40, seed=5)
-    objects = annotated_cohort(request(small_cohort, "alpha")).objects
+    objects = annotated_cohort(request(small_folder, "alpha")).objects
     answers = verdicts_by_kind(plan, {})[:n_given]
     sample = reviewed_objects(plan, "alpha", objects, answers)
     assert not sample.absent
@@ -240,18 +241,18 @@ def test_reviewed_objects_stand_for_all_objects(small_cohort, small_units, n_giv
     assert len(sample.rows) == np.count_nonzero(plan.units.id[:n_given] >= 0)
 
 
-def test_an_outcome_without_a_verdict_leaves_the_figures_empty(small_cohort):
-    plan = complete_plan(small_cohort, "alpha")
+def test_an_outcome_without_a_verdict_leaves_the_figures_empty(small_folder):
+    plan = complete_plan(small_folder, "alpha")
     is_fp = plan.units.is_kind(ItemKind.FP)
     answers = [a for a in verdicts_by_kind(plan, {ItemKind.FN: WRONG}) if not is_fp[a.item - 1]]
-    found = after_mending(request(small_cohort, "alpha"), plan, answers)
+    found = after_mending(request(small_folder, "alpha"), plan, answers)
     assert all(math.isnan(row.change) and math.isnan(row.low) for row in found.rows)
     assert any("no FP of alpha was reviewed" in finding.message for finding in found.findings)
     assert "cannot be estimated yet" in sentences(found)[0]
 
 
-def test_items_that_could_not_be_judged_and_tiles_change_nothing(small_cohort):
-    work, plan = request(small_cohort, "alpha"), complete_plan(small_cohort, "alpha")
+def test_items_that_could_not_be_judged_and_tiles_change_nothing(small_folder):
+    work, plan = request(small_folder, "alpha"), complete_plan(small_folder, "alpha")
     answers = random_answers(plan, seed=4)
     (doubted, *_) = (a.item for a in answers if a.verdict is not RIGHT)
     unclear = [
@@ -265,10 +266,10 @@ def test_items_that_could_not_be_judged_and_tiles_change_nothing(small_cohort):
     assert "to be drawn" in sentences(one)[-1]
 
 
-def test_without_a_wrong_annotation_nothing_changes_but_it_is_not_certain(small_cohort):
-    units = population(open_cohort(small_cohort), ("alpha",)).units
+def test_without_a_wrong_annotation_nothing_changes_but_it_is_not_certain(small_folder):
+    units = population(open_cohort(small_folder), ("alpha",)).units
     plan = draw(units, 20, seed=1)
-    found = after_mending(request(small_cohort, "alpha"), plan, verdicts_by_kind(plan, {}))
+    found = after_mending(request(small_folder, "alpha"), plan, verdicts_by_kind(plan, {}))
     assert found.changing == 0
     for row in found.rows:
         if row.class_name == ALL:
@@ -277,27 +278,22 @@ def test_without_a_wrong_annotation_nothing_changes_but_it_is_not_certain(small_
             assert row.items == 0
 
 
-def test_a_plan_of_other_settings_or_without_verdicts_is_refused(small_cohort):
-    plan = complete_plan(small_cohort, "alpha")
+def test_a_plan_of_other_settings_or_without_verdicts_is_refused(small_folder):
+    plan = complete_plan(small_folder, "alpha")
     answers = verdicts_by_kind(plan, {})
     strict = SETTINGS.replaced(matching=Matching.STRICT_IOU, iou_threshold=0.9)
     with pytest.raises(SettingsError, match="drawn"):
-        after_mending(request(small_cohort, "alpha", settings=strict), plan, answers)
+        after_mending(request(small_folder, "alpha", settings=strict), plan, answers)
     with pytest.raises(PanopticError, match="none that decides"):
-        after_mending(request(small_cohort, "alpha"), plan, [])
+        after_mending(request(small_folder, "alpha"), plan, [])
 
 
 def test_the_table_is_described():
-    page = (Path(__file__).parents[3] / "docs" / "corrections.md").read_text("utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "reference" / "review-files.md").read_text("utf-8")
     assert ESTIMATES.described() in page.splitlines()
 
 
 # --- intervals --------------------------------------------------------------------------------
-
-
-def least(n_reviews):
-    """Return the nominal share less 4 standard errors of that many reviews."""
-    return 0.95 - 4 * math.sqrt(0.95 * 0.05 / n_reviews)
 
 
 @pytest.fixture(scope="module")
@@ -307,7 +303,7 @@ def planted_case(nuclei_sample):
 
 @pytest.mark.parametrize("n_items", [20, 100])
 def test_intervals_hold_the_change_of_every_team(planted_case, n_items):
-    found = coverage(planted_case, n_items, range(N_REVIEWS))
+    found = mending_coverage(planted_case, n_items, range(N_REVIEWS))
     assert (found.covered[..., -1] >= least(N_REVIEWS)).all()
     is_far = np.abs(found.mean - planted_case.truth)[..., -1] > (0.06 if n_items < 50 else 0.03)
     assert not is_far.any()

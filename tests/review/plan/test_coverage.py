@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from benchmarks.review_coverage import RANDOM, STRATIFIED, TRUTHS, coverage, planted
-from benchmarks.review_small import differing, missed_in_one, of_other_patients, several_classes
-from benchmarks.review_suspects import reviews
+from benchmarks.reviews import (
+    RANDOM,
+    STRATIFIED,
+    TRUTHS,
+    coverage,
+    differing,
+    held_by_others,
+    missed_in_one,
+    planted,
+    several_classes,
+)
+from benchmarks.suspects import errors_found
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.review.plan.corrected import QUANTITIES, Quantity
 from napari_panoptic.review.plan.units import SUSPECT, population
 from tests.support.paths import SHARED_CASES, needs_shared_cases
+from tests.support.survey_oracle import least
 
 N_REVIEWS, N_COMPARED = 50, 80
 PQ = QUANTITIES.index(Quantity.PQ)
-
-
-def least(n_reviews):
-    """Return the nominal share less 4 standard errors of that many reviews.
-
-    A right interval fails this once in 30,000 times, and 1.96 standard errors that are too small
-    by a third hold the truth in 81 %.
-    """
-    return 0.95 - 4 * math.sqrt(0.95 * 0.05 / n_reviews)
 
 
 @pytest.mark.parametrize("truth", TRUTHS)
@@ -56,7 +56,7 @@ def test_nuclei_that_one_patient_lacks_are_within_the_interval():
 
 @pytest.mark.parametrize("unequal", [0.0, 1.2])
 def test_intervals_for_other_patients_hold_their_figures(unequal):
-    held = of_other_patients(8, unequal, range(40), 150)
+    held = held_by_others(8, unequal, range(40), 150).mean(axis=0)
     assert (held >= least(40)).all()
 
 
@@ -68,12 +68,15 @@ def test_strata_of_suspects_find_more_errors_and_hold_the_truth(many_units):
     details = np.where(is_suspect, SUSPECT + " " + many_units.detail, many_units.detail)
     refined = replace(many_units, detail=np.array([own.rstrip() for own in details], object))
 
+    seeds = range(N_COMPARED)
     usual, found = (
-        reviews(units, truth, 150, range(N_COMPARED)) for units in (many_units, refined)
+        coverage(units, truth, STRATIFIED, 150, seeds) for units in (many_units, refined)
     )
     assert (found.covered >= least(N_COMPARED)).all()
     assert np.abs(found.bias).max() < 0.03
-    assert found.found > 1.5 * usual.found
+    assert errors_found(refined, truth, 150, seeds) > 1.5 * errors_found(
+        many_units, truth, 150, seeds
+    )
     rate, *_ = range(len(found.error))  # the annotation error rate
     assert found.error[rate] < 0.9 * usual.error[rate]
     assert found.half_width[rate] < usual.half_width[rate]

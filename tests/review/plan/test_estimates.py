@@ -69,13 +69,13 @@ def close(found, wanted):
 
 @pytest.mark.parametrize("team", ["alpha", "beta"])
 def test_a_complete_review_that_finds_no_error_gives_the_figures_of_evaluate(
-    team, small_cohort, small_units
+    team, small_folder, small_units
 ):
     units = small_units[small_units.team == team]
     plan = draw(units, len(units), 1)
     found = by_figure(estimate(plan, units, answers(plan, shares=(1, 0, 0), lacked=0)))
     counts = Counts.zero(units.class_names)
-    for _, evaluation in evaluations(small_cohort, team):
+    for _, evaluation in evaluations(small_folder, team):
         counts += evaluation.counts
     pooled = unit_metrics(counts)
     wanted = {
@@ -95,7 +95,7 @@ def test_a_complete_review_that_finds_no_error_gives_the_figures_of_evaluate(
 
 @pytest.mark.parametrize("team", ["alpha", "beta"])
 def test_a_complete_review_gives_the_figures_without_the_annotation_errors(
-    team, small_cohort, small_units
+    team, small_folder, small_units
 ):
     """The same rules as `without_annotation_errors`, for the verdict that it knows."""
     units = small_units[small_units.team == team]
@@ -111,7 +111,7 @@ def test_a_complete_review_gives_the_figures_without_the_annotation_errors(
         if a.verdict is Verdict.PREDICTION_RIGHT
     }
     counts = Counts.zero(units.class_names)
-    for region, evaluation in evaluations(small_cohort, team):
+    for region, evaluation in evaluations(small_folder, team):
         rows = {
             side: [
                 row
@@ -170,7 +170,7 @@ def test_verdicts_on_a_pair_worked_out_by_hand():
 
 
 @pytest.mark.parametrize("suspect", [0.0, 0.3])
-def test_estimates_equal_those_of_an_independent_implementation(small_cohort, small_units, suspect):
+def test_estimates_equal_those_of_an_independent_implementation(small_folder, small_units, suspect):
     units = marked(small_units[small_units.team == "alpha"], suspect)
     plan = draw(units, 30, 3)
     assert any("/suspect" in name for name in plan.stratum) == bool(suspect)
@@ -179,7 +179,7 @@ def test_estimates_equal_those_of_an_independent_implementation(small_cohort, sm
     text = plan_frame(plan).to_csv(index=False)
     rows = list(csv.DictReader(io.StringIO(text)))
     objects = {}
-    for region, evaluation in evaluations(small_cohort, "alpha"):
+    for region, evaluation in evaluations(small_folder, "alpha"):
         table = evaluation.objects.to_csv(index=False)
         for row in csv.DictReader(io.StringIO(table)):
             objects[region.name, row["side"], int(row["id"])] = row

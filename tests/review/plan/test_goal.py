@@ -141,8 +141,8 @@ def test_the_setup_of_a_plan_is_kept_as_json():
             PlanSetup.of(broken)
 
 
-def test_counting_the_items_can_be_stopped(small_cohort):
-    cohort = open_cohort(small_cohort)
+def test_counting_the_items_can_be_stopped(small_folder):
+    cohort = open_cohort(small_folder)
     shares: list[float] = []
     progress = Progress(report=lambda share, _doing: shares.append(share))
     assert len(population(cohort, ("alpha",), progress=progress).units)

@@ -48,8 +48,8 @@ def test_a_region_without_objects_is_background():
     assert (units.y_px[0], units.x_px[0]) == (4, 4)
 
 
-def test_the_population_counts_what_evaluate_counts(small_cohort, small_units):
-    cohort = open_cohort(small_cohort)
+def test_the_population_counts_what_evaluate_counts(small_folder, small_units):
+    cohort = open_cohort(small_folder)
     condition = Condition("all", EvaluationSettings(distances=False))
     work = Experiment(("alpha", "beta"), (condition,))
     expected = {}
@@ -114,10 +114,10 @@ def test_all_found_has_no_failures():
     assert {str(kind) for kind in ItemKind if units.is_kind(kind).any()} == {"TP", "background"}
 
 
-def test_a_region_that_cannot_be_read_is_reported_and_left_out(tmp_path, small_cohort):
+def test_a_region_that_cannot_be_read_is_reported_and_left_out(tmp_path, small_folder):
     import shutil
 
-    root = shutil.copytree(small_cohort, tmp_path / "cohort")
+    root = shutil.copytree(small_folder, tmp_path / "cohort")
     broken = next((root / "MoNuSAC Testing Data and Annotations").rglob("*.xml"))
     broken.write_text("not XML")
     found = population(open_cohort(root), ("alpha",))
@@ -125,7 +125,7 @@ def test_a_region_that_cannot_be_read_is_reported_and_left_out(tmp_path, small_c
     assert any(f.region == broken.stem and f.kind == "unreadable" for f in found.findings)
 
 
-def test_a_region_that_is_too_large_is_reported(small_cohort):
-    found = population(open_cohort(small_cohort), ("alpha",), held_up_to_px=1300)
+def test_a_region_that_is_too_large_is_reported(small_folder):
+    found = population(open_cohort(small_folder), ("alpha",), held_up_to_px=1300)
     assert len(set(found.units.region)) < 5
     assert any("pixels" in finding.message or "px" in finding.message for finding in found.findings)

@@ -10,6 +10,7 @@ from napari_panoptic.viewer.desk.nuclei import desk_of
 from napari_panoptic.viewer.opening import open_in
 from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
 from tests.support.small_cohort import write_cohort
+from tests.viewer.finding import handle_events
 
 pytestmark = pytest.mark.long
 
@@ -39,12 +40,12 @@ def _arrangement(window):
 
 
 def test_a_closed_desk_leaves_the_window_as_it_was(
-    make_napari_viewer, folder, close_desk, wait_until, qtbot
+    make_napari_viewer, folder, close_desk, wait_until
 ):
     viewer = make_napari_viewer(show=True)
     window = viewer.window._qt_window
     theirs = viewer.add_labels(np.ones((30, 30), "u2"), name="theirs")
-    qtbot.wait(20)
+    handle_events()
     before = _arrangement(window)
     drags, moves = list(viewer.mouse_drag_callbacks), list(viewer.mouse_move_callbacks)
     axis_labels, callbacks = viewer.dims.axis_labels, len(theirs.events.visible.callbacks)
@@ -52,7 +53,7 @@ def test_a_closed_desk_leaves_the_window_as_it_was(
     wait_until(lambda: desk.is_settled)
     assert len(viewer.layers) > 2
     close_desk(desk)
-    qtbot.wait(20)
+    handle_events()
     assert list(viewer.layers) == [theirs]
     assert not viewer.canvas.overlays.scale_bar.visible
     assert viewer.dims.axis_labels == axis_labels

@@ -4,7 +4,6 @@ One window serves all of these tests; each finds it as it was opened.
 """
 
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -38,33 +37,13 @@ from tests.viewer.finding import (
 
 
 @pytest.fixture
-def desk(open_desk, wait_until):
-    """Give the desk as it was just after opening."""
-    desk, session = open_desk, open_desk.session
-    desk.state.look = Look()
-    for layer in desk._viewer.layers:
+def at_first(fresh_desk):
+    """Show the image and the objects only."""
+    for layer in fresh_desk.viewer.layers:
         layer.visible = layer.name in ("image", "reference", "careful")
-    desk.panels.objects.set_filter(ObjectFilter())
-    session.set_team("careful")
     # Another display opens the eyes that were closed by hand, as those just above.
-    desk.state.look = Look(display=Display.FILL)
-    desk.state.look = Look()
-    session.select(None)
-    if session.snapshot.region.name != FIRST or session.settings != session.protocol:
-        desk.link.request(region=FIRST, settings=session.protocol)
-    wait_until(lambda: desk.is_settled)
-    desk.link.scene.fit()
-    return desk
-
-
-@pytest.fixture
-def viewer(desk):
-    return desk._viewer
-
-
-@pytest.fixture
-def canvas(viewer):
-    return viewer.window._qt_viewer.canvas.native
+    fresh_desk.state.look = Look(display=Display.FILL)
+    fresh_desk.state.look = Look()
 
 
 def select_row(desk, row):
@@ -286,61 +265,58 @@ class TestSelecting:
 
 
 class TestKeys:
-    def press(self, canvas, key, modifier=Qt.KeyboardModifier.NoModifier):
-        QTest.keyClick(canvas, key, modifier)
-
     def test_n_goes_through_the_failures(self, desk, canvas):
         failures = {STATUS_CODE[status] for status in styles.FAILURES}
         seen = set()
         for _ in range(5):
-            self.press(canvas, Qt.Key.Key_N)
+            QTest.keyClick(canvas, Qt.Key.Key_N)
             selection = desk.session.selection
             side = desk.session.evaluation.outcomes.side(selection.side)
             assert side.status[selection.row] in failures
             seen.add((selection.side, selection.row))
         assert len(seen) == 5
         first = desk.session.selection
-        self.press(canvas, Qt.Key.Key_N, Qt.KeyboardModifier.ShiftModifier)
+        QTest.keyClick(canvas, Qt.Key.Key_N, Qt.KeyboardModifier.ShiftModifier)
         assert desk.session.selection != first
 
     def test_n_says_where_there_is_no_failure_to_go_to(self, desk, canvas):
         desk.panels.objects.set_filter(ObjectFilter(statuses=frozenset({"TP"})))
         for modifier in (Qt.KeyboardModifier.NoModifier, Qt.KeyboardModifier.ShiftModifier):
-            self.press(canvas, Qt.Key.Key_N, modifier)
+            QTest.keyClick(canvas, Qt.Key.Key_N, modifier)
             assert desk.panels.title.selected.text() == NONE_LISTED
         assert desk.session.selection is None
 
     def test_h_cycles_the_display(self, desk, viewer, canvas):
-        self.press(canvas, Qt.Key.Key_H)
+        QTest.keyClick(canvas, Qt.Key.Key_H)
         assert viewer.layers["reference"].contour == 0
-        self.press(canvas, Qt.Key.Key_H)
+        QTest.keyClick(canvas, Qt.Key.Key_H)
         assert names_of_visible(viewer) == ["image"]
-        self.press(canvas, Qt.Key.Key_H)
+        QTest.keyClick(canvas, Qt.Key.Key_H)
         assert names_of_visible(viewer) == ["image", "reference", desk.session.team]
 
     def test_q_switches_to_class_colours_and_back(self, desk, viewer, canvas):
         row = row_of_status(desk, Side.REFERENCE, Status.FN)
         colours = styles.class_colours(len(desk.session.cohort.scheme.names))
         number = desk.session.snapshot.reference.class_index[row]
-        self.press(canvas, Qt.Key.Key_Q)
+        QTest.keyClick(canvas, Qt.Key.Key_Q)
         by_class = viewer.layers["reference"].get_color(row + 1)[:3] * 255
         np.testing.assert_allclose(by_class, colours[number - 1], atol=1e-3)
-        self.press(canvas, Qt.Key.Key_Q)
+        QTest.keyClick(canvas, Qt.Key.Key_Q)
         by_status = viewer.layers["reference"].get_color(row + 1)[:3] * 255
         np.testing.assert_allclose(by_status, styles.STATUS_COLOURS[Status.FN], atol=1e-3)
 
     def test_w_centres_the_selected_object(self, desk, viewer, canvas):
         desk.session.select_row(Side.REFERENCE, 0)
-        self.press(canvas, Qt.Key.Key_W)
+        QTest.keyClick(canvas, Qt.Key.Key_W)
         y0, x0, y1, x1 = desk.session.evaluation.outcomes.reference.bbox[0]
         middle = np.array([(y0 + y1 - 1) / 2, (x0 + x1 - 1) / 2]) * 0.2525
         np.testing.assert_allclose(viewer.scene.camera.center[-2:], middle)
 
     def test_j_and_k_go_to_the_next_region_and_back(self, desk, canvas, wait_until):
-        self.press(canvas, Qt.Key.Key_J)
+        QTest.keyClick(canvas, Qt.Key.Key_J)
         wait_until(lambda: not desk.link.loader.is_busy)
         assert desk.session.snapshot.region.name == SECOND
-        self.press(canvas, Qt.Key.Key_K)
+        QTest.keyClick(canvas, Qt.Key.Key_K)
         wait_until(lambda: not desk.link.loader.is_busy)
         assert desk.session.snapshot.region.name == FIRST
 
@@ -351,7 +327,7 @@ class TestKeys:
             "table": desk.panels.objects.view,
             "navigator": desk.panels.navigator.places.table,
         }[panel]
-        self.press(widget, Qt.Key.Key_N)
+        QTest.keyClick(widget, Qt.Key.Key_N)
         assert desk.session.selection is not None
 
 
@@ -482,7 +458,7 @@ def autosave_once(desk, wait_until):
 
 @pytest.mark.long
 def test_switches_and_strokes_leave_nothing_behind(desk, wait_until):
-    """The short form of ``benchmarks.long_use``."""
+    """The short form of ``python -m benchmarks long_use``."""
     regions = len(desk.session.cohort.regions)
     autosave_once(desk, wait_until)
     use(desk, regions, 30, seed=1)  # every region was seen, everything made that is made once
@@ -497,8 +473,5 @@ def test_switches_and_strokes_leave_nothing_behind(desk, wait_until):
         return {name: (before[name], n) for name, n in now.items() if n > before[name]}
 
     # A neighbouring region may still be read ahead, by a thread that has its file open.
-    end = time.monotonic() + 20
-    while grown() and time.monotonic() < end:
-        QTest.qWait(200)
-    assert grown() == {}
+    wait_until(lambda: not grown(), grown, pause_s=0.2)
     assert census(desk).counts["EditedPair"] == 0  # edits were discarded

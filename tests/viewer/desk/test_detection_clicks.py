@@ -7,7 +7,7 @@ from qtpy.QtTest import QTest
 
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.opening import open_in
-from tests.viewer.finding import click, on_canvas
+from tests.viewer.finding import canvas_of, click, on_canvas
 
 pytestmark = pytest.mark.long
 
@@ -33,7 +33,7 @@ def points(make_napari_viewer, detection_sample, wait_until, close_desk):
     judged = desk.session.judged
     row = int(np.flatnonzero(judged.reference_partner < 0)[0])
     x, y = judged.reference.xy_px[row]
-    canvas = viewer.window._qt_viewer.canvas.native
+    canvas = canvas_of(viewer)
     yield desk, canvas, on_canvas(viewer, y, x, layer="annotated points"), row
     close_desk(desk)
 

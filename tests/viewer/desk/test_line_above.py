@@ -7,7 +7,7 @@ from qtpy.QtWidgets import QAbstractButton
 
 from napari_panoptic.display.names import distinct_names
 from napari_panoptic.viewer.kit.widgets import is_in_sight
-from tests.viewer.finding import FIRST, SECOND
+from tests.viewer.finding import FIRST, SECOND, show_inspect
 
 
 @pytest.fixture(scope="module")
@@ -17,11 +17,8 @@ def shown_parts():
 
 
 @pytest.fixture
-def desk(open_desk, wait_until):
-    open_desk.reset_workspace("Inspect")
-    open_desk.link.go_to(FIRST, team="careful")
-    wait_until(lambda: open_desk.is_settled and open_desk.is_arranged)
-    return open_desk
+def at_first(fresh_desk, wait_until):
+    show_inspect(fresh_desk, wait_until)
 
 
 def click(box, step):

@@ -1,13 +1,11 @@
 """In a small window, in both themes: nothing is cut off, no panel is scrolled sideways."""
 
 import itertools
-from unittest.mock import patch
 
 import napari
 import pytest
 from napari.settings import get_settings
 from qtpy.QtCore import QPoint, QRect
-from qtpy.QtTest import QTest
 from qtpy.QtWidgets import (
     QAbstractButton,
     QAbstractItemView,
@@ -26,6 +24,7 @@ from napari_panoptic.viewer.desk.nuclei import Desk
 from napari_panoptic.viewer.kit.widgets import ElidedLabel, dock_of, is_in_sight
 from napari_panoptic.viewer.opening import open_in
 from napari_panoptic.viewer.panels.ranking import RankingPresenter
+from tests.viewer.finding import close_viewer, handle_events
 
 FONT_PT = 12
 SIZE = 1280, 800
@@ -41,8 +40,7 @@ def viewer(qapp, napari_application):  # noqa: ARG001
     viewer.window.resize(*SIZE)
     yield viewer
     appearance.font_size = before
-    with patch.object(viewer.window._qt_window, "_save_current_window_settings"):
-        viewer.close()
+    close_viewer(viewer)
     qapp.processEvents()
 
 
@@ -53,7 +51,7 @@ def viewer(qapp, napari_application):  # noqa: ARG001
         *(pytest.param(task, marks=pytest.mark.long) for task in ("detections", "raters")),
     ],
 )
-def desk(request, viewer, tmp_path_factory, sample_folder, wait_until):
+def desk_of_task(request, viewer, tmp_path_factory, sample_folder, wait_until):
     folder = sample_folder
     if request.param != "nuclei":
         folder = tmp_path_factory.mktemp("layout") / request.param
@@ -165,63 +163,65 @@ def cut_titles(desk):
     return [label.text() for label in labels if label.height() < label.fontMetrics().height()]
 
 
-def test_a_hidden_panel_is_styled_when_it_is_shown(desk, wait_until):
-    wait_until(lambda: desk.is_arranged and desk.is_settled)
-    workspace = desk.workspace.name
+def test_a_hidden_panel_is_styled_when_it_is_shown(desk_of_task, wait_until):
+    wait_until(lambda: desk_of_task.is_arranged and desk_of_task.is_settled)
+    workspace = desk_of_task.workspace.name
     # A start does not pay for their style.
-    unstyled = [title for title in desk.docked() if not desk.dock(title).styleSheet()]
-    assert not any(is_in_sight(desk.docked()[title]) for title in unstyled)
-    assert unstyled or len(desk.workspaces) == 1
+    unstyled = [
+        title for title in desk_of_task.docked() if not desk_of_task.dock(title).styleSheet()
+    ]
+    assert not any(is_in_sight(desk_of_task.docked()[title]) for title in unstyled)
+    assert unstyled or len(desk_of_task.workspaces) == 1
     for title in unstyled[:1]:
-        desk.reveal(title)
-        wait_until(lambda: desk.is_arranged and desk.is_settled)
-        assert desk.dock(title).styleSheet()
-        assert small_letters(desk.docked()[title]) == []
-    desk.show_workspace(workspace)
+        desk_of_task.reveal(title)
+        wait_until(lambda: desk_of_task.is_arranged and desk_of_task.is_settled)
+        assert desk_of_task.dock(title).styleSheet()
+        assert small_letters(desk_of_task.docked()[title]) == []
+    desk_of_task.show_workspace(workspace)
 
 
-def test_letters_are_as_large_as_chosen(desk, wait_until):
-    wait_until(lambda: desk.is_arranged and desk.is_settled)
-    panels = {"strip": desk.strip, **desk.docked()}
+def test_letters_are_as_large_as_chosen(desk_of_task, wait_until):
+    wait_until(lambda: desk_of_task.is_arranged and desk_of_task.is_settled)
+    panels = {"strip": desk_of_task.strip, **desk_of_task.docked()}
     small = {title: small_letters(panel) for title, panel in panels.items()}
     assert not any(small.values()), small
-    assert cut_titles(desk) == []
-    objects = desk.docked().get("Objects")
+    assert cut_titles(desk_of_task) == []
+    objects = desk_of_task.docked().get("Objects")
     if objects is not None:
         needed = objects.view.fontMetrics().height()
         assert objects.view.verticalHeader().defaultSectionSize() >= needed
-    before = desk.strip.findChild(QToolButton).font().pointSizeF()
+    before = desk_of_task.strip.findChild(QToolButton).font().pointSizeF()
     get_settings().appearance.font_size = FONT_PT - 2
-    assert desk.strip.findChild(QToolButton).font().pointSizeF() == before - 2
+    assert desk_of_task.strip.findChild(QToolButton).font().pointSizeF() == before - 2
     get_settings().appearance.font_size = FONT_PT
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("theme", ["dark", pytest.param("light", marks=pytest.mark.long)])
-def test_nothing_is_cut_off(desk, viewer, theme, wait_until):
+def test_nothing_is_cut_off(desk_of_task, viewer, theme, wait_until):
     viewer.theme = theme
     viewer.window.resize(*SIZE)
     problems = []
     seen = set()
-    for workspace in desk.workspaces:
-        desk.show_workspace(workspace.name)
-        wait_until(lambda: desk.is_arranged and desk.is_settled)
-        if workspace.name == "Cohort" and isinstance(desk, Desk):
-            desk.presenter(RankingPresenter).evaluate()
-            wait_until(lambda: desk.is_settled)
-            assert desk.presenter(RankingPresenter).panel.conventions.texts()
-        QTest.qWait(50)
+    for workspace in desk_of_task.workspaces:
+        desk_of_task.show_workspace(workspace.name)
+        wait_until(lambda: desk_of_task.is_arranged and desk_of_task.is_settled)
+        if workspace.name == "Cohort" and isinstance(desk_of_task, Desk):
+            desk_of_task.presenter(RankingPresenter).evaluate()
+            wait_until(lambda: desk_of_task.is_settled)
+            assert desk_of_task.presenter(RankingPresenter).panel.conventions.texts()
+        handle_events()
         size = viewer.window._qt_window.width(), viewer.window._qt_window.height()
         if size != SIZE:
             problems.append(f"{workspace.name}: the window has grown to {size}")
-        panels = {"strip": desk.strip, **desk.docked()}
+        panels = {"strip": desk_of_task.strip, **desk_of_task.docked()}
         problems += problems_of(panels, workspace.name, seen)
         for title, panel in panels.items():
             dock = dock_of(panel)
             if dock is not None and not dock.isHidden() and title not in seen:  # behind a tab
-                desk.reveal(title)
-                wait_until(lambda panel=panel: is_in_sight(panel) and desk.is_settled)
+                desk_of_task.reveal(title)
+                wait_until(lambda panel=panel: is_in_sight(panel) and desk_of_task.is_settled)
                 problems += problems_of(panels, workspace.name, seen)
     assert not problems, "\n".join(problems)
     assert len(seen) > 2
-    assert "Slices" in seen or "Slices" not in desk.docked()
+    assert "Slices" in seen or "Slices" not in desk_of_task.docked()

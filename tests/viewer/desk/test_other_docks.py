@@ -6,6 +6,7 @@ from qtpy.QtWidgets import QDockWidget, QLabel
 
 from napari_panoptic.samples.write import write_raters_sample
 from napari_panoptic.viewer.opening import open_in
+from tests.viewer.finding import handle_events
 from tests.viewer.in_a_process import run_in_process
 
 pytestmark = pytest.mark.long
@@ -55,7 +56,7 @@ def test_a_desk_closes_after_another_dock_was_floated_or_moved(
 
 
 def test_docks_that_the_user_hid_or_moved_stay_so(
-    make_napari_viewer, folder, close_desk, wait_until, qtbot
+    make_napari_viewer, folder, close_desk, wait_until
 ):
     viewer = make_napari_viewer(show=True)
     window = viewer.window._qt_window
@@ -63,13 +64,13 @@ def test_docks_that_the_user_hid_or_moved_stay_so(
         viewer.window.add_dock_widget(QLabel(name), name=name, area="right")
         for name in ("hidden", "moved", "kept")
     )
-    qtbot.wait(20)
+    handle_events()
     desk = open_in(viewer, folder)
     wait_until(lambda: desk.is_settled)
     hidden.hide()
     window.addDockWidget(BOTTOM, moved)
     close_desk(desk)
-    qtbot.wait(20)
+    handle_events()
     assert hidden.isHidden()
     assert window.dockWidgetArea(moved) == BOTTOM
     assert moved.isVisible()
@@ -78,7 +79,7 @@ def test_docks_that_the_user_hid_or_moved_stay_so(
 
 
 def test_layer_controls_that_the_user_moved_stay_there(
-    make_napari_viewer, folder, close_desk, wait_until, qtbot
+    make_napari_viewer, folder, close_desk, wait_until
 ):
     viewer = make_napari_viewer(show=True)
     window = viewer.window._qt_window
@@ -86,7 +87,7 @@ def test_layer_controls_that_the_user_moved_stay_there(
     desk = open_in(viewer, folder)
     wait_until(lambda: desk.is_settled)
     window.addDockWidget(RIGHT, controls)
-    qtbot.wait(20)
+    handle_events()
     close_desk(desk)
     assert window.dockWidgetArea(controls) == RIGHT
     assert not controls.isHidden()

@@ -4,6 +4,7 @@ from qtpy.QtWidgets import QDockWidget
 
 from napari_panoptic.viewer.desk.nuclei import desk_of
 from napari_panoptic.viewer.desk.window import mark_own
+from napari_panoptic.viewer.desk.workspaces import WorkspaceBar
 from napari_panoptic.viewer.kit.widgets import is_in_sight
 
 
@@ -21,8 +22,9 @@ def test_in_a_window_of_its_own_the_layer_list_is_closed_until_wanted(
         desk.show_workspace(workspace.name)
         assert not layer_list.isVisible()
     desk.show_workspace("Inspect")
-    button = desk._bar.button("Layers")
-    assert desk._bar.leave.isHidden()
+    bar = desk.strip.findChild(WorkspaceBar)
+    button = bar.button("Layers")
+    assert bar.leave.isHidden()
     button.click()
     wait_until(lambda: is_in_sight(layer_list))
     button.click()

@@ -3,7 +3,7 @@
 import pytest
 from qtpy.QtCore import QPoint, QRect, Qt
 from qtpy.QtTest import QTest
-from qtpy.QtWidgets import QApplication, QLabel, QToolButton
+from qtpy.QtWidgets import QApplication, QLabel, QMenu
 
 from napari_panoptic.values.vocabulary import Verdict
 from napari_panoptic.viewer.desk.nuclei import desk_of
@@ -11,15 +11,12 @@ from napari_panoptic.viewer.kit.widgets import dock_of, is_in_sight
 from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
 from napari_panoptic.viewer.panels.review.presenter import ReviewPresenter
 from tests.viewer.contrast import READABLE, contrast, pixels_of
+from tests.viewer.finding import canvas_of
 
 pytestmark = pytest.mark.long
 
 LEFT, ALT = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.AltModifier
 CAPTIONS = ("PQ", "SQ", "DQ", "Matched", "Precision", "Recall")
-
-
-def canvas_of(desk):
-    return desk._viewer.window._qt_viewer.canvas.native
 
 
 def panels_of(desk):
@@ -33,12 +30,12 @@ def test_the_list_of_keys_is_there_without_a_cohort(make_napari_viewer, close_de
     viewer.window.resize(1280, 800)
     desk = desk_of(viewer)
     wait_until(lambda: is_in_sight(desk.panels.title))
-    button = next(b for b in desk.panels.title.findChildren(QToolButton) if b.text() == "?")
-    QTest.mouseClick(button, LEFT)
+    entries = (entry for menu in desk.strip.findChildren(QMenu) for entry in menu.actions())
+    next(entry for entry in entries if entry.text().startswith("All keys")).trigger()
     assert desk.panels.keys.isVisible()
     assert ("N", "next failure, also of other regions") in desk.panels.keys.lines()
     # It lies over a column of panels and not over the image.
-    canvas = canvas_of(desk)
+    canvas = canvas_of(desk.viewer)
     image = QRect(canvas.mapToGlobal(QPoint(0, 0)), canvas.size())
     assert not desk.panels.keys.frameGeometry().intersects(image)
     desk.panels.keys.close()
@@ -47,7 +44,7 @@ def test_the_list_of_keys_is_there_without_a_cohort(make_napari_viewer, close_de
 
 class TestClosedPanels:
     def test_the_window_menu_lists_panels_and_brings_them_back(self, open_desk):
-        menu = open_desk._viewer.window.window_menu
+        menu = open_desk.viewer.window.window_menu
         for title, widget in panels_of(open_desk).items():
             dock = dock_of(widget)
             dock.hide()
@@ -57,7 +54,7 @@ class TestClosedPanels:
             assert is_in_sight(widget), f"{title} is not brought back"
 
     def test_every_panel_has_a_key_that_brings_it_back(self, open_desk):
-        panels, canvas = panels_of(open_desk), canvas_of(open_desk)
+        panels, canvas = panels_of(open_desk), canvas_of(open_desk.viewer)
         open_desk.panels.title.keys_clicked.emit()
         listed = dict(open_desk.panels.keys.lines())
         open_desk.panels.keys.close()
@@ -91,7 +88,7 @@ class TestUndo:
         wait_until(lambda: part.edits.is_on and panel.new_object.isEnabled())
         assert not panel.undo.isEnabled()
         assert not panel.redo.isEnabled()
-        layer = open_desk._viewer.layers.selection.active
+        layer = open_desk.viewer.layers.selection.active
         layer.paint((10, 10), 300)
         wait_until(panel.undo.isEnabled)
         QTest.mouseClick(panel.undo, LEFT)
@@ -103,7 +100,7 @@ class TestUndo:
 
 @pytest.mark.parametrize("size", [(1280, 800), (1600, 1000)])
 def test_comparing_reviewers_leaves_the_image_in_sight(open_desk, wait_until, size):
-    viewer = open_desk._viewer
+    viewer = open_desk.viewer
     viewer.window.resize(*size)
     viewer.window._qt_window.show()
     part = open_desk.presenter(ReviewPresenter)
@@ -112,7 +109,7 @@ def test_comparing_reviewers_leaves_the_image_in_sight(open_desk, wait_until, si
     part.panel.compare.click()
     dialog = part.panel.compare_dialog
     assert dialog.isVisible()
-    canvas = canvas_of(open_desk)
+    canvas = canvas_of(open_desk.viewer)
     image = QRect(canvas.mapToGlobal(QPoint(0, 0)), canvas.size())
     assert not dialog.frameGeometry().intersects(image)
     dialog.close()
@@ -120,7 +117,7 @@ def test_comparing_reviewers_leaves_the_image_in_sight(open_desk, wait_until, si
 
 @pytest.mark.parametrize("theme", ["dark", "light"])
 def test_captions_can_be_read(open_desk, wait_until, theme):
-    viewer, metrics = open_desk._viewer, open_desk.panels.metrics
+    viewer, metrics = open_desk.viewer, open_desk.panels.metrics
     viewer.theme = theme
     metrics.fold.setChecked(True)
     dock = dock_of(metrics)

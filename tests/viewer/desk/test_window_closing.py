@@ -51,14 +51,14 @@ def test_a_window_closed_in_the_middle_of_work_leaks_nothing(
 
 
 # Last: the window that its desk stands in stays open until the module ends.
-def test_a_desk_that_is_closed_leaves_no_model_to_garbage_collection(desk, close_desk, qapp):
+def test_a_desk_that_is_closed_leaves_no_model_to_garbage_collection(new_desk, close_desk, qapp):
     views = [each for each in qapp.allWidgets() if isinstance(each, QAbstractItemView)]
     models = [view.model() for view in views]
     own = [model for model in models if type(model).__module__.startswith("napari_panoptic")]
-    assert desk.panels.objects.model in own
+    assert new_desk.panels.objects.model in own
     assert len(own) > 10
     assert all(isalive(model) for model in own)
-    close_desk(desk)
+    close_desk(new_desk)
     assert not any(isalive(model) for model in own)
 
 
@@ -133,12 +133,12 @@ def test_a_window_closed_at_its_start_ends_the_program_quietly(sample_folder, tm
 
 
 @pytest.mark.long
-def test_no_timer_of_the_review_outlives_its_cohort(desk):
+def test_no_timer_of_the_review_outlives_its_cohort(new_desk):
     def running():
         """Return the running timers that look at the review file."""
         timers = [each for each in gc.get_objects() if isinstance(each, QTimer) and isalive(each)]
         return [timer for timer in timers if timer.isActive() and timer.interval() == POLL_MS]
 
     assert running()
-    desk.link.close()
+    new_desk.link.close()
     assert not running()

@@ -5,37 +5,38 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from qtpy.QtCore import Qt
+from qtpy.QtCore import QCoreApplication, Qt
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QAbstractButton, QDockWidget, QMainWindow, QTabBar, QTextEdit
 
 from napari_panoptic.display.object_rows import ObjectFilter
 from napari_panoptic.values.vocabulary import STATUS_CODE, Side, Status
 from napari_panoptic.viewer.desk.nuclei import WORKSPACES
-from napari_panoptic.viewer.desk.workspaces import REST_MS, Arrangement, DockArea, Stack
+from napari_panoptic.viewer.desk.workspaces import (
+    REST_MS,
+    Arrangement,
+    DockArea,
+    Stack,
+    WorkspaceBar,
+)
 from napari_panoptic.viewer.kit.widgets import is_in_sight
 from napari_panoptic.viewer.layers.camera import MIDDLE_SHARE, canvas_size
 from napari_panoptic.viewer.state.desk_state import DeskState
-from napari_panoptic.viewer.state.preferences import Queue, Tool, ToolInHand, ViewMode
-from tests.viewer.finding import FIRST, SECOND
+from napari_panoptic.viewer.state.preferences import Preferences, Queue, Tool, ToolInHand, ViewMode
+from tests.viewer.finding import FIRST, SECOND, handle_events, show_inspect
 
 CTRL = Qt.KeyboardModifier.ControlModifier
 NAMES = [workspace.name for workspace in WORKSPACES]
 
 
 @pytest.fixture
-def desk(open_desk, wait_until):
-    """Show the first region in the first workspace, nothing selected."""
-    open_desk.state.team_view = ViewMode.GRID
-    open_desk.reset_workspace("Inspect")
-    open_desk.link.go_to(FIRST, team="careful")
-    wait_until(lambda: open_desk.is_settled and open_desk.is_arranged)
-    open_desk.session.select(None)
-    return open_desk
+def at_first(fresh_desk, wait_until):
+    fresh_desk.state.team_view = ViewMode.GRID
+    show_inspect(fresh_desk, wait_until)
 
 
 def rest(desk, wait_until):
-    QTest.qWait(20)
+    handle_events()
     wait_until(lambda: desk.is_arranged and desk.is_settled)
 
 
@@ -70,13 +71,13 @@ def test_ctrl_and_a_number_show_a_workspace(desk, wait_until, number):
 class TestKeys:
     """Keys go the way of the user's own: through the window to the widget with the focus."""
 
-    def press(self, desk, wait_until, key, modifiers=Qt.KeyboardModifier.NoModifier):
+    def press_and_rest(self, desk, wait_until, key, modifiers=Qt.KeyboardModifier.NoModifier):
         QTest.keyClick(window_of(desk).windowHandle(), key, modifiers)
         rest(desk, wait_until)
 
     def select_with_n(self, desk, wait_until):
         desk.session.select(None)
-        self.press(desk, wait_until, Qt.Key.Key_N)
+        self.press_and_rest(desk, wait_until, Qt.Key.Key_N)
         return desk.session.selection is not None
 
     def button(self, desk, text):
@@ -87,9 +88,9 @@ class TestKeys:
         desk.show_workspace("Teams")
         rest(desk, wait_until)
         QTest.mouseClick(self.button(desk, "One team"), Qt.MouseButton.LeftButton)
-        self.press(desk, wait_until, Qt.Key.Key_N, Qt.KeyboardModifier.AltModifier)
+        self.press_and_rest(desk, wait_until, Qt.Key.Key_N, Qt.KeyboardModifier.AltModifier)
         assert is_in_sight(desk.docked()["Versions"])
-        self.press(desk, wait_until, Qt.Key.Key_2, CTRL)
+        self.press_and_rest(desk, wait_until, Qt.Key.Key_2, CTRL)
         assert desk.workspace.name == "Failures"
         assert self.select_with_n(desk, wait_until)
 
@@ -98,17 +99,17 @@ class TestKeys:
     )
     def test_they_work_after_a_field_in_another_workspace(self, desk, wait_until, name):
         desk.panels.navigator.focus_filter()
-        self.press(desk, wait_until, getattr(Qt.Key, f"Key_{NAMES.index(name) + 1}"), CTRL)
+        self.press_and_rest(desk, wait_until, getattr(Qt.Key, f"Key_{NAMES.index(name) + 1}"), CTRL)
         assert desk.workspace.name == name
         if name not in ("Inspect", "Cohort"):  # the field is in sight in these, and keeps them
             assert self.select_with_n(desk, wait_until)
-        self.press(desk, wait_until, Qt.Key.Key_6, CTRL)
+        self.press_and_rest(desk, wait_until, Qt.Key.Key_6, CTRL)
         assert desk.workspace.name == "Review"
         assert self.select_with_n(desk, wait_until)
 
     def test_a_menu_leaves_keys_with_ctrl_or_alt_to_the_desk(self, desk, wait_until):
         desk.panels.title.team.setFocus()
-        self.press(desk, wait_until, Qt.Key.Key_3, CTRL)
+        self.press_and_rest(desk, wait_until, Qt.Key.Key_3, CTRL)
         assert desk.workspace.name == "Groups"
 
 
@@ -135,10 +136,10 @@ def test_a_workspace_chosen_while_the_last_one_is_laid_out_gets_its_room(
     desk, wait_until, stall_ms
 ):
     desk.show_workspace("Inspect")
-    QTest.qWait(50)
+    handle_events()
     desk.show_workspace("Cohort")
     time.sleep(stall_ms / 1000)  # a busy machine
-    QTest.qWait(20)
+    handle_events()
     wait_until(lambda: desk.is_arranged)
     declared = next(w for w in WORKSPACES if w.name == "Cohort").arrangement.right
     share = desk.dock("Ranking").width() / window_of(desk).width()
@@ -159,7 +160,7 @@ def test_a_whole_region_fills_the_canvas_also_if_an_object_is_shown_at_once(desk
     scene, camera = desk.link.scene, desk.viewer.scene.camera
     scene.fit()
     desk.show_workspace("Review")
-    QTest.qWait(1)
+    QCoreApplication.processEvents()
     y, x = camera.center[-2:]
     camera.center = (0.0, y + 1, x + 1)
     rest(desk, wait_until)
@@ -238,9 +239,7 @@ def test_settings_are_shown_beside_any_workspace_and_hidden_again(desk, wait_unt
     for name in ("Review", "Teams", "Cohort"):
         desk.show_workspace(name)
         rest(desk, wait_until)
-        button = desk.strip.findChild(type(desk.strip.layout().itemAt(0).widget())).button(
-            "Settings"
-        )
+        button = desk.strip.findChild(WorkspaceBar).button("Settings")
         for wanted in (True, False):
             button.click()  # as its entry in the menu does
             rest(desk, wait_until)
@@ -256,7 +255,6 @@ def test_the_users_own_arrangement_comes_back_and_can_be_reset(desk, wait_until)
     wide = objects.width()
     window.resizeDocks([objects], [wide + 120], Qt.Orientation.Horizontal)
     desk.dock("Metrics").hide()
-    QTest.qWait(400)
     rest(desk, wait_until)
     own = objects.width()
     assert own > wide + 60
@@ -358,16 +356,17 @@ class TestGoTo:
         assert "987654" in told[0]
 
 
-def test_state_that_was_damaged_counts_as_unset(preferences):
-    for name, value in (
-        ("filter", '{"statuses": [1, 2]}'),
-        ("queue", "at random"),
-        ("team_view", "upside down"),
-        ("tool", "reference: hammer"),
-        ("arrangements", "[1"),
-        ("places", '{"/a": 3}'),
-    ):
-        preferences._kept_here["desk", name] = value
+def test_state_that_was_damaged_counts_as_unset():
+    preferences = Preferences(
+        {
+            ("desk", "filter"): '{"statuses": [1, 2]}',
+            ("desk", "queue"): "at random",
+            ("desk", "team_view"): "upside down",
+            ("desk", "tool"): "reference: hammer",
+            ("desk", "arrangements"): "[1",
+            ("desk", "places"): '{"/a": 3}',
+        }
+    )
     state = DeskState.restored(preferences)
     assert state.object_filter == ObjectFilter()
     assert state.queue is Queue.REGION

@@ -11,7 +11,7 @@ from napari_panoptic.values.vocabulary import CAUSE_CODE, STATUS_CODE, Side
 from napari_panoptic.viewer.editing.object_actions import Asking
 from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
 from napari_panoptic.viewer.state.preferences import PREFERENCES
-from tests.viewer.finding import FIRST
+from tests.viewer.finding import FIRST, canvas_of
 
 
 def begin(desk, wait_until):
@@ -52,10 +52,10 @@ def select(desk, side, status, cause=None):
     return int(own.ids[row])
 
 
-def press(desk, key, modifier=Qt.KeyboardModifier.NoModifier):
+def press_on_canvas(desk, key, modifier=Qt.KeyboardModifier.NoModifier):
     window = desk.strip.window()
     window.activateWindow()
-    QTest.keyClick(desk.viewer.window._qt_viewer.canvas.native, key, modifier)
+    QTest.keyClick(canvas_of(desk.viewer), key, modifier)
 
 
 def state(desk):

@@ -47,19 +47,14 @@ def test_undo_and_redo_keep_the_style_of_every_shape(n):
 
 
 @pytest.fixture
-def part(desk, wait_until):
-    part = desk.presenter(EditsPresenter)
-    area = np.zeros(desk.session.snapshot.shape, bool)
+def part(new_desk, wait_until):
+    part = new_desk.presenter(EditsPresenter)
+    area = np.zeros(new_desk.session.snapshot.shape, bool)
     area[20:80, 20:80] = area[100:160, 120:200] = True
-    desk.session.set_ambiguous(area)
-    desk.raise_part(part)
-    wait_until(lambda: desk.is_settled)
+    new_desk.session.set_ambiguous(area)
+    new_desk.raise_part(part)
+    wait_until(lambda: new_desk.is_settled)
     return part
-
-
-@pytest.fixture
-def canvas(desk):
-    return desk._viewer.window._qt_viewer.canvas.native
 
 
 def test_the_first_shapes_are_there_at_once(part):
@@ -68,18 +63,18 @@ def test_the_first_shapes_are_there_at_once(part):
     assert part.panel.shapes.isChecked()
 
 
-def test_areas_stay_hatched_while_they_are_edited(desk, part, wait_until):
+def test_areas_stay_hatched_while_they_are_edited(new_desk, part, wait_until):
     part.panel.shapes.click()
-    wait_until(lambda: desk.is_settled)
-    hatching, layer = desk._viewer.layers[AMBIGUOUS], part.shapes.layer
-    active = desk._viewer.layers.selection.active
+    wait_until(lambda: new_desk.is_settled)
+    hatching, layer = new_desk.viewer.layers[AMBIGUOUS], part.shapes.layer
+    active = new_desk.viewer.layers.selection.active
     assert hatching.visible
-    np.testing.assert_array_equal(hatching.data, drawn_hatching(desk))
+    np.testing.assert_array_equal(hatching.data, drawn_hatching(new_desk))
     layer.data = [layer.data[0] + 30, layer.data[1]]
-    wait_until(lambda: desk.session.snapshot.ambiguous[100, 105])
-    wait_until(lambda: desk.is_settled)
-    np.testing.assert_array_equal(hatching.data, drawn_hatching(desk))
-    assert desk._viewer.layers.selection.active is active is layer
+    wait_until(lambda: new_desk.session.snapshot.ambiguous[100, 105])
+    wait_until(lambda: new_desk.is_settled)
+    np.testing.assert_array_equal(hatching.data, drawn_hatching(new_desk))
+    assert new_desk.viewer.layers.selection.active is active is layer
     part.panel.shapes.click()
     assert hatching.visible
     assert part.shapes.layer is None
@@ -89,10 +84,10 @@ def drawn_hatching(desk):
     return object_layers.hatching(desk.session.snapshot.ambiguous)
 
 
-def test_drawing_and_undo_paint_nothing_white(desk, part, canvas, wait_until):
-    viewer = desk._viewer
+def test_drawing_and_undo_paint_nothing_white(new_desk, part, canvas, wait_until):
+    viewer = new_desk.viewer
     part.shapes.set_on(True)
-    wait_until(lambda: desk.is_settled)
+    wait_until(lambda: new_desk.is_settled)
     picture = viewer.screenshot(flash=False)
     layer = part.shapes.layer
     places = [on_canvas(viewer, y, x) for y, x in ((50, 50), (55, 60), (60, 70))]
@@ -101,20 +96,20 @@ def test_drawing_and_undo_paint_nothing_white(desk, part, canvas, wait_until):
         at = QPointF(place)
         QApplication.sendEvent(canvas, QMouseEvent(QEvent.Type.MouseMove, at, at, LEFT, LEFT, NONE))
     QTest.mouseRelease(canvas, LEFT, NONE, places[-1])
-    wait_until(lambda: desk.is_settled)
+    wait_until(lambda: new_desk.is_settled)
     assert layer.data[0].min() > 20  # it was moved
     QTest.keyClick(canvas, Qt.Key.Key_Z, CTRL)
-    wait_until(lambda: desk.is_settled)
+    wait_until(lambda: new_desk.is_settled)
     assert layer.data[0].min() == 20
     layer.mode = "add_polygon"
     for place in [on_canvas(viewer, y, x) for y, x in ((200, 200), (200, 260), (240, 260))]:
         QTest.mouseMove(canvas, place)
         QTest.mouseClick(canvas, LEFT, NONE, place)
     QTest.keyClick(canvas, Qt.Key.Key_Escape)
-    wait_until(lambda: desk.is_settled)
+    wait_until(lambda: new_desk.is_settled)
     assert layer.nshapes == 3
     QTest.keyClick(canvas, Qt.Key.Key_Z, CTRL)
-    wait_until(lambda: desk.is_settled and layer.nshapes == 2)
+    wait_until(lambda: new_desk.is_settled and layer.nshapes == 2)
     layer.mode = "select"
     after = viewer.screenshot(flash=False)
     assert (np.abs(after.astype(int) - picture.astype(int)).max(axis=2) > 60).mean() < 0.01

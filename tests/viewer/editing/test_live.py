@@ -14,7 +14,6 @@ from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QFileDialog, QMessageBox
 
 from napari_panoptic.display import styles
-from napari_panoptic.display.styles import Look
 from napari_panoptic.io.formats.saving import read_objects, writable_forms
 from napari_panoptic.nuclei.evaluate import evaluate
 from napari_panoptic.values.cohort import MaskFiles, Source
@@ -46,39 +45,22 @@ def shown_parts():
 
 
 @pytest.fixture
-def desk(open_desk, wait_until):
-    """Give the desk with nothing edited, and editing switched on."""
-    desk, session = open_desk, open_desk.session
-    desk.state.look = Look()
-    session.set_team("careful")
-    session.select(None)
-    if session.snapshot.region.name != FIRST or session.settings != session.protocol:
-        desk.link.request(region=FIRST, settings=session.protocol)
-    wait_until(lambda: desk.is_settled)
-    part = part_of(desk)
+def at_first(fresh_desk, wait_until):
+    """Switch editing on, with nothing edited."""
+    part = part_of(fresh_desk)
     part.edits.discard()
     part.edits.chosen_class = None
     part.edits.note_saved(part.edits.unsaved)
-    desk.raise_part(part)
-    desk.link.scene.fit()
+    fresh_desk.raise_part(part)
+    fresh_desk.link.scene.fit()
     part.edits.set_on(True)
-    wait_until(lambda: desk.is_settled)
-    yield desk
+    wait_until(lambda: fresh_desk.is_settled)
+    yield
     part.shapes.set_on(False)
     part.edits.set_on(False)
-    wait_until(lambda: desk.is_settled)
+    wait_until(lambda: fresh_desk.is_settled)
     part.edits.discard()
     part.edits.note_saved(part.edits.unsaved)
-
-
-@pytest.fixture
-def viewer(desk):
-    return desk._viewer
-
-
-@pytest.fixture
-def canvas(viewer):
-    return viewer.window._qt_viewer.canvas.native
 
 
 @pytest.fixture
@@ -175,11 +157,11 @@ def move(canvas, place, buttons=Qt.MouseButton.NoButton):
         Qt.KeyboardModifier.NoModifier,
     )
     QCoreApplication.sendEvent(canvas, event)
-    QTest.qWait(6)
+    QCoreApplication.processEvents()
 
 
 def place_of(desk, y, x):
-    return on_canvas(desk._viewer, y, x, layer="image")
+    return on_canvas(desk.viewer, y, x, layer="image")
 
 
 def line(desk, start, end, steps=6):
@@ -207,10 +189,6 @@ def free_place(desk, size=14):
     raise AssertionError("no free place")
 
 
-def press(canvas, key, modifier=Qt.KeyboardModifier.NoModifier):
-    QTest.keyClick(canvas, key, modifier)
-
-
 CTRL, SHIFT = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.ShiftModifier
 ALT = Qt.KeyboardModifier.AltModifier
 
@@ -229,10 +207,10 @@ class TestStrokes:
         assert "prediction edited" in desk.panels.title.title()
         assert layer.name == "careful (edited)"
 
-        press(canvas, Qt.Key.Key_Z, CTRL)
+        QTest.keyClick(canvas, Qt.Key.Key_Z, CTRL)
         follows()
         assert desk.session.evaluation.objects.equals(before)
-        press(canvas, Qt.Key.Key_Z, CTRL | SHIFT)
+        QTest.keyClick(canvas, Qt.Key.Key_Z, CTRL | SHIFT)
         follows()
         assert len(desk.session.evaluation.outcomes.prediction) == len(outcomes)
 
@@ -325,7 +303,7 @@ class TestStrokes:
         before = desk.session.evaluation.objects
         self.encircle(desk, canvas, closed=False)
         assert not desk.session.evaluation.objects.equals(before)
-        press(canvas, Qt.Key.Key_Escape)
+        QTest.keyClick(canvas, Qt.Key.Key_Escape)
         follows()
         assert desk.session.evaluation.objects.equals(before)
 
@@ -343,7 +321,7 @@ class TestStrokes:
         follows()
         assert desk.session.evaluation.outcomes.reference.row_of(id_) is None
         assert layer_of(desk, Side.PREDICTION).editable
-        assert not desk._viewer.layers["careful"].editable
+        assert not desk.viewer.layers["careful"].editable
         y, x = free_place(desk)
         part.edits.start_new_object()
         drag(canvas, line(desk, (y - 2, x - 2), (y + 2, x + 2)))
@@ -514,7 +492,7 @@ class TestClasses:
         assert [at[1].get(id_) for at in states] == [before, before, after, None]
         for key, order in ((CTRL, (2, 1, 0)), (CTRL | SHIFT, (1, 2, 3)), (CTRL, (2, 1, 0))):
             for at in order:
-                press(canvas, Qt.Key.Key_Z, key)
+                QTest.keyClick(canvas, Qt.Key.Key_Z, key)
                 follows()
                 image, names = objects_of(session, side)
                 np.testing.assert_array_equal(image, states[at][0])
@@ -542,9 +520,9 @@ class TestClasses:
     def test_a_stroke_leaves_no_class_to_be_given_again(self, desk, layer, canvas, follows):
         row = row_of_status(desk, Side.PREDICTION, Status.TP)
         id_, before, _ = choose_class(desk, Side.PREDICTION, row)
-        press(canvas, Qt.Key.Key_Z, CTRL)
+        QTest.keyClick(canvas, Qt.Key.Key_Z, CTRL)
         layer.data_setitem((np.array([30]), np.array([40])), 3)
-        press(canvas, Qt.Key.Key_Z, CTRL | SHIFT)
+        QTest.keyClick(canvas, Qt.Key.Key_Z, CTRL | SHIFT)
         follows()
         assert class_of(desk, Side.PREDICTION, id_) == before
 
@@ -556,7 +534,7 @@ class TestClasses:
         desk.session.select_row(Side.PREDICTION, 0)
         edits = part_of(desk).edits
         edits.set_class(edits.selected_class())
-        press(canvas, Qt.Key.Key_Z, CTRL)
+        QTest.keyClick(canvas, Qt.Key.Key_Z, CTRL)
         follows()
         assert not desk.session.is_edited(Side.PREDICTION)
 
@@ -573,7 +551,7 @@ class TestClasses:
         assert session.is_edited(Side.REFERENCE)
         assert part.panel.undo.isEnabled()
         assert viewer.layers.selection.active is layer_of(desk, Side.REFERENCE)
-        press(canvas, Qt.Key.Key_Z, CTRL)
+        QTest.keyClick(canvas, Qt.Key.Key_Z, CTRL)
         follows()
         assert not session.is_edited(Side.REFERENCE)
 
@@ -609,11 +587,11 @@ class TestClasses:
     def test_a_class_that_was_discarded_does_not_come_back(self, desk, canvas, follows):
         part, side = part_of(desk), Side.PREDICTION
         id_, before, _ = choose_class(desk, side, row_of_status(desk, side, Status.TP))
-        press(canvas, Qt.Key.Key_Z, CTRL)
-        press(canvas, Qt.Key.Key_Z, CTRL | SHIFT)
+        QTest.keyClick(canvas, Qt.Key.Key_Z, CTRL)
+        QTest.keyClick(canvas, Qt.Key.Key_Z, CTRL | SHIFT)
         part.edits.discard()
         for key in (CTRL, CTRL | SHIFT):
-            press(canvas, Qt.Key.Key_Z, key)
+            QTest.keyClick(canvas, Qt.Key.Key_Z, key)
             follows()
             assert class_of(desk, side, id_) == before
 
@@ -629,7 +607,7 @@ class TestClasses:
             wait_until(lambda: not part.is_busy)
             assert f"{id_},{wanted}" in path.with_suffix(".csv").read_text().splitlines()
             assert not part.edits.unsaved
-            press(canvas, Qt.Key.Key_Z, CTRL)
+            QTest.keyClick(canvas, Qt.Key.Key_Z, CTRL)
             follows()
 
 
@@ -658,7 +636,7 @@ class TestAround:
         desk.link.request(region=SECOND)
         wait_until(lambda: desk.is_settled)
         before = desk.session.evaluation.objects
-        press(canvas, Qt.Key.Key_Z, CTRL)
+        QTest.keyClick(canvas, Qt.Key.Key_Z, CTRL)
         follows()
         assert desk.session.evaluation.objects.equals(before)
 
@@ -687,15 +665,15 @@ class TestAround:
         for name in ("Neutrophil", "Macrophage"):
             edits.chosen_class = name
             if by_key and given:
-                press(canvas, Qt.Key.Key_2)  # the brush
-                press(canvas, Qt.Key.Key_M)
+                QTest.keyClick(canvas, Qt.Key.Key_2)  # the brush
+                QTest.keyClick(canvas, Qt.Key.Key_M)
             else:
                 edits.start_new_object()
             drag(canvas, stroke)
             follows()
             image, names = objects_of(desk.session, Side.PREDICTION)
             given.append(names[image[y, x]])
-            press(canvas, Qt.Key.Key_Z, CTRL)
+            QTest.keyClick(canvas, Qt.Key.Key_Z, CTRL)
             follows()
             for region in (SECOND, FIRST) if goes_away else ():
                 desk.link.request(region=region)
@@ -730,10 +708,10 @@ class TestAround:
 
     def test_layers_are_locked_while_editing_is_off(self, desk, viewer, canvas, layer):
         assert layer.editable
-        press(canvas, Qt.Key.Key_D, ALT)
+        QTest.keyClick(canvas, Qt.Key.Key_D, ALT)
         assert not part_of(desk).edits.is_on
         assert not layer.editable
-        press(canvas, Qt.Key.Key_D, ALT)
+        QTest.keyClick(canvas, Qt.Key.Key_D, ALT)
         assert layer.editable
         assert viewer.layers.selection.active is layer
 
@@ -937,7 +915,7 @@ class TestAround:
         wait_until(lambda: not part.is_busy)
         follows()
         assert same_objects(objects_of(desk.session, Side.PREDICTION), objects)
-        press(canvas, Qt.Key.Key_Z, CTRL)
+        QTest.keyClick(canvas, Qt.Key.Key_Z, CTRL)
         follows()
         assert same_objects(objects_of(desk.session, Side.PREDICTION), objects)
 
@@ -1231,7 +1209,7 @@ class TestAmbiguousAreas:
         layer.remove_selected()
         follows()
 
-        press(canvas, Qt.Key.Key_Z, CTRL)
+        QTest.keyClick(canvas, Qt.Key.Key_Z, CTRL)
         follows()
         assert np.array_equal(desk.session.snapshot.ambiguous, drawn)
         QTest.mouseClick(part.panel.undo, LEFT)
@@ -1239,11 +1217,11 @@ class TestAmbiguousAreas:
         assert layer.nshapes == n_before
         assert same_area(desk.session.snapshot.ambiguous, files)
         assert not part.edits.unsaved
-        press(canvas, Qt.Key.Key_Z, CTRL)  # nothing is left to be undone
+        QTest.keyClick(canvas, Qt.Key.Key_Z, CTRL)  # nothing is left to be undone
         follows()
         assert layer.nshapes == n_before
 
-        press(canvas, Qt.Key.Key_Z, CTRL | SHIFT)
+        QTest.keyClick(canvas, Qt.Key.Key_Z, CTRL | SHIFT)
         follows()
         assert np.array_equal(desk.session.snapshot.ambiguous, drawn)
         assert [at.words for at in part.edits.unsaved] == ["ambiguous areas"]
@@ -1378,7 +1356,7 @@ def test_objects_that_share_pixels_are_flattened_while_edited(desk, wait_until):
     covered = kept.pair.reference
     (row,) = set(range(len(covered))) - set((np.unique(covered.index) - 1).tolist())
     session.select_row(Side.REFERENCE, row)
-    rings = desk._viewer.layers["selected object"]
+    rings = desk.viewer.layers["selected object"]
     assert rings.visible
     assert np.asarray(rings.data).any()
     with patch.object(live_edits, "show_warning") as told:

@@ -26,6 +26,8 @@ from tests.viewer.editing.mending import (
 )
 from tests.viewer.finding import FIRST, SECOND
 
+FIRST_TEAM = "merger"
+
 pytestmark = pytest.mark.long
 
 SQUARE = np.array([[1.0, 1.0], [1.0, 9.0], [9.0, 9.0], [9.0, 1.0]])
@@ -37,10 +39,10 @@ def shown_parts():
 
 
 @pytest.fixture
-def desk(open_desk, wait_until):
-    begin(open_desk, wait_until)
-    yield open_desk
-    end(open_desk, wait_until)
+def at_first(fresh_desk, wait_until):
+    begin(fresh_desk, wait_until)
+    yield
+    end(fresh_desk, wait_until)
 
 
 @pytest.fixture

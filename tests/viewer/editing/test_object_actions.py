@@ -33,11 +33,13 @@ from tests.viewer.editing.mending import (
     figures,
     fresh,
     layer_shows,
-    press,
+    press_on_canvas,
     select,
     state,
 )
 from tests.viewer.finding import FIRST, SECOND
+
+FIRST_TEAM = "merger"
 
 CTRL, SHIFT = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.ShiftModifier
 
@@ -48,11 +50,10 @@ def shown_parts():
 
 
 @pytest.fixture
-def desk(open_desk, wait_until):
-    desk = open_desk
-    begin(desk, wait_until)
-    yield desk
-    end(desk, wait_until)
+def at_first(fresh_desk, wait_until):
+    begin(fresh_desk, wait_until)
+    yield
+    end(fresh_desk, wait_until)
 
 
 @pytest.mark.parametrize(
@@ -70,20 +71,20 @@ def test_an_action_by_its_key_is_undone_to_the_last_pixel(
 ):
     select(desk, side, status, cause)
     before = state(desk)
-    press(desk, getattr(Qt.Key, f"Key_{ACTION_TEXTS[action].key.upper()}"))
+    press_on_canvas(desk, getattr(Qt.Key, f"Key_{ACTION_TEXTS[action].key.upper()}"))
     wait_until(lambda: desk.is_settled)
     after = state(desk)
     assert after != before
     assert figures(desk.session.evaluation) == figures(fresh(desk))
     assert all(layer_shows(desk, own) for own in Side)
-    press(desk, Qt.Key.Key_Z, CTRL)
+    press_on_canvas(desk, Qt.Key.Key_Z, CTRL)
     wait_until(lambda: desk.is_settled)
     assert state(desk) == before
     assert all(layer_shows(desk, own) for own in Side)
-    press(desk, Qt.Key.Key_Z, CTRL | SHIFT)
+    press_on_canvas(desk, Qt.Key.Key_Z, CTRL | SHIFT)
     wait_until(lambda: desk.is_settled)
     assert state(desk) == after
-    press(desk, Qt.Key.Key_Z, CTRL)
+    press_on_canvas(desk, Qt.Key.Key_Z, CTRL)
     wait_until(lambda: desk.is_settled)
     assert desk.presenter(EditsPresenter).edits.unsaved == ()
 
@@ -334,7 +335,7 @@ def middle_yx_px(desk):
 
 def test_what_an_action_did_is_shown_until_another_object_is_selected(desk, wait_until):
     id_ = select(desk, Side.PREDICTION, Status.TP)
-    press(desk, Qt.Key.Key_A)
+    press_on_canvas(desk, Qt.Key.Key_A)
     wait_until(lambda: desk.is_settled)
     assert desk.session.selection.id == id_
     assert desk.panels.title.selected.text() == "1 object accepted. Ctrl+Z undoes it."
@@ -344,18 +345,32 @@ def test_what_an_action_did_is_shown_until_another_object_is_selected(desk, wait
 
 def test_what_is_undone_is_selected_again(desk, wait_until):
     id_ = select(desk, Side.REFERENCE, Status.FN)
-    press(desk, Qt.Key.Key_D)
+    press_on_canvas(desk, Qt.Key.Key_D)
     wait_until(lambda: desk.is_settled)
     assert desk.session.selection is None
-    press(desk, Qt.Key.Key_Z, CTRL)
+    press_on_canvas(desk, Qt.Key.Key_Z, CTRL)
     wait_until(lambda: desk.is_settled)
     assert (desk.session.selection.side, desk.session.selection.id) == (Side.REFERENCE, id_)
     assert desk.panels.title.selected.text() == "Undone. Ctrl+Shift+Z does it again."
-    press(desk, Qt.Key.Key_Z, CTRL | SHIFT)
+    press_on_canvas(desk, Qt.Key.Key_Z, CTRL | SHIFT)
     wait_until(lambda: desk.is_settled)
     assert desk.panels.title.selected.text() == "Done again. Ctrl+Z undoes it."
-    press(desk, Qt.Key.Key_Z, CTRL)
+    press_on_canvas(desk, Qt.Key.Key_Z, CTRL)
     wait_until(lambda: desk.is_settled)
+
+
+def test_a_cancelled_question_saves_neither_verdict_nor_mend(desk, wait_until, monkeypatch):
+    part, review = desk.presenter(EditsPresenter), desk.presenter(ReviewPresenter)
+    review.panel.named.emit("Ada")
+    review.panel.show_mending(True)
+    select(desk, Side.PREDICTION, Status.FP, Cause.MERGER)
+    monkeypatch.setattr(part.mending, "_ask", lambda *_: None)
+    before = state(desk)
+    review.give(Verdict.PREDICTION_RIGHT)
+    wait_until(lambda: desk.is_settled)
+    assert "cancelled" in review.panel.state.text()
+    assert state(desk) == before
+    assert not review.reviewing.may_undo()
 
 
 def test_the_corrected_annotation_gives_the_figures_of_the_window(

@@ -28,7 +28,6 @@ from napari_panoptic.viewer.desk.nuclei import desk_of
 from napari_panoptic.viewer.editing import autosaving
 from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
 from tests.support.sandbox import sandbox
-from tests.support.small_cohort import write_cohort
 from tests.viewer.finding import FIRST
 from tests.viewer.in_a_process import run_in_process
 
@@ -46,19 +45,14 @@ def cache_folder(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def folder(tmp_path):
-    return write_cohort(tmp_path / "cohort")
-
-
-@pytest.fixture
-def open_window(make_napari_viewer, close_desk, wait_until, cache_folder, folder):  # noqa: ARG001
+def open_window(make_napari_viewer, close_desk, wait_until, cache_folder, own_folder):  # noqa: ARG001
     """Give a function that opens the cohort in a window; gives its desk and panel."""
     desks = []
 
     def open_one():
         viewer = make_napari_viewer(show=True)
         desk = desk_of(viewer)
-        desk.show_cohort(open_cohort(folder))
+        desk.show_cohort(open_cohort(own_folder))
         wait_until(lambda: desk.is_settled)
         desks.append(desk)
         return desk, desk.presenter(EditsPresenter)
@@ -106,11 +100,11 @@ def chosen(file, folder):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no kill -9")
 def test_edits_of_a_killed_window_are_offered_and_restored(
-    open_window, folder, cache_folder, wait_until
+    open_window, own_folder, cache_folder, wait_until
 ):
     cache = cache_folder.parent / "of the other window"
     with subprocess.Popen(
-        [sys.executable, "-m", "tests.viewer.editing.window_that_is_killed", str(folder)],
+        [sys.executable, "-m", "tests.viewer.editing.window_that_is_killed", str(own_folder)],
         stdout=subprocess.PIPE,
         text=True,
         cwd=Path(__file__).parents[3],
@@ -151,12 +145,12 @@ def test_edits_of_a_killed_window_are_offered_and_restored(
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no kill -9")
 def test_a_killed_window_loses_no_verdict_and_nothing_that_was_mended(
-    open_window, nuclei_sample, folder, cache_folder, wait_until, tmp_path
+    open_window, nuclei_sample, own_folder, cache_folder, wait_until, tmp_path
 ):
-    shutil.rmtree(folder)
-    shutil.copytree(nuclei_sample, folder)
+    shutil.rmtree(own_folder)
+    shutil.copytree(nuclei_sample, own_folder)
     expected = tmp_path / "expected.npz"
-    arguments = ["tests.viewer.editing.window_that_is_killed", str(folder), str(expected)]
+    arguments = ["tests.viewer.editing.window_that_is_killed", str(own_folder), str(expected)]
     with (tmp_path / "errors").open("w") as errors:
         process = subprocess.Popen(
             [sys.executable, "-m", *arguments],
@@ -173,7 +167,7 @@ def test_a_killed_window_loses_no_verdict_and_nothing_that_was_mended(
     assert said == "autosaved\n", said_wrong
     assert "Traceback" not in said_wrong
     (tmp_path / "around" / "cache" / "napari-panoptic").rename(cache_folder)
-    with ReviewStore(folder / REVIEW_FILE, reviewer="Ada") as store:
+    with ReviewStore(own_folder / REVIEW_FILE, reviewer="Ada") as store:
         verdicts = store.verdicts()
     assert [record.verdict for record in verdicts] == [Verdict.PREDICTION_RIGHT] * 2
 
@@ -198,7 +192,7 @@ def test_a_killed_window_loses_no_verdict_and_nothing_that_was_mended(
 
 
 def test_left_edits_are_discarded_and_changed_files_are_noticed(
-    open_window, close_desk, folder, cache_folder, wait_until
+    open_window, close_desk, own_folder, cache_folder, wait_until
 ):
     desk, part = open_window()
     team = desk.session.team
@@ -208,7 +202,7 @@ def test_left_edits_are_discarded_and_changed_files_are_noticed(
     assert not other.panel.left.isVisible()  # they are not left: their window is open
     close_desk(desk)  # without being asked, as a program may
     assert len(files_in(cache_folder)) == 1
-    masks = folder / "Teams" / team
+    masks = own_folder / "Teams" / team
     mask = next(path for path in sorted(masks.rglob("*.tif")))
     mask.write_bytes(mask.read_bytes() + b"\0")
 
@@ -339,6 +333,6 @@ print("drawn")
 
 
 @pytest.mark.usefixtures("qtbot")
-def test_a_program_that_ends_with_an_open_window_keeps_edits(folder, tmp_path):
-    assert "drawn" in run_in_process(LEFT_OPEN, folder, tmp_path / "around")
+def test_a_program_that_ends_with_an_open_window_keeps_edits(own_folder, tmp_path):
+    assert "drawn" in run_in_process(LEFT_OPEN, own_folder, tmp_path / "around")
     assert files_in(tmp_path / "around" / "cache")

@@ -5,7 +5,6 @@ With a file as second argument, objects are mended and judged instead; their sta
 
 import os
 import sys
-import time
 import traceback
 from pathlib import Path
 
@@ -20,7 +19,8 @@ from napari_panoptic.viewer.desk.nuclei import desk_of
 from napari_panoptic.viewer.editing.object_actions import Asking
 from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
 from napari_panoptic.viewer.panels.review.presenter import ReviewPresenter
-from tests.viewer.editing.mending import begin, press, select
+from tests.support.waiting import wait_until
+from tests.viewer.editing.mending import begin, press_on_canvas, select
 
 
 def main() -> None:
@@ -81,7 +81,7 @@ def mend_and_wait(desk, part):
     for key, (side, status) in keys.items():
         desk.session.select(None)
         select(desk, side, status)
-        press(desk, key)
+        press_on_canvas(desk, key)
         until_settled(lambda: desk.is_settled)
         yield
     assert len(part.mending.done) == len(keys)
@@ -105,11 +105,7 @@ def mend_and_wait(desk, part):
 
 
 def until_settled(is_so):
-    end = time.monotonic() + 100
-    while not is_so():
-        assert time.monotonic() < end, "it did not happen in time"
-        QApplication.processEvents()
-        time.sleep(0.002)
+    wait_until(is_so, meanwhile=QApplication.processEvents)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 import os
 import sys
-import time
 from dataclasses import replace
 
 import pytest
@@ -15,6 +14,7 @@ from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.viewer.jobs import cohort_work, jobs
 from napari_panoptic.viewer.jobs.cohort_work import KEPT_COHORTS, CohortWork, store_of
 from napari_panoptic.viewer.panels.ranking import RankingPresenter
+from tests.support.waiting import wait_until as wait_for
 
 pytestmark = pytest.mark.usefixtures("qapp", "qtbot")
 
@@ -147,8 +147,7 @@ def test_progress_is_at_least_what_was_left(request_, monkeypatch, wait_until):
         for _ in range(5):
             shown = len(seen)
             on_result(RegionDone("r", is_taken_over=False))
-            while len(seen) == shown:
-                time.sleep(0.001)
+            wait_for(lambda shown=shown: len(seen) > shown)  # in a thread of its own
         return cohort_report(request, jobs=1)
 
     monkeypatch.setattr(cohort_work, "cohort_report", slow)
@@ -236,23 +235,23 @@ def test_nothing_to_evaluate_is_still_told(request_, finish, cache):
 
 @pytest.mark.long
 def test_after_a_closed_window_another_goes_on(
-    desk, close_desk, wait_until, cohort, cache, finish, taken_over
+    new_desk, close_desk, wait_until, cohort, cache, finish, taken_over
 ):
-    part = desk.presenter(RankingPresenter)
-    desk.raise_part(part)
+    part = new_desk.presenter(RankingPresenter)
+    new_desk.raise_part(part)
     part.evaluate()
     wait_until(lambda: len(list(cache.rglob("*.part.json"))) >= 2)
-    close_desk(desk)
+    close_desk(new_desk)
     wait_until(lambda: not part.is_busy)
     left = len(list(cache.rglob("*.part.json")))
     assert 2 <= left < len(cohort.regions)
     taken_over.clear()
     asked = ReportRequest(
         cohort,
-        desk.session.settings,
+        new_desk.session.settings,
         "disentangled",
         tuple(team.name for team in cohort.competing_teams),
-        desk.session.source,
+        new_desk.session.source,
     )
     assert n_kept(store_of(asked)) >= left
     (found,), _, _ = finish(asked)

@@ -6,19 +6,11 @@ from threading import Event
 import pytest
 
 from napari_panoptic.common.errors import PanopticError
-from napari_panoptic.io.cohorts.detections import open_detection_cohort
-from napari_panoptic.samples.write import write_detection_sample
 from napari_panoptic.viewer.jobs import detection_work as work
 from napari_panoptic.viewer.jobs.detection_work import ReadFrame, read_with_image
 from napari_panoptic.viewer.jobs.jobs import Stream
 
 pytestmark = pytest.mark.usefixtures("qapp", "qtbot")
-
-
-@pytest.fixture(scope="module")
-def cohort(tmp_path_factory):
-    folder = write_detection_sample(tmp_path_factory.mktemp("detections") / "sample")
-    return open_detection_cohort(folder)
 
 
 @pytest.fixture
@@ -47,7 +39,7 @@ class Picture:
 
 @pytest.mark.long
 def test_the_image_of_a_frame_that_comes_too_late_is_closed(
-    cohort, wanted, shown, wait_until, monkeypatch
+    detection_cohort, wanted, shown, wait_until, monkeypatch
 ):
     pictures, begun, may_go_on = [], Event(), Event()
 
@@ -60,10 +52,10 @@ def test_the_image_of_a_frame_that_comes_too_late_is_closed(
         return picture
 
     monkeypatch.setattr(work, "read_image", read)
-    first, second = cohort.frames[:2]
-    wanted.start(partial(read_with_image, cohort, first))
+    first, second = detection_cohort.frames[:2]
+    wanted.start(partial(read_with_image, detection_cohort, first))
     wait_until(begun.is_set)
-    wanted.start(partial(read_with_image, cohort, second))
+    wanted.start(partial(read_with_image, detection_cohort, second))
     wait_until(lambda: not wanted.is_busy)
     may_go_on.set()
     wait_until(lambda: pictures[0].is_closed)
@@ -73,13 +65,13 @@ def test_the_image_of_a_frame_that_comes_too_late_is_closed(
 
 @pytest.mark.parametrize("error", [PanopticError("no such file"), OSError("no such file")])
 def test_a_frame_that_cannot_be_read_says_why(
-    cohort, wanted, shown, wait_until, monkeypatch, error
+    detection_cohort, wanted, shown, wait_until, monkeypatch, error
 ):
     def fail(*_asked):
         raise error
 
     monkeypatch.setattr(work, "load_frame", fail)
-    wanted.start(partial(read_with_image, cohort, cohort.frames[0]))
+    wanted.start(partial(read_with_image, detection_cohort, detection_cohort.frames[0]))
     wait_until(lambda: not wanted.is_busy)
     (read,) = shown
     assert (read.loaded, read.error) == (None, "no such file")

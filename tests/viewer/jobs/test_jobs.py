@@ -9,12 +9,12 @@ from threading import Event
 
 import pytest
 from qtpy.QtCore import QThreadPool
-from qtpy.QtTest import QTest
 from superqt.utils import WorkerBase
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.viewer.jobs import jobs
 from napari_panoptic.viewer.jobs.jobs import Job, Latest, Several, Stream, UnforeseenError
+from tests.viewer.finding import handle_events
 
 pytestmark = pytest.mark.usefixtures("qapp", "qtbot")
 PATIENCE_S = 30
@@ -41,7 +41,7 @@ def settle(wait_until, qapp):
     """Return a function that waits until no thread computes and all is handed over."""
 
     def wait():
-        QTest.qWait(5)  # workers begin a moment after they are started
+        handle_events()  # workers begin a moment after they are started
         wait_until(lambda: QThreadPool.globalInstance().activeThreadCount() == 0)
         qapp.processEvents()
 
@@ -327,7 +327,7 @@ class TestStream:
         stream.stop()
         may_end.set()
         settle()
-        time.sleep(0.05)
+        time.sleep(2.5 * jobs.PROGRESS_EVERY_MS / 1000)  # nothing may arrive, however late
         settle()
         assert told == []
 

@@ -14,20 +14,20 @@ pytestmark = pytest.mark.usefixtures("qapp", "qtbot")
 
 
 @pytest.fixture(scope="module")
-def cohort(tmp_path_factory):
+def raters_cohort(tmp_path_factory):
     return open_raters(write_raters_sample(tmp_path_factory.mktemp("raters") / "sample"))
 
 
 @pytest.fixture
-def wanted(cohort):
+def wanted(raters_cohort):
     """Give a request for the first case, and one for the same case of another team."""
-    case = cohort.cases[0]
-    return [WantedCase(case.name, case.structures[0], team) for team in cohort.teams[:2]]
+    case = raters_cohort.cases[0]
+    return [WantedCase(case.name, case.structures[0], team) for team in raters_cohort.teams[:2]]
 
 
 @pytest.mark.qt_no_exception_capture
 def test_after_an_unforeseen_error_the_rest_counts_as_not_evaluated(
-    cohort, wait_until, monkeypatch
+    raters_cohort, wait_until, monkeypatch
 ):
     """Else a window that waits for all scores would wait for ever."""
     raised, results, evaluate = [], {}, work.evaluate_structure
@@ -42,31 +42,33 @@ def test_after_an_unforeseen_error_the_rest_counts_as_not_evaluated(
         results[case, structure] = result
 
     monkeypatch.setattr(work, "evaluate_structure", fail_later)
-    scores = CaseEvaluator(cohort, note)
-    scores.start(cohort.structures[0])
+    scores = CaseEvaluator(raters_cohort, note)
+    scores.start(raters_cohort.structures[0])
     wait_until(lambda: scores.is_done and raised)
-    assert set(results) == {(case.name, name) for case in cohort.cases for name in case.masks}
+    assert set(results) == {
+        (case.name, name) for case in raters_cohort.cases for name in case.masks
+    }
     assert any(result is None for result in results.values())
     assert raised == [ZeroDivisionError]
 
 
-def test_closed_it_evaluates_nothing_more(cohort, wait_until):
+def test_closed_it_evaluates_nothing_more(raters_cohort, wait_until):
     results, others = [], []
     closed, other = (
-        CaseEvaluator(cohort, lambda *result: results.append(result)),
-        CaseEvaluator(cohort, lambda *result: others.append(result)),
+        CaseEvaluator(raters_cohort, lambda *result: results.append(result)),
+        CaseEvaluator(raters_cohort, lambda *result: others.append(result)),
     )
-    closed.start(cohort.structures[0])
+    closed.start(raters_cohort.structures[0])
     closed.close()
-    closed.start(cohort.structures[0])
-    other.start(cohort.structures[0])
+    closed.start(raters_cohort.structures[0])
+    other.start(raters_cohort.structures[0])
     wait_until(lambda: other.is_done)
     assert results == []
     assert len(others) == len(set(others)) > 1
 
 
 def test_what_was_read_for_an_outdated_request_is_not_read_again(
-    cohort, wanted, wait_until, monkeypatch
+    raters_cohort, wanted, wait_until, monkeypatch
 ):
     read, begun, may_go_on, views, load = [], Event(), Event(), [], work.load_reference
 
@@ -77,7 +79,7 @@ def test_what_was_read_for_an_outdated_request_is_not_read_again(
         return load(*asked)
 
     monkeypatch.setattr(work, "load_reference", slow)
-    loader = CaseLoader(cohort, views.append, lambda *error: views.append(error))
+    loader = CaseLoader(raters_cohort, views.append, lambda *error: views.append(error))
     first, second = wanted
     loader.load(first)
     wait_until(begun.is_set)

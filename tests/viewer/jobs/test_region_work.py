@@ -13,7 +13,7 @@ from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.live.session import Session
 from napari_panoptic.viewer.jobs import region_work as work
 from napari_panoptic.viewer.jobs.region_work import RegionLoader, SummaryWork
-from tests.support.small_cohort import REGIONS, mask_path, write_cohort
+from tests.support.small_cohort import REGIONS, mask_path
 
 pytestmark = pytest.mark.usefixtures("qapp", "qtbot")
 
@@ -159,7 +159,7 @@ class TestSlowFiles:
             loader.load(session.request(region_name=name))
             wait_until(lambda n=number: len(begun) == n + 1)
         loader.load(session.request(region_name=names[-1]))
-        QTest.qWait(100)
+        QTest.qWait(10 * work.ABANDONED_AFTER_MS)  # nothing may begin, however long it takes
         assert len(begun) == work.MOST_ABANDONED + 1
         may_come.set()
         wait_until(lambda: not loader.is_busy and loader._abandoned == 0)
@@ -170,12 +170,8 @@ class TestChangingFiles:
     """Files that change or vanish while their cohort is open."""
 
     @pytest.fixture
-    def folder(self, tmp_path):
-        return write_cohort(tmp_path / "cohort")
-
-    @pytest.fixture
-    def session(self, folder):
-        return Session(open_cohort(folder))
+    def session(self, own_folder):
+        return Session(open_cohort(own_folder))
 
     @pytest.fixture
     def loader(self, session):
@@ -194,22 +190,24 @@ class TestChangingFiles:
 
         return look
 
-    def test_a_changed_prediction_is_read_again(self, folder, look_at):
+    def test_a_changed_prediction_is_read_again(self, own_folder, look_at):
         before = look_at(0).predictions["alpha"]
-        shutil.copy(mask_path(folder, "beta", REGIONS[0]), mask_path(folder, "alpha", REGIONS[0]))
+        shutil.copy(
+            mask_path(own_folder, "beta", REGIONS[0]), mask_path(own_folder, "alpha", REGIONS[0])
+        )
         look_at(1)
         snapshot = look_at(0)
         beta = snapshot.predictions["beta"]
         assert len(snapshot.predictions["alpha"].ids) == len(beta.ids) != len(before.ids)
 
     @pytest.mark.parametrize("kind", ["prediction", "annotation", "image"])
-    def test_what_vanished_is_told_and_the_rest_is_shown(self, folder, look_at, kind):
+    def test_what_vanished_is_told_and_the_rest_is_shown(self, own_folder, look_at, kind):
         look_at(0)
         name = REGIONS[1].name
         gone = {
-            "prediction": [mask_path(folder, "alpha", REGIONS[1])],
-            "annotation": [*folder.rglob(f"{name}.xml")],
-            "image": [*folder.rglob(f"{name}.svs")],
+            "prediction": [mask_path(own_folder, "alpha", REGIONS[1])],
+            "annotation": [*own_folder.rglob(f"{name}.xml")],
+            "image": [*own_folder.rglob(f"{name}.svs")],
         }[kind]
         assert gone
         for path in gone:
@@ -223,18 +221,18 @@ class TestChangingFiles:
         assert set(snapshot.evaluations) & {"alpha", "beta"} == teams
 
     def test_where_the_whole_folder_goes_away_it_is_told_until_it_is_back(
-        self, folder, loader, look_at
+        self, own_folder, loader, look_at
     ):
         told = []
         loader.failed.connect(lambda error: told.append(str(error)))
         shown = look_at(0)
-        away = folder.rename(folder.with_name("unplugged"))
+        away = own_folder.rename(own_folder.with_name("unplugged"))
         assert look_at(1) is shown
         (said,) = told
         assert REGIONS[1].name in said
         assert "not there any more" in said
         assert "put it back" in said
-        away.rename(folder)
+        away.rename(own_folder)
         assert look_at(1).region.name == REGIONS[1].name
         assert len(told) == 1
 

@@ -15,7 +15,7 @@ from napari_panoptic.viewer.kit.keys import DESK_KEYS, DETECTION_KEYS, RATED_KEY
 NEXT = Shortcut("n", "next failure", "test_next")
 
 
-def press(viewer: Any, key: str) -> None:
+def call_bound(viewer: Any, key: str) -> None:
     viewer.keymap[next(k for k in viewer.keymap if str(k) == key)](viewer)
 
 
@@ -48,11 +48,11 @@ def test_earlier_keys_come_back() -> None:
     viewer, called = ViewerModel(), []
     viewer.bind_key("n", lambda _viewer: called.append("earlier"))
     release = bind(viewer, {"n": lambda: called.append("own"), "m": lambda: called.append("m")})
-    press(viewer, "N")
-    press(viewer, "M")
+    call_bound(viewer, "N")
+    call_bound(viewer, "M")
     release()
     release()
-    press(viewer, "N")
+    call_bound(viewer, "N")
     assert called == ["own", "m", "earlier"]
     assert "M" not in map(str, viewer.keymap)
 

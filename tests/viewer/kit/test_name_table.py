@@ -40,7 +40,7 @@ def chosen(table):
     return found
 
 
-def press(widget, shortcut):
+def press_shortcut(widget, shortcut):
     assert shortcut.key.startswith("Ctrl-")
     key = getattr(Qt.Key, f"Key_{shortcut.key.removeprefix('Ctrl-')}")
     QTest.keyClick(widget, key, Qt.KeyboardModifier.ControlModifier)
@@ -87,14 +87,14 @@ class TestSorting:
         view = table.table
         sorted_by = []
         for _ in range(4):
-            press(view, after)
+            press_shortcut(view, after)
             sorted_by.append(view.sorted_by)
         assert sorted_by == [0, 1, 2, -1]
-        press(view, before)
+        press_shortcut(view, before)
         assert view.sorted_by == 2
-        press(view, descending)
+        press_shortcut(view, descending)
         assert table.listed()[0] == "a_1"
-        press(view, ascending)
+        press_shortcut(view, ascending)
         assert table.listed()[0] == "a_2"
 
     def test_new_values_keep_order_and_selection(self, table, chosen):

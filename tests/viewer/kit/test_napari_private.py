@@ -15,16 +15,10 @@ from napari.utils._proxies import PublicOnlyProxy
 from qtpy.QtWidgets import QLabel, QMainWindow
 from vispy.visuals.shaders import Function
 
-from napari_panoptic.display.styles import LUT_LENGTH
 from napari_panoptic.viewer.desk.nuclei import desk_of
 from napari_panoptic.viewer.kit import napari_private as private
 from napari_panoptic.viewer.layers.labels import label_colours, set_colours
-
-
-def lut_of(colour):
-    lut = np.zeros((LUT_LENGTH, 4), np.float32)
-    lut[1:] = colour
-    return lut
+from tests.viewer.finding import lut_of
 
 
 def without(kind, *hidden):

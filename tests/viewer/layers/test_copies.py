@@ -37,57 +37,57 @@ def go_to(desk, region, wait_until):
 
 
 @pytest.fixture
-def own_copy(desk):
+def own_copy(new_desk):
     """Duplicate the layer of the team that is shown."""
-    viewer = desk._viewer
-    return duplicate(viewer, viewer.layers[desk.session.team], "my backup")
+    viewer = new_desk.viewer
+    return duplicate(viewer, viewer.layers[new_desk.session.team], "my backup")
 
 
-def test_a_copy_is_not_overwritten_where_the_original_was_deleted(desk, own_copy, wait_until):
-    viewer, team = desk._viewer, desk.session.team
+def test_a_copy_is_not_overwritten_where_the_original_was_deleted(new_desk, own_copy, wait_until):
+    viewer, team = new_desk.viewer, new_desk.session.team
     before = state(own_copy)
     viewer.layers.remove(viewer.layers[team])
-    go_to(desk, SECOND, wait_until)
+    go_to(new_desk, SECOND, wait_until)
     assert own_copy in viewer.layers
     assert same(state(own_copy), before)
     assert viewer.layers[team].visible
 
 
-def test_a_copy_stays_where_the_cohort_lacks_the_team(desk, own_copy, cohort, wait_until):
-    before, team = state(own_copy), desk.session.team
+def test_a_copy_stays_where_the_cohort_lacks_the_team(new_desk, own_copy, cohort, wait_until):
+    before, team = state(own_copy), new_desk.session.team
     others = tuple(each for each in cohort.teams if each.name != team)
-    desk.show_cohort(replace(cohort, teams=others))
-    wait_until(lambda: desk.is_settled)
-    assert team not in desk._viewer.layers
-    assert own_copy in desk._viewer.layers
+    new_desk.show_cohort(replace(cohort, teams=others))
+    wait_until(lambda: new_desk.is_settled)
+    assert team not in new_desk.viewer.layers
+    assert own_copy in new_desk.viewer.layers
     assert same(state(own_copy), before)
 
 
-def test_a_copy_keeps_its_colours(desk, own_copy, wait_until):
+def test_a_copy_keeps_its_colours(new_desk, own_copy, wait_until):
     before = state(own_copy)
-    desk.panels.legend.look_chosen.emit(Look(ColourBy.CLASS))
-    wait_until(lambda: desk.is_settled)
+    new_desk.panels.legend.look_chosen.emit(Look(ColourBy.CLASS))
+    wait_until(lambda: new_desk.is_settled)
     assert same(state(own_copy), before)
 
 
-def test_a_copy_that_shares_its_pixels_keeps_them(desk, cohort, wait_until):
+def test_a_copy_that_shares_its_pixels_keeps_them(new_desk, cohort, wait_until):
     """As with `Layer.create(*layer.as_layer_data_tuple())`."""
-    viewer, team = desk._viewer, desk.session.team
-    go_to(desk, FIRST, wait_until)
+    viewer, team = new_desk.viewer, new_desk.session.team
+    go_to(new_desk, FIRST, wait_until)
     data, options, kind = viewer.layers[team].as_layer_data_tuple()
     copy = viewer.add_layer(Layer.create(data, {**options, "name": "my view"}, kind))
     before = state(copy)
     # The same size: the layer would be filled in place.
     regions = [each.name for each in cohort.regions if each.name != FIRST]
     for region in regions:
-        go_to(desk, region, wait_until)
+        go_to(new_desk, region, wait_until)
         assert same(state(copy), before)
 
 
 def test_a_copy_stays_seen_when_another_desk_opens(
-    desk, own_copy, wait_until, detection_sample, close_desk
+    new_desk, own_copy, wait_until, detection_sample, close_desk
 ):
-    viewer = desk._viewer
+    viewer = new_desk.viewer
     own_copy.visible = True
     before = state(own_copy)
     other = open_in(viewer, detection_sample)

@@ -6,8 +6,8 @@ from napari.components import ViewerModel
 from napari.layers import Labels
 
 from napari_panoptic.display.object_layers import PixelSize
-from napari_panoptic.display.styles import LUT_LENGTH
 from napari_panoptic.viewer.layers.labels import drawn_once, label_colours, put_data, set_colours
+from tests.viewer.finding import lut_of
 
 WHOLE, HALF = PixelSize.from_mpp(None), PixelSize.from_mpp(0.5)
 WIDE, TALL = np.zeros((40, 60), np.uint16), np.zeros((70, 30), np.uint16)
@@ -83,14 +83,9 @@ class TestData:
 
 
 class TestColours:
-    def lut(self, colour):
-        lut = np.zeros((LUT_LENGTH, 4), np.float32)
-        lut[1:] = colour
-        return lut
-
     def test_every_label_gets_its_own_colour(self):
         layer = Labels(np.array([[0, 1], [2, 40_000]], np.uint16))
-        lut = self.lut((0, 0, 0, 1))
+        lut = lut_of((0, 0, 0, 1))
         lut[2], lut[40_000] = (1, 0, 0, 1), (0, 1, 0, 1)
         set_colours(layer, lut)
         assert layer.get_color(2).tolist() == [1, 0, 0, 1]
@@ -99,5 +94,5 @@ class TestColours:
     def test_pixels_are_not_sliced_again(self):
         layer, sliced = Labels(np.array([[0, 1]], np.uint16)), []
         layer.events.set_data.connect(sliced.append)
-        set_colours(layer, self.lut((1, 0, 0, 1)))
+        set_colours(layer, lut_of((1, 0, 0, 1)))
         assert sliced == []

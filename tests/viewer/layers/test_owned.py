@@ -51,9 +51,9 @@ def test_the_tool_that_moves_a_layer_is_put_down_and_its_button_with_it(
 
 
 @pytest.mark.long
-def test_every_layer_of_the_desk_stays_in_place(desk, told):
-    viewer = desk._viewer
-    desk.presenter(EditsPresenter).edits.set_on(True)
+def test_every_layer_of_the_desk_stays_in_place(new_desk, told):
+    viewer = new_desk.viewer
+    new_desk.presenter(EditsPresenter).edits.set_on(True)
     own = [layer for layer in viewer.layers if is_own(layer)]
     assert len(own) >= 3
     for layer in own:

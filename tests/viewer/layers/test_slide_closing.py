@@ -13,6 +13,7 @@ from tests.support.slides import HELD_UP_TO_PX, write_slide_cohort
 
 CLOSED_EARLY = """
 import gc, sys, time
+from functools import partial
 
 import napari
 from qtpy.QtWidgets import QApplication
@@ -21,6 +22,7 @@ from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.live.session import Session
 from napari_panoptic.display.decoded_windows import DecodedWindows
 from napari_panoptic.viewer.desk import nuclei as desk_module
+from tests.support.waiting import wait_until
 
 begin, read = Session.__init__, DecodedWindows._read
 
@@ -39,14 +41,7 @@ def read_slowly(self, place):
     return read(self, place)
 
 
-def wait_until(done, what):
-    end = time.monotonic() + 200
-    while not done():
-        assert time.monotonic() < end, what
-        QApplication.processEvents()
-        time.sleep(0.001)
-
-
+wait_until = partial(wait_until, meanwhile=QApplication.processEvents)
 Session.__init__ = begin_with_slides
 DecodedWindows._read = read_slowly
 desk_module.PARTS = ()  # the panels beside the table have no part in this

@@ -25,7 +25,16 @@ from napari_panoptic.viewer.panels import slide_texts
 from napari_panoptic.viewer.panels.failures.scope import Scope
 from napari_panoptic.viewer.panels.title import EVALUATE, STOP, SlidePresenter
 from tests.support.slides import HELD_UP_TO_PX, SHAPES, SLIDE, SMALL, TEAMS, write_slide_cohort
-from tests.viewer.finding import click, names_of_visible, on_canvas, shown_text
+from tests.viewer.finding import (
+    canvas_of,
+    click,
+    handle_events,
+    names_of_visible,
+    on_canvas,
+    shown_text,
+)
+
+FIRST_TEAM = TEAMS[0]
 
 NEAR, FAR = 1.0, 0.1
 
@@ -52,26 +61,6 @@ def shown_cohort(slide_cohort):
 
 
 @pytest.fixture
-def desk(open_desk, wait_until):
-    """Give the desk as it is at first, with the slide on it."""
-    link, table = open_desk.link, open_desk.panels.objects
-    link.state.look = Look(ColourBy.STATUS, Display.HIDDEN)  # opens eyes that were closed
-    link.state.look = Look()
-    table.others.choose(Others.SHOWN)
-    table.set_filter(ObjectFilter())
-    open_desk.session.select(None)
-    open_desk.session.set_team(TEAMS[0])
-    link.request(region=SLIDE, settings=open_desk.session.protocol)
-    wait_until(lambda: open_desk.is_settled)
-    return open_desk
-
-
-@pytest.fixture
-def viewer(desk):
-    return desk._viewer
-
-
-@pytest.fixture
 def zoom_to(desk, viewer, wait_until):
     """Give a function that zooms, and waits until everything is drawn."""
 
@@ -80,11 +69,18 @@ def zoom_to(desk, viewer, wait_until):
             viewer.scene.camera.center = (0.0, *centre)
         viewer.scene.camera.zoom = zoom
         desk.link.scene.follow_zoom()
-        QTest.qWait(60)
+        draw(viewer)  # only what is drawn is read
         wait_until(lambda: not desk.link.slides.is_busy)
-        QTest.qWait(10)
+        draw(viewer)
 
     return zoom
+
+
+def draw(viewer):
+    """Draw the canvas now: it may wait for its turn on a busy machine."""
+    handle_events()
+    canvas_of(viewer).repaint()
+    handle_events()
 
 
 def on_slide(name):
@@ -208,7 +204,7 @@ def test_a_click_selects_an_object_and_rings_it(desk, viewer, zoom_to, slide_coh
     row = int(np.flatnonzero(outcomes.reference.partner < 0)[0])
     y, x = np.argwhere(pair.reference.index == row + 1)[0]
     zoom_to(NEAR, (y, x))
-    click(viewer.window._qt_viewer.canvas.native, on_canvas(viewer, y, x, layer="image"))
+    click(canvas_of(viewer), on_canvas(viewer, y, x, layer="image"))
     chosen = desk.session.selection
     assert (chosen.side, chosen.row) == (Side.REFERENCE, row)
     assert desk.panels.objects.selected() == (Side.REFERENCE, row)
@@ -229,7 +225,7 @@ def test_a_square_tells_its_figures_and_is_entered(desk, viewer, zoom_to):
     assert "objects" in view.place_text((350, 500))
     assert view.place_text((-1, 500)) == ""
     assert desk.link.scene.objects_at((350, 500)) == []
-    click(viewer.window._qt_viewer.canvas.native, on_canvas(viewer, 350, 500, layer="image"))
+    click(canvas_of(viewer), on_canvas(viewer, 350, 500, layer="image"))
     np.testing.assert_allclose(viewer.scene.camera.center[-2:], (350, 500), atol=10)
     assert not view.is_far
     desk.link.scene.follow_zoom()
@@ -250,7 +246,7 @@ def test_the_next_failure_is_gone_to_from_afar(desk, viewer, zoom_to):
 
 
 def test_where_a_slide_has_no_failure_to_go_to_it_is_said(desk, viewer):
-    canvas = viewer.window._qt_viewer.canvas.native
+    canvas = canvas_of(viewer)
     desk.panels.objects.set_filter(ObjectFilter(statuses=frozenset({"TP"})))
     QTest.keyClick(canvas, Qt.Key.Key_N)
     assert desk.panels.title.selected.text() == NONE_LISTED

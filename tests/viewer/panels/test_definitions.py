@@ -69,9 +69,9 @@ def test_nothing_is_said_where_nothing_differs(panel):
     assert panel.definitions.text() == ""
 
 
-def test_the_title_says_that_absent_classes_count(qtbot, desk):
-    figures = desk.panels.title.title()
-    counts = desk.session.shown.counts
+def test_the_title_says_that_absent_classes_count(qtbot, new_desk):
+    figures = new_desk.panels.title.title()
+    counts = new_desk.session.shown.counts
     absent = int(((counts.tp + counts.fn == 0) & (counts.fp > 0)).sum())
     assert ("without annotation" in figures) == (absent > 0)
     title = TitleStrip()

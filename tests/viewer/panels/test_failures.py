@@ -51,6 +51,9 @@ from tests.viewer.finding import (
     shown_text,
 )
 
+FIRST_TEAM = "merger"
+"""It fails more."""
+
 FEW = ObjectFilter(
     statuses=frozenset({"FP"}),
     classes=frozenset({"Lymphocyte"}),
@@ -68,29 +71,13 @@ def shown_parts():
 
 
 @pytest.fixture
-def desk(open_desk, wait_until):
-    """Show the first region and the team that fails more, with nothing filtered."""
-    desk, session = open_desk, open_desk.session
-    desk.link.state.order = WorstFirst.IOU
-    desk.link.state.queue = Queue.REGION
-    desk.panels.objects.set_filter(ObjectFilter())
-    session.set_team("merger")
-    desk.link.go_to(FIRST)
-    wait_until(lambda: desk.is_settled and session.snapshot.region.name == FIRST)
-    session.select(None)
-    desk.link.failures.leave()
-    desk.link.scene.fit()
-    return desk
+def at_first(fresh_desk):
+    fresh_desk.state.order = WorstFirst.IOU
 
 
 @pytest.fixture
 def table(desk):
     return desk.panels.objects
-
-
-@pytest.fixture
-def canvas(desk):
-    return desk.link.scene._viewer.window._qt_viewer.canvas.native
 
 
 @pytest.fixture
@@ -499,7 +486,7 @@ class TestView:
         assert view.selected() == row
         chosen = desk.session.selection
         own = desk.session.evaluation.outcomes.side(chosen.side)
-        viewer = desk.link.scene._viewer
+        viewer = desk.viewer
         middle = nearest_view_middle(viewer, own.bbox[chosen.row])
         np.testing.assert_allclose(viewer.scene.camera.center[-2:], middle)
 

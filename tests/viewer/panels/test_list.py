@@ -15,10 +15,22 @@ from qtpy.QtWidgets import QAbstractButton, QToolButton
 from napari_panoptic.display.behind import behind_cell
 from napari_panoptic.display.listed import DIMMED_ALPHA, Others
 from napari_panoptic.display.object_rows import COLUMNS, ObjectFilter, WorstFirst
-from napari_panoptic.display.styles import ALPHA, Look
+from napari_panoptic.display.styles import ALPHA
 from napari_panoptic.values.vocabulary import CAUSES, STATUS_CODE, Side, Status
 from napari_panoptic.viewer.kit.widgets import is_in_sight
-from tests.viewer.finding import FIRST, bring_to_front, click, on_canvas, row_of_status, shown_text
+from tests.viewer.finding import (
+    bring_to_front,
+    canvas_of,
+    click,
+    handle_events,
+    on_canvas,
+    row_of_status,
+    shown_text,
+    tick_column,
+)
+
+FIRST_TEAM = "merger"
+"""It fails more."""
 
 FAILURES = {STATUS_CODE[s] for s in (Status.FN, Status.FP, Status.MISCLASSIFIED)}
 
@@ -30,25 +42,8 @@ def shown_parts():
 
 
 @pytest.fixture
-def desk(open_desk, wait_until):
-    """Give the desk as it was just after opening, with another team that fails more."""
-    desk, session = open_desk, open_desk.session
-    desk.state.look = Look()
-    desk.panels.objects.others.choose(Others.SHOWN)
-    desk.panels.objects.put_worst_first(WorstFirst.IOU)
-    desk.panels.objects.set_filter(ObjectFilter())
-    session.set_team("merger")
-    session.select(None)
-    if session.snapshot.region.name != FIRST:
-        desk.link.request(region=FIRST)
-    wait_until(lambda: desk.is_settled)
-    desk.link.scene.fit()
-    return desk
-
-
-@pytest.fixture
-def viewer(desk):
-    return desk._viewer
+def at_first(fresh_desk):
+    fresh_desk.panels.objects.put_worst_first(WorstFirst.IOU)
 
 
 @pytest.fixture
@@ -154,7 +149,7 @@ class TestNarrowWindow:
             menu = table.menu(name)
             menu.uncheck(menu._words[-1])
         table.set_filter(replace(table.model.filter, title=title))
-        QTest.qWait(50)
+        handle_events()
         buttons = [b for b in table.findChildren(QAbstractButton) if b.isVisible() and b.text()]
         assert {b.text() for b in buttons} > {"More"}
         assert table.filters.text().startswith("Filter: ")
@@ -168,7 +163,7 @@ class TestNarrowWindow:
 
     @pytest.mark.usefixtures("narrow")
     def test_buttons_of_a_line_stand_on_one_line(self, table):
-        QTest.qWait(50)
+        handle_events()
         bar = table.filters.parent()
         buttons = [b for b in bar.findChildren(QAbstractButton) if b.isVisible()]
         tops, heights = {b.y() for b in buttons}, {b.height() for b in buttons}
@@ -179,7 +174,7 @@ class TestNarrowWindow:
 
 class TestOrder:
     def test_n_follows_the_chosen_order(self, desk, viewer):
-        canvas = viewer.window._qt_viewer.canvas.native
+        canvas = canvas_of(viewer)
         desk.panels.queue.order.choose(WorstFirst.AREA)
         areas = []
         for _ in range(6):
@@ -224,7 +219,7 @@ class TestOthers:
         assert self.alpha(viewer, tp) == pytest.approx(ALPHA[Status.TP])
 
     def test_what_is_not_drawn_cannot_be_clicked(self, desk, viewer, table):
-        canvas = viewer.window._qt_viewer.canvas.native
+        canvas = canvas_of(viewer)
         tp = row_of_status(desk, Side.REFERENCE, Status.TP)
         y, x = desk.session.evaluation.outcomes.reference.centroid_yx_px[tp]
         table.set_filter(ObjectFilter(statuses=frozenset({"FN"})))
@@ -281,10 +276,9 @@ class TestTable:
     @pytest.mark.long
     def test_other_outcomes_leave_columns_as_they_were_chosen(self, table, desk):
         desk.state.hidden_columns = frozenset()
-        action = next(a for a in table._columns.actions() if a.data() == "hausdorff_um")
-        action.trigger()
+        tick_column(table, "hausdorff_um")
         column = [c.name for c in COLUMNS].index("hausdorff_um")
         desk.session.set_team("careful")
         assert table.view.isColumnHidden(column)
-        action.trigger()
+        tick_column(table, "hausdorff_um")
         assert not table.view.isColumnHidden(column)

@@ -14,7 +14,7 @@ from napari_panoptic.viewer.kit.widgets import is_in_sight
 from napari_panoptic.viewer.panels.object_card import EMPTY, Card, ObjectCard, ObjectPresenter
 from napari_panoptic.viewer.panels.teams.panel import TeamsPresenter
 from tests.support.small_pairs import four_fates
-from tests.viewer.finding import bring_to_front, row_of_status, shown_text
+from tests.viewer.finding import bring_to_front, handle_events, row_of_status, shown_text
 
 R, P = Side.REFERENCE, Side.PREDICTION
 
@@ -80,12 +80,13 @@ class TestCard:
     def test_figures_keep_number_and_unit_in_one_line(self, panel):
         panel.resize(200, 500)
         panel.show_card(card_of(R, 1))
-        assert "100\u202fpx\u00a0(25.0\u202fµm²)" in shown_text(panel._figures)
+        texts = [shown_text(label) for label in panel.findChildren(QLabel)]
+        assert any("100\u202fpx\u00a0(25.0\u202fµm²)" in text for text in texts)
 
     def test_the_way_to_copy_it_is_in_sight_in_a_low_panel(self, panel):
         panel.resize(400, 180)
         panel.show_card(card_of(R, 1, partner=Named(P, 1, 22), verdict="both wrong"))
-        QTest.qWait(20)
+        handle_events()
         button = panel.copy_button
         assert button.mapTo(panel, button.rect().bottomLeft()).y() < panel.height()
 

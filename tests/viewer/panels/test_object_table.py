@@ -14,7 +14,7 @@ from napari_panoptic.viewer.panels.objects.panel import (
     ObjectTable,
 )
 from tests.support.small_pairs import four_fates
-from tests.viewer.finding import drawn_colours, shown_text
+from tests.viewer.finding import drawn_colours, shown_text, tick_column
 
 NAMES = [column.name for column in COLUMNS]
 
@@ -261,7 +261,7 @@ def test_columns_are_hidden_and_told(table):
     assert told == []  # only what somebody chose is told
     assert table.view.isColumnHidden(NAMES.index("iou"))
     assert not table.view.isColumnHidden(NAMES.index("id"))
-    next(a for a in table._columns.actions() if a.data() == "cause").trigger()
+    tick_column(table, "cause")
     assert told == [frozenset({"iou", "cause"})]
     assert table.view.isColumnHidden(NAMES.index("cause"))
 

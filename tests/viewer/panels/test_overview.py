@@ -68,8 +68,10 @@ def test_a_click_asks_for_the_place_under_the_mouse(qtbot: Any, shape: tuple[int
     assert len(asked) == 1
 
 
-def test_it_follows_the_camera_and_moves_it(desk: Any, monkeypatch: Any, wait_until: Any) -> None:
-    overview, viewer = desk.presenter(OverviewPresenter).panel, desk._viewer
+def test_it_follows_the_camera_and_moves_it(
+    new_desk: Any, monkeypatch: Any, wait_until: Any
+) -> None:
+    overview, viewer = new_desk.presenter(OverviewPresenter).panel, new_desk.viewer
     assert overview.isHidden()  # the regions of the sample are small
     monkeypatch.setattr(module, "LARGE_PX", 1000)
     get_app_model().commands.execute_command("napari-panoptic.toggle_overview")
@@ -77,8 +79,8 @@ def test_it_follows_the_camera_and_moves_it(desk: Any, monkeypatch: Any, wait_un
     assert overview.isHidden()
     get_app_model().commands.execute_command("napari-panoptic.toggle_overview")
     assert overview.isVisible()
-    height, width = desk.session.snapshot.shape
-    mpp = desk.session.snapshot.mpp
+    height, width = new_desk.session.snapshot.shape
+    mpp = new_desk.session.snapshot.mpp
     camera = viewer.scene.camera
     camera.zoom = 2 / mpp
     assert overview.text == magnification_text(2, mpp)
@@ -88,8 +90,8 @@ def test_it_follows_the_camera_and_moves_it(desk: Any, monkeypatch: Any, wait_un
     assert ((y0 + y1) / 2, (x0 + x1) / 2) == pytest.approx((height / 4, width / 3))
     canvas = viewer.canvas.viewbox_size(viewer.layers)
     assert (y1 - y0, x1 - x0) == pytest.approx((canvas[0] / 2, canvas[1] / 2))
-    assert math.prod(desk.session.snapshot.shape) >= 1000
+    assert math.prod(new_desk.session.snapshot.shape) >= 1000
     monkeypatch.setattr(module, "LARGE_PX", 10**9)
-    desk.link.presenter(NavigatorPresenter).go_on()
-    wait_until(lambda: desk.is_settled)
+    new_desk.link.presenter(NavigatorPresenter).go_on()
+    wait_until(lambda: new_desk.is_settled)
     assert overview.isHidden()

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from qtpy.QtCore import QPoint, QRect, Qt
 from qtpy.QtTest import QTest
-from qtpy.QtWidgets import QApplication, QLineEdit, QSplitter
+from qtpy.QtWidgets import QApplication, QLineEdit, QSplitter, QTreeWidget
 
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.display.behind import behind_figure
@@ -38,7 +38,7 @@ from napari_panoptic.viewer.panels.teams.panel import (
 )
 from napari_panoptic.viewer.panels.title import NOTHING_SELECTED, TitleStrip
 from tests.support.small_pairs import SCHEME, empty_pair, four_fates
-from tests.viewer.finding import click, shown_text
+from tests.viewer.finding import click, handle_events, shown_text
 
 
 def make(qtbot, widget):
@@ -47,7 +47,7 @@ def make(qtbot, widget):
 
 
 @pytest.fixture
-def cohort():
+def made_up_cohort():
     files = MaskFiles(Source.SUBMISSION, {})
     regions = tuple(Region(f"P{p}_{r}", f"P{p}", None, files) for p in (1, 2) for r in (1, 2))
     return Cohort(
@@ -124,28 +124,28 @@ class TestMetricsPanel:
 
 
 class TestSettingsPanel:
-    def test_showing_tells_nothing(self, qtbot, cohort):
+    def test_showing_tells_nothing(self, qtbot, made_up_cohort):
         panel = make(qtbot, SettingsPanel())
         told = []
         for signal in (panel.settings_chosen, panel.team.chosen, panel.source.chosen):
             signal.connect(told.append)
-        panel.show_cohort(cohort)
+        panel.show_cohort(made_up_cohort)
         panel.team.show_choice("second")
         panel.show_settings(EvaluationSettings(radius=3), EvaluationSettings())
         assert told == []
 
-    def test_a_choice_is_told_at_once(self, qtbot, cohort):
+    def test_a_choice_is_told_at_once(self, qtbot, made_up_cohort):
         panel = make(qtbot, SettingsPanel())
-        panel.show_cohort(cohort)
+        panel.show_cohort(made_up_cohort)
         panel.show_settings(EvaluationSettings(), EvaluationSettings())
         told = []
         panel.settings_chosen.connect(told.append)
         panel.combos["matching"].choose(Matching.CENTROID)
         assert told == [EvaluationSettings(matching=Matching.CENTROID)]
 
-    def test_overlaps_are_kept_on_request(self, qtbot, cohort):
+    def test_overlaps_are_kept_on_request(self, qtbot, made_up_cohort):
         panel = make(qtbot, SettingsPanel())
-        panel.show_cohort(cohort)
+        panel.show_cohort(made_up_cohort)
         panel.show_settings(EvaluationSettings(), EvaluationSettings())
         told, combo = [], panel.combos["overlaps"]
         panel.settings_chosen.connect(told.append)
@@ -175,9 +175,9 @@ class TestSettingsPanel:
         assert "centroid" in tips[1]
         assert "iou_threshold" in panel.threshold.toolTip()
 
-    def test_a_number_is_typed_or_stepped(self, qtbot, cohort):
+    def test_a_number_is_typed_or_stepped(self, qtbot, made_up_cohort):
         panel = make(qtbot, SettingsPanel())
-        panel.show_cohort(cohort)
+        panel.show_cohort(made_up_cohort)
         panel.show_settings(EvaluationSettings(), EvaluationSettings())
         told = []
         panel.settings_chosen.connect(told.append)
@@ -206,9 +206,9 @@ class TestSettingsPanel:
         assert not panel.threshold.isEnabled()
         assert not panel.radius.isEnabled()
 
-    def test_only_sources_that_are_there_are_offered(self, qtbot, cohort):
+    def test_only_sources_that_are_there_are_offered(self, qtbot, made_up_cohort):
         panel = make(qtbot, SettingsPanel())
-        panel.show_cohort(cohort)
+        panel.show_cohort(made_up_cohort)
         assert panel.source.values == (None, Source.SUBMISSION)
 
 
@@ -279,33 +279,35 @@ class TestNavigator:
         navigator = make(qtbot, Navigator())
         assert shown_text(navigator.hint) == NO_COHORT
 
-    def test_a_cohort_without_teams_says_where_they_go(self, qtbot, cohort):
+    def test_a_cohort_without_teams_says_where_they_go(self, qtbot, made_up_cohort):
         navigator = make(qtbot, Navigator())
         places = ("Teams/TEAM.json",)
-        without = replace(cohort, teams=(), predictions={}, prediction_places=places)
+        without = replace(made_up_cohort, teams=(), predictions={}, prediction_places=places)
         navigator.show_cohort(without, {})
         assert shown_text(navigator.hint) == NO_TEAMS.format(expected=without.predictions_expected)
         assert "such as Teams/TEAM.json, or a cohort.toml" in shown_text(navigator.hint)
 
-    def test_missing_predictions_are_marked(self, qtbot, cohort):
+    def test_missing_predictions_are_marked(self, qtbot, made_up_cohort):
         navigator = make(qtbot, Navigator())
         summaries = {("P1_1", "first"): summary("P1_1", "first", missing=True)}
-        navigator.show_cohort(cohort, summaries)
+        navigator.show_cohort(made_up_cohort, summaries)
         navigator.show_team("first")
         assert navigator.places.text("P1_1", "PQ") == "missing"
 
-    def test_a_region_without_annotation_is_called_that(self, qtbot, cohort):
+    def test_a_region_without_annotation_is_called_that(self, qtbot, made_up_cohort):
         navigator = make(qtbot, Navigator())
-        bare = replace(cohort.regions[0], reference=None)
+        bare = replace(made_up_cohort.regions[0], reference=None)
         summaries = {("P1_1", "first"): summary("P1_1", "first", missing=True)}
-        navigator.show_cohort(replace(cohort, regions=(bare, *cohort.regions[1:])), summaries)
+        navigator.show_cohort(
+            replace(made_up_cohort, regions=(bare, *made_up_cohort.regions[1:])), summaries
+        )
         navigator.show_team("first")
         assert navigator.places.text("P1_1", "PQ") == "no annotation"
 
-    def test_a_line_appears_as_soon_as_it_is_known(self, qtbot, cohort):
+    def test_a_line_appears_as_soon_as_it_is_known(self, qtbot, made_up_cohort):
         navigator = make(qtbot, Navigator())
         summaries = {}
-        navigator.show_cohort(cohort, summaries)
+        navigator.show_cohort(made_up_cohort, summaries)
         navigator.show_team("first")
         assert navigator.places.text("P1_1", "PQ") == ""
         line = summaries["P1_1", "first"] = summary("P1_1", "first")
@@ -313,46 +315,46 @@ class TestNavigator:
         assert navigator.places.text("P1_1", "PQ") == f"{line.metrics.pq:.3f}"
         assert [navigator.places.text("P1_1", title) for title in ("FN", "FP", "Mis.")] == ["1"] * 3
 
-    def test_a_team_has_its_mean_over_patients_once_all_is_known(self, qtbot, cohort):
+    def test_a_team_has_its_mean_over_patients_once_all_is_known(self, qtbot, made_up_cohort):
         navigator = make(qtbot, Navigator())
         summaries = {}
-        navigator.show_cohort(cohort, summaries)
+        navigator.show_cohort(made_up_cohort, summaries)
         navigator.show_team("first")
-        for region in cohort.regions:
+        for region in made_up_cohort.regions:
             assert navigator.teams.text("first", "Mean PQ") == ""
             summaries[region.name, "first"] = summary(region.name, "first")
             navigator.show_summary(summaries[region.name, "first"])
         assert navigator.teams.text("first", "Mean PQ") == f"{four_fates().metrics.pq:.3f}"
 
-    def test_clicks_are_told_and_showing_is_not(self, qtbot, cohort):
+    def test_clicks_are_told_and_showing_is_not(self, qtbot, made_up_cohort):
         navigator = make(qtbot, Navigator())
         told = []
         navigator.place_chosen.connect(told.append)
         navigator.teams.chosen.connect(told.append)
-        navigator.show_cohort(cohort, {})
+        navigator.show_cohort(made_up_cohort, {})
         navigator.show_region("P1_2")
         navigator.show_team("second")
         assert told == []
         navigator.places.choose("P2_1")
         assert told == ["P2_1"]
 
-    def test_a_region_is_found_by_its_patient(self, qtbot, cohort):
+    def test_a_region_is_found_by_its_patient(self, qtbot, made_up_cohort):
         navigator = make(qtbot, Navigator())
-        navigator.show_cohort(cohort, {})
+        navigator.show_cohort(made_up_cohort, {})
         navigator.focus_filter()
         navigator.places.filter.setText("p2")
         assert navigator.places.listed() == ["P2_1", "P2_2"]
         assert navigator.neighbour("P2_2", 1) == "P2_1"
-        navigator.show_cohort(cohort, {})
-        assert navigator.places.listed() == [region.name for region in cohort.regions]
+        navigator.show_cohort(made_up_cohort, {})
+        assert navigator.places.listed() == [region.name for region in made_up_cohort.regions]
 
-    def test_the_next_region_is_the_next_of_the_table(self, qtbot, cohort):
+    def test_the_next_region_is_the_next_of_the_table(self, qtbot, made_up_cohort):
         navigator = make(qtbot, Navigator())
         summaries = {
             (name, "first"): summary(name, "first", missing=name == "P1_1")
             for name in ("P1_1", "P1_2")
         }
-        navigator.show_cohort(cohort, summaries)
+        navigator.show_cohort(made_up_cohort, summaries)
         navigator.show_team("first")
         navigator.places.table.sortByColumn(2, Qt.SortOrder.AscendingOrder)
         assert navigator.places.listed() == ["P1_2", "P1_1", "P2_1", "P2_2"]
@@ -361,10 +363,12 @@ class TestNavigator:
         assert navigator.neighbour("nowhere", 1) == "P1_2"
         assert navigator.neighbour("nowhere", -1) == "P2_2"
 
-    def test_four_teams_have_room_in_a_low_panel_unless_the_user_divides_it(self, qtbot, cohort):
+    def test_four_teams_have_room_in_a_low_panel_unless_the_user_divides_it(
+        self, qtbot, made_up_cohort
+    ):
         navigator = make(qtbot, Navigator())
         navigator.resize(310, 268)
-        navigator.show_cohort(cohort, {})
+        navigator.show_cohort(made_up_cohort, {})
         navigator.show()
         row = navigator.teams.table.row_height
         assert navigator.teams.table.viewport().height() >= 4 * row - 2
@@ -375,13 +379,13 @@ class TestNavigator:
         navigator.resize(310, 269)
         assert splitter.sizes()[1] in (before[1], before[1] + 1)
 
-    def test_patients_have_the_counts_of_their_regions(self, qtbot, cohort):
+    def test_patients_have_the_counts_of_their_regions(self, qtbot, made_up_cohort):
         navigator, told = make(qtbot, Navigator()), []
         summaries = {(name, "first"): summary(name, "first") for name in ("P1_1", "P1_2", "P2_1")}
         summaries["P1_2", "first"] = replace(
             summaries["P1_2", "first"], metrics=empty_pair().metrics
         )
-        navigator.show_cohort(cohort, summaries)
+        navigator.show_cohort(made_up_cohort, summaries)
         navigator.place_chosen.connect(told.append)
         navigator.show_team("first")
         navigator.show_region("P1_2")
@@ -399,10 +403,12 @@ class TestNavigator:
         navigator.by_patient.setChecked(False)
         assert places.selected() == "P1_2"
 
-    def test_a_click_on_the_patient_that_is_shown_goes_to_the_lowest_region(self, qtbot, cohort):
+    def test_a_click_on_the_patient_that_is_shown_goes_to_the_lowest_region(
+        self, qtbot, made_up_cohort
+    ):
         navigator, told = make(qtbot, Navigator()), []
         summaries = {(name, "first"): summary(name, "first") for name in ("P1_1", "P1_2", "P2_1")}
-        navigator.show_cohort(cohort, summaries)
+        navigator.show_cohort(made_up_cohort, summaries)
         navigator.place_chosen.connect(told.append)
         navigator.show_team("first")
         navigator.show_region("P1_2")
@@ -414,18 +420,18 @@ class TestNavigator:
             assert told == ["P1_1"]
             navigator.show_region(region)
 
-    def test_a_region_whose_pq_is_undefined_has_counts(self, qtbot, cohort):
+    def test_a_region_whose_pq_is_undefined_has_counts(self, qtbot, made_up_cohort):
         navigator = make(qtbot, Navigator())
         empty = empty_pair()
         line = RegionSummary("P1_1", "first", empty.counts, empty.metrics)
-        navigator.show_cohort(cohort, {("P1_1", "first"): line})
+        navigator.show_cohort(made_up_cohort, {("P1_1", "first"): line})
         navigator.show_team("first")
         assert [navigator.places.text("P1_1", title) for title in ("PQ", "FN")] == ["–", "0"]
 
-    def test_the_share_that_is_reviewed_is_shown_once_it_is_known(self, qtbot, cohort):
+    def test_the_share_that_is_reviewed_is_shown_once_it_is_known(self, qtbot, made_up_cohort):
         navigator = make(qtbot, Navigator())
         summaries = {("P1_1", "first"): summary("P1_1", "first")}
-        navigator.show_cohort(cohort, summaries)
+        navigator.show_cohort(made_up_cohort, summaries)
         navigator.show_team("first")
         assert "Reviewed" not in navigator.places.table.titles()
         navigator.show_reviewed({"P1_1": 2}, {})
@@ -434,11 +440,11 @@ class TestNavigator:
         assert navigator.places.text("P1_1", "Reviewed") == "83 %"
         assert navigator.places.text("P1_2", "Reviewed") == ""
 
-    def test_500_regions_are_filled_within_50_ms(self, qtbot, cohort):
-        files = cohort.regions[0].reference or cohort.predictions["first", "P1_1"]
+    def test_500_regions_are_filled_within_50_ms(self, qtbot, made_up_cohort):
+        files = made_up_cohort.regions[0].reference or made_up_cohort.predictions["first", "P1_1"]
         names = [(f"P{n // 10}", f"P{n // 10}_{n}") for n in range(500)]
         regions = tuple(Region(name, patient, None, files) for patient, name in names)
-        many = replace(cohort, regions=regions, teams=tuple(Team(name) for name in "abcd"))
+        many = replace(made_up_cohort, regions=regions, teams=tuple(Team(name) for name in "abcd"))
         known = summary("", "")
         summaries = {
             (name, team): replace(known, region=name, team=team)
@@ -581,11 +587,11 @@ class TestNotes:
         findings = [Finding(FindingKind.OVERLAPPING, each) for each in ("short", text)]
         dialog.show_findings("P1_1", findings)
         dialog.show()
-        tree = dialog._list
+        tree = dialog.findChild(QTreeWidget)
         heights = {}
         for width in (760, 1200):
             dialog.resize(width, 320)
-            qtbot.wait(50)
+            handle_events()
             rects = [tree.visualItemRect(tree.topLevelItem(row)) for row in range(2)]
             heights[width] = [rect.height() for rect in rects]
             one_line = tree.fontMetrics().height()

@@ -35,7 +35,7 @@ from napari_panoptic.viewer.panels.review.inputs import VERDICT_KEYS
 from napari_panoptic.viewer.panels.review.plan import words, work
 from napari_panoptic.viewer.panels.review.plan.presenter import PlanPresenter
 from napari_panoptic.viewer.panels.review.presenter import ReviewPresenter
-from tests.viewer.finding import shown_text, texts_in_sight
+from tests.viewer.finding import canvas_of, shown_text, texts_in_sight
 
 ALT, LEFT = Qt.KeyboardModifier.AltModifier, Qt.MouseButton.LeftButton
 TEAM = "merger"
@@ -96,8 +96,8 @@ class PlanWindow:
         self.settle()
         self.bring_to_front()
 
-    def press(self, key):
-        QTest.keyClick(self.desk._viewer.window._qt_viewer.canvas.native, key, ALT)
+    def press_alt(self, key):
+        QTest.keyClick(canvas_of(self.desk.viewer), key, ALT)
 
     def click(self, button):
         QTest.mouseClick(button, LEFT)
@@ -121,7 +121,7 @@ class PlanWindow:
         if self.presenter.item.kind is ItemKind.BACKGROUND:
             self.panel.item.nuclei.setValue(count)
             verdict = Verdict.ANNOTATION_RIGHT
-        self.press(KEYS[verdict])
+        self.press_alt(KEYS[verdict])
         self.settle()
 
 
@@ -288,7 +288,7 @@ def test_a_plan_goes_on_after_a_restart_and_can_be_extended(window, units):
     window.click(window.panel.begin)
     for _ in range(3):
         window.judge(*planted(window.presenter.item))
-    window.press(Qt.Key.Key_5)  # undo
+    window.press_alt(Qt.Key.Key_5)  # undo
     window.settle()
     plan, answers = stored(window)
     assert [answer.item for answer in answers] == [1, 2]
@@ -338,12 +338,12 @@ def test_no_verdict_is_taken_on_anything_but_the_item(window):
     ids = session.evaluation.outcomes.side(Side.REFERENCE).ids
     row = int(ids[0] == item.object_id) if item.side is Side.REFERENCE else 0
     session.select_row(Side.REFERENCE, row)
-    window.press(Qt.Key.Key_1)
+    window.press_alt(Qt.Key.Key_1)
     window.settle()
     assert stored(window)[1] == before
     assert window.panel.state.text() == words.SHOWN_AGAIN.format(item.number)
     assert (session.selection.side, session.selection.id) == (item.side, item.object_id)
-    window.press(Qt.Key.Key_1)
+    window.press_alt(Qt.Key.Key_1)
     window.settle()
     assert stored(window)[1][-1].item == item.number
 
@@ -351,7 +351,7 @@ def test_no_verdict_is_taken_on_anything_but_the_item(window):
 def test_verdicts_without_a_plan_are_no_part_of_the_estimate(window):
     window.draw()
     window.desk.session.select_row(Side.REFERENCE, 0)
-    window.press(Qt.Key.Key_2)  # the review of the plan has not begun
+    window.press_alt(Qt.Key.Key_2)  # the review of the plan has not begun
     window.presenter.refresh()
     window.settle()
     assert stored(window)[1] == []
@@ -452,7 +452,7 @@ DIGITS = (Qt.Key.Key_1, Qt.Key.Key_2, Qt.Key.Key_3, Qt.Key.Key_4)
 
 
 def test_digits_alone_judge_items_and_count_nuclei(window, wait_until):
-    top = window.desk._viewer.window._qt_window
+    top = window.desk.viewer.window._qt_window
     top.activateWindow()
     wait_until(top.isActiveWindow)
     window.draw()
@@ -467,7 +467,7 @@ def test_digits_alone_judge_items_and_count_nuclei(window, wait_until):
     kinds = set()
     for turn in range(60):
         item = window.presenter.item
-        window.desk._viewer.window._qt_viewer.canvas.native.setFocus()  # as after a click there
+        canvas_of(window.desk.viewer).setFocus()  # as after a click there
         kinds.add(item.kind)
         if item.kind is ItemKind.BACKGROUND:
             press_digit(Qt.Key.Key_1)
@@ -483,7 +483,7 @@ def test_digits_alone_judge_items_and_count_nuclei(window, wait_until):
             break
     answers = {at.item: (at.verdict, at.count) for at in stored(window)[1]}
     assert answers == given
-    window.desk._viewer.window._qt_viewer.canvas.native.setFocus()
+    canvas_of(window.desk.viewer).setFocus()
     press_digit(Qt.Key.Key_5)
     assert window.presenter.item.number == max(given)
     press_digit(Qt.Key.Key_Space)

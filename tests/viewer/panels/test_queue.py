@@ -13,6 +13,9 @@ from napari_panoptic.viewer.desk.nuclei import desk_of
 from napari_panoptic.viewer.panels.queue import QueueBar, QueuePresenter
 from napari_panoptic.viewer.state.preferences import PREFERENCES, Queue
 
+FIRST_TEAM = "merger"
+"""It fails more."""
+
 
 @pytest.fixture(scope="module")
 def shown_parts():
@@ -21,17 +24,8 @@ def shown_parts():
 
 
 @pytest.fixture
-def desk(open_desk, wait_until):
-    """Show the first region, with nothing selected and the queue at its beginning."""
-    desk, session = open_desk, open_desk.session
-    desk.state.order, desk.state.queue = WorstFirst.IMPACT, Queue.REGION
-    desk.panels.objects.set_filter(ObjectFilter())
-    session.set_team("merger")
-    desk.link.go_to(session.cohort.regions[0].name)
-    wait_until(lambda: desk.is_settled)
-    session.select(None)
-    desk.link.failures.leave()
-    return desk
+def at_first(fresh_desk):
+    fresh_desk.state.order = WorstFirst.IMPACT
 
 
 @pytest.fixture
@@ -245,7 +239,7 @@ class TestOpening:
         side, row = model.rows.object_of(int(model.failures()[0]))
         chosen = desk.session.selection
         assert (chosen.side, chosen.row) == (side, row)
-        view = desk.link.scene._viewer
+        view = desk.viewer
         yx = desk.session.evaluation.outcomes.side(side).centroid_yx_px[row]
         place = view.layers["reference"].data_to_world(yx)
         off = np.abs(np.subtract(place, view.scene.camera.center[-2:])) * view.scene.camera.zoom

@@ -33,7 +33,7 @@ from napari_panoptic.viewer.panels.ranking import (
     RankingPresenter,
     going_on,
 )
-from tests.viewer.finding import other_source
+from tests.viewer.finding import handle_events, other_source
 
 LEFT = Qt.MouseButton.LeftButton
 ConventionsPresenter = next(part for part in PARTS if part.title == "Conventions")
@@ -265,7 +265,7 @@ class TestWhatIsBehind:
             assert not is_in_sight(other.panel)
             click_cell(table, 0, column)
             if title not in teams:
-                QTest.qWait(20)
+                handle_events()  # nothing comes in sight
                 continue
             wait_until(lambda: is_in_sight(other.panel))
             assert open_desk.workspace.name == "Cohort"
@@ -518,9 +518,11 @@ def test_averages_by_tissue_come_from_the_table(part, open_desk, wait_until):
     finally:
         path.unlink()
     without, _ = answered(open_desk)
-    shown = {row[0]: row[2:-1] for row in part.panel.conventions.texts()}
+    titles = part.panel.conventions.titles()
+    shown = {row[0]: dict(zip(titles, row, strict=True)) for row in part.panel.conventions.texts()}
     for name in CONVENTIONS:
-        assert shown[name] == [cell_text(values[name][t], ranks[name][t]) for t in values[name]]
+        for team, value in values[name].items():
+            assert shown[name][team] == cell_text(value, ranks[name][team])
     frame = part.found.conventions.files["conventions.csv"]
     of_tissues = frame[frame["mean_over"] == "tissues"]
     assert set(of_tissues["units"]) == {2}

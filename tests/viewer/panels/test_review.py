@@ -46,7 +46,9 @@ from napari_panoptic.viewer.panels.review.panel import (
 )
 from napari_panoptic.viewer.panels.review.presenter import NOTHING_TO_UNDO, ReviewPresenter
 from napari_panoptic.viewer.state.preferences import PREFERENCES
-from tests.viewer.finding import FIRST, SECOND, THIRD
+from tests.viewer.finding import FIRST, SECOND, THIRD, handle_events
+
+FIRST_TEAM = "merger"
 
 ALT, PLAIN = Qt.KeyboardModifier.AltModifier, Qt.KeyboardModifier.NoModifier
 
@@ -83,24 +85,18 @@ def told(monkeypatch):
 
 
 @pytest.fixture
-def desk(open_desk, review_cohort, wait_until, told):  # noqa: ARG001
-    """Give the desk with the merger's objects of the first region, and no verdict yet."""
-    part = part_of(open_desk)
+def at_first(fresh_desk, review_cohort, told):  # noqa: ARG001
+    """Begin a review without any verdict."""
+    part = part_of(fresh_desk)
     part.reviewing.close()
     for path in review_cohort.root.glob("panoptic-review*"):
         path.unlink()
     part.counting.forget_all()
     PREFERENCES.reviewer = "Ada"
-    open_desk.panels.objects.set_filter(ObjectFilter())
-    open_desk.session.set_team("merger")
-    open_desk.session.select(None)
     part.reviewing.use(reviewer="Ada", path=review_cohort.root / REVIEW_FILE)
     part.say("")
-    if open_desk.session.snapshot.region.name != FIRST:
-        open_desk.link.request(region=FIRST)
-        wait_until(lambda: open_desk.is_settled)
-    yield open_desk
-    part_of(open_desk).reviewing.close()
+    yield
+    part.reviewing.close()
 
 
 @pytest.fixture
@@ -123,17 +119,8 @@ def panel(part):
     return part.panel
 
 
-@pytest.fixture
-def canvas(desk):
-    return desk._viewer.window._qt_viewer.canvas.native
-
-
 def part_of(desk):
     return desk.presenter(ReviewPresenter)
-
-
-def press(widget, key, modifier=PLAIN):
-    QTest.keyClick(widget, key, modifier)
 
 
 def verdict_texts(desk):
@@ -154,9 +141,9 @@ def row_of(desk, side, status):
 
 class TestVerdicts:
     def test_a_key_saves_a_verdict_and_goes_to_the_next_failure(self, desk, panel, canvas):
-        press(canvas, Qt.Key.Key_N)
+        QTest.keyClick(canvas, Qt.Key.Key_N)
         judged = desk.session.selection
-        press(canvas, Qt.Key.Key_2, ALT)
+        QTest.keyClick(canvas, Qt.Key.Key_2, ALT)
         (record,) = stored(desk)
         assert record.verdict is Verdict.PREDICTION_RIGHT
         assert (record.side, record.object_id) == (judged.side, judged.id)
@@ -182,7 +169,7 @@ class TestVerdicts:
 
     def test_a_verdict_is_in_the_table(self, desk, canvas):
         desk.session.select_row(Side.PREDICTION, 0)
-        press(canvas, Qt.Key.Key_4, ALT)
+        QTest.keyClick(canvas, Qt.Key.Key_4, ALT)
         row = desk.panels.objects.model.rows.row_of(Side.PREDICTION, 0)
         assert verdict_texts(desk)[row] == "cannot tell"
 
@@ -191,21 +178,21 @@ class TestVerdicts:
         row = row_of(desk, Side.PREDICTION, Status.MISCLASSIFIED)
         before, total = part.reviewing.judged.counts()
         desk.session.select_row(Side.PREDICTION, row)
-        press(canvas, Qt.Key.Key_1, ALT)
+        QTest.keyClick(canvas, Qt.Key.Key_1, ALT)
         assert [record.side for record in stored(desk)] == [Side.REFERENCE]
         assert verdict_texts(desk).count("annotation right") == 2
         assert part.reviewing.judged.counts() == (before + 1, total)
 
     def test_undo_withdraws_and_shows_the_object(self, desk, panel, canvas):
-        press(canvas, Qt.Key.Key_N)
+        QTest.keyClick(canvas, Qt.Key.Key_N)
         judged = desk.session.selection
-        press(canvas, Qt.Key.Key_1, ALT)
-        press(canvas, Qt.Key.Key_5, ALT)
+        QTest.keyClick(canvas, Qt.Key.Key_1, ALT)
+        QTest.keyClick(canvas, Qt.Key.Key_5, ALT)
         assert stored(desk) == []
         assert desk.session.selection == judged
         assert panel.state.text().startswith("undone")
         assert set(verdict_texts(desk)) == {""}
-        press(canvas, Qt.Key.Key_5, ALT)
+        QTest.keyClick(canvas, Qt.Key.Key_5, ALT)
         assert panel.state.text() == NOTHING_TO_UNDO
 
     def test_what_an_earlier_window_gave_is_withdrawn(self, desk, part, panel, wait_until):
@@ -225,34 +212,36 @@ class TestVerdicts:
 
     def test_undo_leaves_what_another_window_gave(self, desk, part, panel, canvas, wait_until):
         desk.session.select_row(Side.REFERENCE, 0)
-        press(canvas, Qt.Key.Key_1, ALT)
+        QTest.keyClick(canvas, Qt.Key.Key_1, ALT)
         (mine,) = stored(desk)
         subject = shown_subjects(desk).of(Side.REFERENCE, 1)
         with ReviewStore(part.reviewing.path, reviewer="Ada") as other:
             theirs = other.give(subject, Verdict.CANNOT_TELL)
         part.reviewing.try_again()  # opens the file anew
         wait_until(lambda: verdict_texts(desk)[1] == "cannot tell")
-        press(canvas, Qt.Key.Key_5, ALT)
+        QTest.keyClick(canvas, Qt.Key.Key_5, ALT)
         assert panel.state.text().startswith("undone: annotation right")
-        press(canvas, Qt.Key.Key_5, ALT)
+        QTest.keyClick(canvas, Qt.Key.Key_5, ALT)
         assert panel.state.text() == NOTHING_TO_UNDO
         assert stored(desk) == [theirs]
         assert mine != theirs
 
     def test_tag_and_note_are_kept_with_the_verdict(self, desk, part, panel, canvas):
         desk.raise_part(part)
-        press(canvas, Qt.Key.Key_N)
+        QTest.keyClick(canvas, Qt.Key.Key_N)
         judged = desk.session.selection
         QTest.keyClicks(panel.tags.line, "debris")
         QTest.keyClicks(panel.note, "n 1 q?")
-        press(panel.note, Qt.Key.Key_3, ALT)  # the key works from the field, and writes nothing
+        QTest.keyClick(
+            panel.note, Qt.Key.Key_3, ALT
+        )  # the key works from the field, and writes nothing
         (record,) = stored(desk)
         assert (record.tag, record.note) == ("debris", "n 1 q?")
         assert panel.details() == ("", "")  # those of the next object
         desk.session.select(judged)
         assert panel.details() == ("debris", "n 1 q?")
         QTest.keyClicks(panel.note, " yes")
-        press(panel.note, Qt.Key.Key_Return)
+        QTest.keyClick(panel.note, Qt.Key.Key_Return)
         assert [record.note for record in stored(desk)] == ["n 1 q? yes"]
 
     @pytest.mark.parametrize("way", ["undo", "withdraw"])
@@ -260,13 +249,13 @@ class TestVerdicts:
         self, desk, part, panel, canvas, way
     ):
         desk.raise_part(part)
-        press(canvas, Qt.Key.Key_N)
+        QTest.keyClick(canvas, Qt.Key.Key_N)
         judged = desk.session.selection
         QTest.keyClicks(panel.tags.line, "debris")
         QTest.keyClicks(panel.note, "torn")
-        press(canvas, Qt.Key.Key_2, ALT)
+        QTest.keyClick(canvas, Qt.Key.Key_2, ALT)
         if way == "undo":
-            press(canvas, Qt.Key.Key_5, ALT)
+            QTest.keyClick(canvas, Qt.Key.Key_5, ALT)
         else:
             desk.session.select(judged)
             panel.withdrawal.click()
@@ -274,19 +263,19 @@ class TestVerdicts:
         assert desk.session.selection == judged
         assert panel.details() == ("debris", "torn")
         assert panel.has_draft
-        press(canvas, Qt.Key.Key_2, ALT)
+        QTest.keyClick(canvas, Qt.Key.Key_2, ALT)
         (record,) = stored(desk)
         assert (record.tag, record.note) == ("debris", "torn")
 
     def test_undo_gives_the_words_of_the_earlier_verdict_back(self, desk, part, panel, canvas):
         desk.raise_part(part)
-        press(canvas, Qt.Key.Key_N)
+        QTest.keyClick(canvas, Qt.Key.Key_N)
         judged = desk.session.selection
         for words in ("first", " and second"):
             desk.session.select(judged)
             QTest.keyClicks(panel.note, words)
-            press(canvas, Qt.Key.Key_2, ALT)
-        press(canvas, Qt.Key.Key_5, ALT)
+            QTest.keyClick(canvas, Qt.Key.Key_2, ALT)
+        QTest.keyClick(canvas, Qt.Key.Key_5, ALT)
         assert panel.details() == ("", "first")
         assert not panel.has_draft
         assert [record.note for record in stored(desk)] == ["first"]
@@ -294,12 +283,12 @@ class TestVerdicts:
     def test_without_a_name_it_asks_for_one(self, desk, part, panel, canvas, told):
         part.reviewing.use(reviewer="")
         desk.session.select_row(Side.REFERENCE, 0)
-        press(canvas, Qt.Key.Key_1, ALT)
+        QTest.keyClick(canvas, Qt.Key.Key_1, ALT)
         assert told == [presenter.ASK_FOR_NAME]
         QTest.keyClicks(panel.name, "Grace")
-        press(panel.name, Qt.Key.Key_Return)
+        QTest.keyClick(panel.name, Qt.Key.Key_Return)
         assert PREFERENCES.reviewer == "Grace"
-        press(canvas, Qt.Key.Key_1, ALT)
+        QTest.keyClick(canvas, Qt.Key.Key_1, ALT)
         assert [record.reviewer for record in stored(desk, "Grace")] == ["Grace"]
 
     def test_without_a_name_verdicts_tags_and_note_are_in_sight(
@@ -310,7 +299,7 @@ class TestVerdicts:
         part.reviewing.use(reviewer="")
         desk.session.select_row(Side.REFERENCE, 0)
         wait_until(lambda: desk.is_arranged and desk.is_settled)
-        QTest.qWait(50)
+        handle_events()
         needed = [panel.name, *panel.verdicts.buttons.values(), panel.tags, panel.note]
         assert [w for w in needed if w.visibleRegion().boundingRect() != w.rect()] == []
         assert not is_in_sight(panel.place)
@@ -334,7 +323,7 @@ class TestVerdicts:
         window = panel.window()
         holder.setFocus()
         assert window.focusWidget() is line
-        press(line, Qt.Key.Key_Return)
+        QTest.keyClick(line, Qt.Key.Key_Return)
         assert window.focusWidget() is not line
 
     def test_a_name_counts_without_enter(self, desk, part, panel, canvas, told):
@@ -343,19 +332,19 @@ class TestVerdicts:
             panel.name.clear()
             QTest.keyClicks(panel.name, name)
             desk.session.select_row(Side.REFERENCE, 0)
-            press(canvas, Qt.Key.Key_1, ALT)
+            QTest.keyClick(canvas, Qt.Key.Key_1, ALT)
         assert told == []
         assert stored(desk) == []
         for name in ("Grace", "Hedy"):
             assert [record.reviewer for record in stored(desk, name)] == [name]
         panel.name.clear()
         QTest.keyClicks(panel.name, "Grace")
-        press(canvas, Qt.Key.Key_5, ALT)
+        QTest.keyClick(canvas, Qt.Key.Key_5, ALT)
         assert stored(desk, "Grace") == []
         assert len(stored(desk, "Hedy")) == 1
 
     def test_without_a_selection_it_says_so(self, desk, panel, canvas, told):
-        press(canvas, Qt.Key.Key_1, ALT)
+        QTest.keyClick(canvas, Qt.Key.Key_1, ALT)
         assert told == [presenter.NO_OBJECT]
         assert not any(button.isEnabled() for button in panel.verdicts.buttons.values())
         assert not (desk.session.cohort.root / REVIEW_FILE).exists()
@@ -365,9 +354,9 @@ class TestVerdicts:
         panel.goes_on.click()
         try:
             assert not PREFERENCES.goes_on
-            press(canvas, Qt.Key.Key_N)
+            QTest.keyClick(canvas, Qt.Key.Key_N)
             judged = desk.session.selection
-            press(canvas, Qt.Key.Key_1, ALT)
+            QTest.keyClick(canvas, Qt.Key.Key_1, ALT)
             assert desk.session.selection == judged
         finally:
             panel.goes_on.setChecked(True)
@@ -376,7 +365,7 @@ class TestVerdicts:
     def test_a_verdict_outlives_other_settings(self, desk, canvas, wait_until):
         row = row_of(desk, Side.REFERENCE, Status.TP)
         desk.session.select_row(Side.REFERENCE, row)
-        press(canvas, Qt.Key.Key_1, ALT)
+        QTest.keyClick(canvas, Qt.Key.Key_1, ALT)
         settings = desk.session.settings
         desk.panels.settings.threshold.setValue(0.95)
         wait_until(lambda: desk.is_settled)
@@ -390,7 +379,7 @@ class TestVerdicts:
         chosen = row_of(desk, Side.PREDICTION, Status.FP)
         session.select_row(Side.PREDICTION, chosen)
         judged = session.selection
-        press(canvas, Qt.Key.Key_4, ALT)
+        QTest.keyClick(canvas, Qt.Key.Key_4, ALT)
         index, ids = session.evaluation.pair.prediction.index, session.evaluation.outcomes
         gone = 0 if chosen else 1
         y, x = np.nonzero(index == gone + 1)
@@ -401,8 +390,8 @@ class TestVerdicts:
             row = outcomes.row_of(judged.id)
             table_row = desk.panels.objects.model.rows.row_of(Side.PREDICTION, row)
             assert verdict_texts(desk)[table_row] == "cannot tell"
-            press(canvas, Qt.Key.Key_N)
-            press(canvas, Qt.Key.Key_1, ALT)
+            QTest.keyClick(canvas, Qt.Key.Key_N)
+            QTest.keyClick(canvas, Qt.Key.Key_1, ALT)
             assert len(stored(desk)) == 2
             assert session.selection is not None
         finally:
@@ -417,9 +406,9 @@ class TestGoingThrough:
         desk.raise_part(part)
         desk.session.set_team("careful")
         _, total = part.reviewing.judged.counts()
-        press(canvas, Qt.Key.Key_N)
+        QTest.keyClick(canvas, Qt.Key.Key_N)
         for _ in range(total):
-            press(canvas, Qt.Key.Key_1, ALT)
+            QTest.keyClick(canvas, Qt.Key.Key_1, ALT)
         assert len(stored(desk)) == total
         # The first region is done: the review goes on in the next one.
         wait_until(lambda: desk.session.snapshot.region.name == SECOND and desk.is_settled)
@@ -436,17 +425,17 @@ class TestGoingThrough:
         table = desk.panels.objects
         table.set_filter(ObjectFilter(statuses=frozenset({"FN", "FP"}), verdicts=frozenset({""})))
         before = table.model.rowCount()
-        press(canvas, Qt.Key.Key_N)
-        press(canvas, Qt.Key.Key_1, ALT)
-        press(canvas, Qt.Key.Key_1, ALT)
+        QTest.keyClick(canvas, Qt.Key.Key_N)
+        QTest.keyClick(canvas, Qt.Key.Key_1, ALT)
+        QTest.keyClick(canvas, Qt.Key.Key_1, ALT)
         assert table.model.rowCount() == before - 2
         assert len(stored(desk)) == 2
 
     def test_progress_counts_regions_reviewed_before(self, desk, part, panel, canvas, wait_until):
         desk.raise_part(part)
-        press(canvas, Qt.Key.Key_N)
-        press(canvas, Qt.Key.Key_1, ALT)
-        press(canvas, Qt.Key.Key_J)
+        QTest.keyClick(canvas, Qt.Key.Key_N)
+        QTest.keyClick(canvas, Qt.Key.Key_1, ALT)
+        QTest.keyClick(canvas, Qt.Key.Key_J)
         wait_until(lambda: desk.session.snapshot.region.name == SECOND and desk.is_settled)
         wait_until(lambda: panel.cohort_progress.value() == 1, "the first region is not counted")
         counts = [
@@ -463,7 +452,7 @@ class TestGoingThrough:
         row = row_of(desk, Side.PREDICTION, Status.FP)
         before = desk.session.evaluation.metrics.detection_f1
         desk.session.select_row(Side.PREDICTION, row)
-        press(canvas, Qt.Key.Key_2, ALT)
+        QTest.keyClick(canvas, Qt.Key.Key_2, ALT)
         wait_until(lambda: desk.is_settled)
         line = panel.figures()[-1]
         assert line[:2] == ["F1", f"{before:.3f}"]
@@ -474,8 +463,8 @@ class TestGoingThrough:
 
 class TestReviewers:
     def test_another_reviewer_sees_nothing_of_the_first(self, desk, part, canvas):
-        press(canvas, Qt.Key.Key_N)
-        press(canvas, Qt.Key.Key_1, ALT)
+        QTest.keyClick(canvas, Qt.Key.Key_N)
+        QTest.keyClick(canvas, Qt.Key.Key_1, ALT)
         part.reviewing.use(reviewer="Grace")
         assert set(verdict_texts(desk)) == {""}
         assert part.reviewing.judged.counts()[0] == 0
@@ -488,7 +477,7 @@ class TestReviewers:
             part.reviewing.use(reviewer=name)
             for place, key in zip(places, keys, strict=True):
                 desk.session.select_row(*place)
-                press(canvas, getattr(Qt.Key, f"Key_{key}"), ALT)
+                QTest.keyClick(canvas, getattr(Qt.Key, f"Key_{key}"), ALT)
         QTest.mouseClick(panel.compare, Qt.MouseButton.LeftButton)
         dialog = part.panel.compare_dialog
         assert dialog.lines() == []  # nothing is shown before it is asked for
@@ -497,7 +486,7 @@ class TestReviewers:
         ((name, first, second, _, _, team, _),) = dialog.lines()
         assert team == "merger"
         assert {first, second} == {"prediction right", "annotation right"}
-        press(canvas, Qt.Key.Key_J)
+        QTest.keyClick(canvas, Qt.Key.Key_J)
         wait_until(lambda: desk.session.snapshot.region.name == SECOND and desk.is_settled)
         dialog.list.itemActivated.emit(dialog.list.topLevelItem(0), 0)
         wait_until(lambda: desk.session.selection is not None)
@@ -507,7 +496,7 @@ class TestReviewers:
 
     def test_one_reviewer_has_nobody_to_be_compared_with(self, desk, part, panel, canvas):
         desk.session.select_row(Side.REFERENCE, 0)
-        press(canvas, Qt.Key.Key_1, ALT)
+        QTest.keyClick(canvas, Qt.Key.Key_1, ALT)
         part.panel.compare.click()
         assert part.panel.compare_dialog.intro.text() == TOO_FEW
         assert not part.panel.compare_dialog.go.isEnabled()
@@ -520,7 +509,7 @@ class TestReviewers:
         assert panel.history.lines(THIS_OBJECT) == [NO_HISTORY]
         for key in (Qt.Key.Key_1, Qt.Key.Key_2, Qt.Key.Key_5):
             desk.session.select_row(Side.REFERENCE, 0)
-            press(canvas, key, ALT)
+            QTest.keyClick(canvas, key, ALT)
         newest, oldest = panel.history.lines(THIS_OBJECT)
         assert "prediction right · undone at" in newest
         assert oldest.endswith("annotation right · in effect")
@@ -533,10 +522,10 @@ class TestReviewers:
         wait_until(lambda: Sight.of(part.panel).is_seen)
         desk.session.select_row(Side.PREDICTION, 2)
         judged = desk.session.selection
-        press(canvas, Qt.Key.Key_1, ALT)
+        QTest.keyClick(canvas, Qt.Key.Key_1, ALT)
         (line,) = panel.history.lines(LAST_VERDICTS)
         assert f"annotation right · merger {judged.id}" in line
-        press(canvas, Qt.Key.Key_J)
+        QTest.keyClick(canvas, Qt.Key.Key_J)
         wait_until(lambda: desk.session.snapshot.region.name == SECOND and desk.is_settled)
         desk.session.set_team("careful")
         panel.history.choose(LAST_VERDICTS, 0)
@@ -548,7 +537,7 @@ class TestReviewers:
         self, desk, part, panel, canvas, told
     ):
         desk.session.select_row(Side.PREDICTION, 2)
-        press(canvas, Qt.Key.Key_1, ALT)
+        QTest.keyClick(canvas, Qt.Key.Key_1, ALT)
         (record,) = stored(desk)
         desk.session.select(None)
         panel.history.record_chosen.emit(replace(record, team="gone"))
@@ -568,7 +557,7 @@ class TestSeveralObjects:
             rows = desk.panels.objects.selected_objects()
             assert panel.object_title.text() == "3 objects"
             panel.tags.tick("out of focus")
-            press(canvas, Qt.Key.Key_4, ALT)
+            QTest.keyClick(canvas, Qt.Key.Key_4, ALT)
         finally:
             panel.goes_on.setChecked(True)
         records = stored(desk)
@@ -576,7 +565,7 @@ class TestSeveralObjects:
         assert {record.tag for record in records} == {"out of focus"}
         assert "cannot tell on 3 objects" in panel.state.text()
         assert all(part.reviewing.record(*place) is not None for place in rows)
-        press(canvas, Qt.Key.Key_5, ALT)
+        QTest.keyClick(canvas, Qt.Key.Key_5, ALT)
         assert stored(desk) == []
 
     def test_the_own_note_of_each_object_stays(self, desk, part, canvas):
@@ -584,14 +573,14 @@ class TestSeveralObjects:
         model = desk.panels.objects.model
         part.reviewing.give(*model.object_at(0), Verdict.BOTH_WRONG, tag="fold", note="pale")
         select_table_rows(desk, 2)
-        press(canvas, Qt.Key.Key_1, ALT)
+        QTest.keyClick(canvas, Qt.Key.Key_1, ALT)
         assert sorted((r.tag, r.note) for r in stored(desk)) == [("", ""), ("fold", "pale")]
 
     def test_after_a_verdict_on_several_the_next_failure_is_another_one(self, desk, canvas):
-        press(canvas, Qt.Key.Key_N)
+        QTest.keyClick(canvas, Qt.Key.Key_N)
         select_table_rows(desk, 3)
         rows = desk.panels.objects.selected_objects()
-        press(canvas, Qt.Key.Key_1, ALT)
+        QTest.keyClick(canvas, Qt.Key.Key_1, ALT)
         assert _place(desk.session.selection) not in rows
         assert desk.panels.objects.selected_objects() == [_place(desk.session.selection)]
 
@@ -601,7 +590,7 @@ class TestFailuresOfTheGallery:
     def gallery(self, desk, canvas, wait_until):
         """Show the gallery of all regions."""
         found = desk.presenter(FailuresPresenter)
-        press(canvas, Qt.Key.Key_G)
+        QTest.keyClick(canvas, Qt.Key.Key_G)
         wait_until(lambda: desk.is_settled and len(found.panel.view.items.rows))
         yield found
         found.panel.view.deselect()
@@ -636,7 +625,7 @@ class TestFailuresOfTheGallery:
     ):
         assert panel.object_title.text() == "3 failures in 3 regions"
         panel.tags.tick("out of focus")
-        press(canvas, Qt.Key.Key_3, ALT)
+        QTest.keyClick(canvas, Qt.Key.Key_3, ALT)
         records = stored(desk)
         assert {(r.team, r.region, r.side, r.object_id) for r in records} == {
             (name.team, name.region, name.side, name.id) for name in three
@@ -644,13 +633,13 @@ class TestFailuresOfTheGallery:
         assert {(r.verdict, r.tag) for r in records} == {(Verdict.BOTH_WRONG, "out of focus")}
         assert "both wrong on 3 objects" in panel.state.text()
         assert not any(map(part.verdicts.is_open, three))
-        press(canvas, Qt.Key.Key_5, ALT)
+        QTest.keyClick(canvas, Qt.Key.Key_5, ALT)
         assert stored(desk) == []
         assert all(map(part.verdicts.is_open, three))
 
     @pytest.mark.long
     def test_the_verdict_is_found_where_the_object_is(self, desk, part, canvas, three, wait_until):
-        press(canvas, Qt.Key.Key_2, ALT)
+        QTest.keyClick(canvas, Qt.Key.Key_2, ALT)
         for name in three:
             desk.link.go_to(name.region, name.side, name.id)
             wait_until(lambda name=name: desk.session.snapshot.region.name == name.region)
@@ -660,11 +649,11 @@ class TestFailuresOfTheGallery:
             assert record.verdict is Verdict.PREDICTION_RIGHT
 
     def test_afterwards_one_failure_is_selected(self, desk, gallery, canvas, three, wait_until):
-        press(canvas, Qt.Key.Key_2, ALT)
+        QTest.keyClick(canvas, Qt.Key.Key_2, ALT)
         wait_until(lambda: desk.is_settled)
         (now,) = gallery.selected_failures()
         assert now not in three
-        press(canvas, Qt.Key.Key_1, ALT)
+        QTest.keyClick(canvas, Qt.Key.Key_1, ALT)
         assert len(stored(desk)) == 4
 
     def test_without_going_on_another_choice_gets_another_verdict(
@@ -672,11 +661,11 @@ class TestFailuresOfTheGallery:
     ):
         panel.goes_on.setChecked(False)
         try:
-            press(canvas, Qt.Key.Key_1, ALT)
-            press(canvas, Qt.Key.Key_2, ALT)  # nothing was selected in the meantime
+            QTest.keyClick(canvas, Qt.Key.Key_1, ALT)
+            QTest.keyClick(canvas, Qt.Key.Key_2, ALT)  # nothing was selected in the meantime
             assert {r.verdict for r in stored(desk)} == {Verdict.ANNOTATION_RIGHT}
             self.select(gallery, *three[:2])
-            press(canvas, Qt.Key.Key_4, ALT)
+            QTest.keyClick(canvas, Qt.Key.Key_4, ALT)
         finally:
             panel.goes_on.setChecked(True)
         found = {(r.region, r.object_id): r.verdict for r in stored(desk)}
@@ -689,7 +678,7 @@ class TestFailuresOfTheGallery:
         self, desk, gallery, panel, canvas, three, leave, wait_until
     ):
         if leave == "N":
-            press(canvas, Qt.Key.Key_N)
+            QTest.keyClick(canvas, Qt.Key.Key_N)
         elif leave == "click":
             desk.session.select_row(Side.REFERENCE, row_of(desk, Side.REFERENCE, Status.TP))
         else:
@@ -698,7 +687,7 @@ class TestFailuresOfTheGallery:
         wait_until(lambda: desk.is_settled)
         assert len(gallery.selected_failures()) < 2
         assert "failures in" not in panel.object_title.text()
-        press(canvas, Qt.Key.Key_1, ALT)
+        QTest.keyClick(canvas, Qt.Key.Key_1, ALT)
         (record,) = stored(desk)
         assert (record.region, record.object_id) not in {(at.region, at.id) for at in three}
 
@@ -722,9 +711,9 @@ class TestRegionsTable:
         wait_until(lambda: not Sight.of(part.panel).is_seen and desk.is_settled)
         assert not self.is_there(desk)
         _, total = part.reviewing.judged.counts()
-        press(canvas, Qt.Key.Key_N)
+        QTest.keyClick(canvas, Qt.Key.Key_N)
         for _ in range(3):
-            press(canvas, Qt.Key.Key_1, ALT)
+            QTest.keyClick(canvas, Qt.Key.Key_1, ALT)
         assert self.shares(desk) == [f"{100 * 3 / total:.0f} %", "0 %", "0 %"]
         desk.link.go_to(SECOND)
         wait_until(lambda: desk.session.snapshot.region.name == SECOND and desk.is_settled)
@@ -743,7 +732,7 @@ class TestTags:
         desk.raise_part(part)
         desk.session.select_row(Side.REFERENCE, 0)
         QTest.keyClicks(panel.tags.line, "tattoo ink; mitosis")
-        press(canvas, Qt.Key.Key_1, ALT)
+        QTest.keyClick(canvas, Qt.Key.Key_1, ALT)
         assert [record.tag for record in stored(desk)] == ["tattoo ink, mitosis"]
         assert PREFERENCES.tags == ["tattoo ink"]
         assert panel.tags.offered()[-1] == "tattoo ink"
@@ -773,7 +762,7 @@ class TestAdjudication:
             part.reviewing.use(reviewer=name)
             for place, key in zip(places, keys, strict=True):
                 desk.session.select_row(*place)
-                press(canvas, getattr(Qt.Key, f"Key_{key}"), ALT)
+                QTest.keyClick(canvas, getattr(Qt.Key, f"Key_{key}"), ALT)
         return [places[0], places[3]]
 
     def compare(self, part, panel):
@@ -799,10 +788,10 @@ class TestAdjudication:
             panel.name.setFocus()
             panel.name.clear()
             QTest.keyClicks(panel.name, name)
-            press(panel.name, Qt.Key.Key_Return)
+            QTest.keyClick(panel.name, Qt.Key.Key_Return)
             desk.session.select_row(Side.PREDICTION, 0)
             if key is not None:
-                press(canvas, getattr(Qt.Key, f"Key_{key}"), ALT)
+                QTest.keyClick(canvas, getattr(Qt.Key, f"Key_{key}"), ALT)
         panel.settings.fold.setChecked(False)
         panel.compare.click()
         dialog = part.panel.compare_dialog
@@ -818,7 +807,7 @@ class TestAdjudication:
     ):
         desk.raise_part(part)
         part.reviewing.use(reviewer="Hedy")
-        press(canvas, Qt.Key.Key_J)
+        QTest.keyClick(canvas, Qt.Key.Key_J)
         wait_until(lambda: desk.session.snapshot.region.name == SECOND and desk.is_settled)
         self.compare(part, panel).decide.click()
         wait_until(lambda: desk.session.selection is not None)
@@ -828,13 +817,13 @@ class TestAdjudication:
         assert "0 of 2 disagreements decided" in shown
         assert "Ada: annotation right" in shown
         assert "Grace: prediction right" in shown
-        press(canvas, Qt.Key.Key_2, ALT)
+        QTest.keyClick(canvas, Qt.Key.Key_2, ALT)
         assert _place(desk.session.selection) == disagreed[1]
         assert "1 of 2" in panel.adjudication_text()
-        press(canvas, Qt.Key.Key_5, ALT)
+        QTest.keyClick(canvas, Qt.Key.Key_5, ALT)
         assert "0 of 2" in panel.adjudication_text()
-        press(canvas, Qt.Key.Key_2, ALT)
-        press(canvas, Qt.Key.Key_4, ALT)
+        QTest.keyClick(canvas, Qt.Key.Key_2, ALT)
+        QTest.keyClick(canvas, Qt.Key.Key_4, ALT)
         assert panel.verdicts.end_text() == review_queue.ALL_DECIDED
         # The table and the figures follow the consensus: what both agree on, and the decisions.
         found = {at: r.verdict for at, r in part.reviewing.judged.records.items()}
@@ -852,7 +841,7 @@ class TestAdjudication:
     ):
         part.reviewing.use(reviewer="Hedy")
         self.compare(part, panel).decide.click()
-        press(canvas, Qt.Key.Key_2, ALT)
+        QTest.keyClick(canvas, Qt.Key.Key_2, ALT)
         dialog = self.compare(part, panel)
         assert [line[3] for line in dialog.lines()] == ["prediction right", ""]
         path = tmp_path / "agreement.csv"
@@ -885,7 +874,7 @@ class TestAdjudication:
 class TestTheFile:
     def test_what_another_window_does_is_shown(self, desk, part, canvas, wait_until):
         desk.session.select_row(Side.REFERENCE, 0)
-        press(canvas, Qt.Key.Key_1, ALT)
+        QTest.keyClick(canvas, Qt.Key.Key_1, ALT)
         subject = shown_subjects(desk).of(Side.REFERENCE, 1)
         with ReviewStore(part.reviewing.path, reviewer="Ada") as other:
             other.give(subject, Verdict.BOTH_WRONG)
@@ -895,9 +884,9 @@ class TestTheFile:
         self, desk, part, panel, canvas, wait_until
     ):
         desk.session.select_row(Side.REFERENCE, 0)
-        press(canvas, Qt.Key.Key_1, ALT)
+        QTest.keyClick(canvas, Qt.Key.Key_1, ALT)
         desk.session.select_row(Side.REFERENCE, 1)
-        press(canvas, Qt.Key.Key_3, ALT)
+        QTest.keyClick(canvas, Qt.Key.Key_3, ALT)
         (_, second) = stored(desk)
         subject = shown_subjects(desk).of(Side.REFERENCE, 0)
         with ReviewStore(part.reviewing.path, reviewer="Ada") as other:
@@ -914,7 +903,7 @@ class TestTheFile:
         self, desk, part, panel, canvas, wait_until, monkeypatch
     ):
         desk.session.select_row(Side.REFERENCE, 0)
-        press(canvas, Qt.Key.Key_1, ALT)
+        QTest.keyClick(canvas, Qt.Key.Key_1, ALT)
         threads, answers = [], threading.Event()
         check = Watch.check
 
@@ -929,7 +918,7 @@ class TestTheFile:
         wait_until(lambda: threads)
         part.files.check()  # no second look while the first one has not come back
         desk.session.select_row(Side.REFERENCE, 1)
-        press(canvas, Qt.Key.Key_2, ALT)
+        QTest.keyClick(canvas, Qt.Key.Key_2, ALT)
         assert panel.state.text().startswith("✓")
         assert part.files.is_checking
         assert len(threads) == 1
@@ -946,7 +935,7 @@ class TestTheFile:
         blocked.parent.write_text("no folder")
         part.reviewing.use(path=blocked)
         desk.session.select_row(Side.REFERENCE, 0)
-        press(canvas, Qt.Key.Key_1, ALT)
+        QTest.keyClick(canvas, Qt.Key.Key_1, ALT)
         assert panel.state.text().startswith("✗ NOT saved")
         assert panel.problem_text()
         assert len(told) == 1
@@ -954,29 +943,28 @@ class TestTheFile:
         chosen = str(tmp_path / "mine.sqlite")
         with patch.object(QFileDialog, "getSaveFileName", return_value=(chosen, "")):
             QTest.mouseClick(panel.place, Qt.MouseButton.LeftButton)
-        press(canvas, Qt.Key.Key_1, ALT)
+        QTest.keyClick(canvas, Qt.Key.Key_1, ALT)
         assert panel.problem_text() == ""
         assert panel.state.text().startswith("✓ saved")
         assert "mine.sqlite" in panel.where.text()
         assert str(PREFERENCES.review_file(desk.session.cohort.root)) == chosen
-        PREFERENCES._kept_here.pop(("review", "files"))
 
     def test_a_locked_file_loses_nothing_that_was_said_to_be_saved(
         self, desk, part, panel, canvas, told
     ):
         desk.session.select_row(Side.REFERENCE, 0)
-        press(canvas, Qt.Key.Key_1, ALT)
+        QTest.keyClick(canvas, Qt.Key.Key_1, ALT)
         blocker = sqlite3.connect(part.reviewing.path, isolation_level=None)
         try:
             blocker.execute("BEGIN IMMEDIATE")
             desk.session.select_row(Side.REFERENCE, 1)
-            press(canvas, Qt.Key.Key_2, ALT)
+            QTest.keyClick(canvas, Qt.Key.Key_2, ALT)
             assert panel.state.text().startswith("✗ NOT saved")
             assert len(told) == 1
             assert desk.session.selection.row == 1  # stays, to be tried again
         finally:
             blocker.close()
-        press(canvas, Qt.Key.Key_2, ALT)
+        QTest.keyClick(canvas, Qt.Key.Key_2, ALT)
         assert panel.state.text().startswith("✓ saved")
         assert panel.problem_text() == ""
         assert len(stored(desk)) == 2
@@ -993,7 +981,7 @@ class TestTheFile:
 
     def test_a_file_of_a_newer_version_is_left_alone(self, desk, part, panel, canvas, told):
         desk.session.select_row(Side.REFERENCE, 0)
-        press(canvas, Qt.Key.Key_1, ALT)
+        QTest.keyClick(canvas, Qt.Key.Key_1, ALT)
         path = part.reviewing.path
         part.reviewing.close()
         with sqlite3.connect(path) as connection:
@@ -1009,11 +997,11 @@ class TestWriting:
     @pytest.mark.long
     def test_verdicts_as_csv(self, desk, part, canvas, tmp_path, wait_until):
         desk.session.select_row(Side.REFERENCE, 0)
-        press(canvas, Qt.Key.Key_1, ALT)
+        QTest.keyClick(canvas, Qt.Key.Key_1, ALT)
         desk.link.go_to(SECOND, team="careful")
         wait_until(lambda: desk.session.snapshot.region.name == SECOND and desk.is_settled)
         desk.session.select_row(Side.REFERENCE, row_of(desk, Side.REFERENCE, Status.MISCLASSIFIED))
-        press(canvas, Qt.Key.Key_2, ALT)
+        QTest.keyClick(canvas, Qt.Key.Key_2, ALT)
         desk.link.go_to(FIRST, team="merger")
         wait_until(lambda: desk.session.snapshot.region.name == FIRST and desk.is_settled)
         path = tmp_path / "v.csv"
@@ -1034,7 +1022,7 @@ class TestWriting:
 
     def test_the_region_for_qupath(self, desk, part, panel, canvas, tmp_path, wait_until):
         desk.session.select_row(Side.REFERENCE, 0)
-        press(canvas, Qt.Key.Key_1, ALT)
+        QTest.keyClick(canvas, Qt.Key.Key_1, ALT)
         path = tmp_path / "r.geojson"
         with patch.object(QFileDialog, "getSaveFileName", return_value=(str(path), "")):
             panel.export_wanted.emit(ReviewExport.REGION)
@@ -1122,7 +1110,7 @@ class TestOnlyWhatIsNeeded:
         before, progress = panel.figures(), panel.region_progress.format()
         desk.session.select_row(Side.PREDICTION, row_of(desk, Side.PREDICTION, Status.FP))
         with patch.object(panel, "show_figures") as filled:
-            press(canvas, Qt.Key.Key_2, ALT)
+            QTest.keyClick(canvas, Qt.Key.Key_2, ALT)
             part.refresh()
         filled.assert_not_called()
         assert panel.state.text().startswith("✓ saved")
@@ -1141,9 +1129,9 @@ class TestOnlyWhatIsNeeded:
         wait_until(lambda: Sight.of(part.panel).is_seen and desk.is_settled)
         desk.show_workspace("Inspect")
         wait_until(lambda: not Sight.of(part.panel).is_seen)
-        press(canvas, Qt.Key.Key_N)
-        press(canvas, Qt.Key.Key_1, ALT)
-        press(canvas, Qt.Key.Key_1, ALT)
+        QTest.keyClick(canvas, Qt.Key.Key_N)
+        QTest.keyClick(canvas, Qt.Key.Key_1, ALT)
+        QTest.keyClick(canvas, Qt.Key.Key_1, ALT)
         desk.link.request(region=SECOND)
         wait_until(lambda: desk.session.snapshot.region.name == SECOND and desk.is_settled)
         desk.raise_part(part)
@@ -1159,7 +1147,7 @@ class TestOnlyWhatIsNeeded:
         part.reviewing.give(Side.REFERENCE, 0, Verdict.BOTH_WRONG, tag="stain", note="pale")
         assert panel.details() == ("stain", "pale")
         desk.session.select_row(Side.REFERENCE, 1)
-        press(canvas, Qt.Key.Key_1, ALT)
+        QTest.keyClick(canvas, Qt.Key.Key_1, ALT)
         assert [(r.tag, r.note) for r in stored(desk)] == [("stain", "pale"), ("", "")]
 
 
@@ -1174,11 +1162,11 @@ class TestKeyList:
         dialog.close()
 
     def test_the_question_mark_opens_it(self, desk, canvas, wait_until):
-        window = desk._viewer.window._qt_window
+        window = desk.viewer.window._qt_window
         window.activateWindow()
         wait_until(window.isActiveWindow)
         for modifier in (PLAIN, Qt.KeyboardModifier.ShiftModifier):
-            press(canvas, Qt.Key.Key_Question, modifier)
+            QTest.keyClick(canvas, Qt.Key.Key_Question, modifier)
             assert desk.panels.keys.isVisible()
             desk.panels.keys.close()
 
@@ -1186,7 +1174,7 @@ class TestKeyList:
 @pytest.mark.long
 def test_leaving_a_cohort_lets_go_of_everything(desk, part, canvas, wait_until):
     desk.session.select_row(Side.REFERENCE, 0)
-    press(canvas, Qt.Key.Key_1, ALT)
+    QTest.keyClick(canvas, Qt.Key.Key_1, ALT)
     reviewing = part.reviewing
     desk.show_cohort(desk.session.cohort)
     wait_until(lambda: desk.is_settled)

@@ -9,6 +9,7 @@ from qtpy.QtWidgets import QApplication, QLineEdit, QTextEdit
 from napari_panoptic.display.glossary import VERDICT_WORDS
 from napari_panoptic.display.palette import STATUS_COLOURS
 from napari_panoptic.review.judged import VERDICTS
+from napari_panoptic.viewer.desk.workspaces import WorkspaceBar
 from napari_panoptic.viewer.kit.keys import key_text
 from napari_panoptic.viewer.kit.widgets import is_in_sight
 from napari_panoptic.viewer.panels.review.inputs import JUDGING_KEYS, VERDICT_COLOURS
@@ -20,7 +21,7 @@ DIGITS = (Qt.Key.Key_1, Qt.Key.Key_2, Qt.Key.Key_3, Qt.Key.Key_4)
 
 
 @pytest.fixture
-def desk(review, wait_until):
+def review_desk(review, wait_until):
     """Show the workspace of the review in the active window."""
     desk, window = review.desk, review.viewer.window._qt_window
     desk.show_workspace("Review")
@@ -33,7 +34,7 @@ def desk(review, wait_until):
 
 
 @pytest.fixture
-def press(review):
+def press_focused(review):
     """Give a function that presses a key where the focus is, and waits."""
 
     def press_key(key):
@@ -48,85 +49,89 @@ def verdicts(review):
     return [record.verdict for record in review.stored()]
 
 
-def test_the_digits_give_the_verdicts_and_go_on(desk, review, press):
+def test_the_digits_give_the_verdicts_and_go_on(review_desk, review, press_focused):
     for number, verdict in enumerate(VERDICTS):
-        before = desk.session.selection
-        press(DIGITS[number])
+        before = review_desk.session.selection
+        press_focused(DIGITS[number])
         assert verdicts(review)[-1] is verdict
-        assert desk.session.selection != before
+        assert review_desk.session.selection != before
     assert len(verdicts(review)) == len(VERDICTS)
 
 
-def test_five_takes_the_last_one_back_with_its_note(desk, review, press):
-    chosen = desk.session.selection
-    press(Qt.Key.Key_Return)
+def test_five_takes_the_last_one_back_with_its_note(review_desk, review, press_focused):
+    chosen = review_desk.session.selection
+    press_focused(Qt.Key.Key_Return)
     QTest.keyClicks(review.note, "1 of 2 nuclei")
-    press(Qt.Key.Key_Escape)
-    press(Qt.Key.Key_3)
+    press_focused(Qt.Key.Key_Escape)
+    press_focused(Qt.Key.Key_3)
     assert [record.note for record in review.stored()] == ["1 of 2 nuclei"]
-    press(Qt.Key.Key_5)
+    press_focused(Qt.Key.Key_5)
     assert verdicts(review) == []
-    assert desk.session.selection == chosen
+    assert review_desk.session.selection == chosen
     assert review.note.toPlainText() == "1 of 2 nuclei"
 
 
-def test_space_goes_on_without_a_verdict(desk, review, press):
-    before = desk.session.selection
-    press(Qt.Key.Key_Space)
-    assert desk.session.selection != before
+def test_space_goes_on_without_a_verdict(review_desk, review, press_focused):
+    before = review_desk.session.selection
+    press_focused(Qt.Key.Key_Space)
+    assert review_desk.session.selection != before
     assert verdicts(review) == []
 
 
-def test_enter_opens_the_note_where_digits_are_text_and_escape_leaves_it(review, desk, press):
-    press(Qt.Key.Key_Return)
+def test_enter_opens_the_note_where_digits_are_text_and_escape_leaves_it(
+    review, review_desk, press_focused
+):
+    press_focused(Qt.Key.Key_Return)
     assert review.note.hasFocus()
-    before = desk.session.selection
+    before = review_desk.session.selection
     for key in (*DIGITS, Qt.Key.Key_5, Qt.Key.Key_Space):
-        press(key)
+        press_focused(key)
     assert review.note.toPlainText() == "12345 "
     assert verdicts(review) == []
-    assert desk.session.selection == before
-    press(Qt.Key.Key_Escape)
+    assert review_desk.session.selection == before
+    press_focused(Qt.Key.Key_Escape)
     assert not review.note.hasFocus()
-    press(Qt.Key.Key_2)
+    press_focused(Qt.Key.Key_2)
     assert [record.note for record in review.stored()] == ["12345"]
 
 
-def test_a_key_that_is_held_gives_one_verdict(review, press):
+def test_a_key_that_is_held_gives_one_verdict(review, press_focused):
     shortcuts = review.desk.presenter(ReviewPresenter).keys._shortcuts.values()
     assert not any(shortcut.autoRepeat() for shortcut in shortcuts)
-    press(Qt.Key.Key_1)
+    press_focused(Qt.Key.Key_1)
     assert len(verdicts(review)) == 1
 
 
-def test_napari_has_its_digits_back_in_other_workspaces(desk, review, press, wait_until):
+def test_napari_has_its_digits_back_in_other_workspaces(
+    review_desk, review, press_focused, wait_until
+):
     layer = review.viewer.add_labels(np.zeros((20, 20), int), name="mine")
     try:
         review.viewer.layers.selection.active = layer
         review.canvas.setFocus()
-        press(Qt.Key.Key_2)
+        press_focused(Qt.Key.Key_2)
         assert layer.mode == "pan_zoom"
         assert len(verdicts(review)) == 1
-        desk.show_workspace("Inspect")
-        wait_until(lambda: desk.is_settled)
+        review_desk.show_workspace("Inspect")
+        wait_until(lambda: review_desk.is_settled)
         review.viewer.layers.selection.active = layer
         review.canvas.setFocus()
-        press(Qt.Key.Key_2)
+        press_focused(Qt.Key.Key_2)
         assert layer.mode == "paint"
         assert len(verdicts(review)) == 1
         layer.mode = "pan_zoom"
-        desk.show_workspace("Review")
-        wait_until(lambda: desk.is_settled)
+        review_desk.show_workspace("Review")
+        wait_until(lambda: review_desk.is_settled)
         review.viewer.layers.selection.active = layer
-        press(Qt.Key.Key_2)
+        press_focused(Qt.Key.Key_2)
         assert layer.mode == "pan_zoom"
         assert len(verdicts(review)) == 2
     finally:
         review.viewer.layers.remove(layer)
 
 
-def test_closing_the_desk_gives_napari_its_digits_back(desk, review, wait_until):
-    assert desk.workspace.name == "Review"
+def test_closing_the_desk_gives_napari_its_digits_back(review_desk, review, wait_until):
+    assert review_desk.workspace.name == "Review"
     review.close()
     layer = review.viewer.add_labels(np.zeros((20, 20), int), name="mine")
     try:
@@ -152,8 +157,10 @@ def test_closing_the_desk_gives_napari_its_digits_back(desk, review, wait_until)
         ),
     ],
 )
-def test_after_a_click_on_a_control_the_keys_work(desk, review, press, kind, wait_until):
-    panel, strip = review.panel, desk.panels.queue
+def test_after_a_click_on_a_control_the_keys_work(
+    review_desk, review, press_focused, kind, wait_until
+):
+    panel, strip = review.panel, review_desk.panels.queue
     review.note.setFocus()  # the focus must not stay there either
     clicked = {
         "button": panel.following,
@@ -161,7 +168,7 @@ def test_after_a_click_on_a_control_the_keys_work(desk, review, press, kind, wai
         "list": panel.history.viewport(),
         "fold": panel.settings.fold,
         "queue": strip,
-        "workspace": desk._bar.button("Review"),
+        "workspace": review_desk.strip.findChild(WorkspaceBar).button("Review"),
         "tab": review.canvas,
     }[kind]
     n = len(verdicts(review))
@@ -170,9 +177,9 @@ def test_after_a_click_on_a_control_the_keys_work(desk, review, press, kind, wai
     QTest.mouseClick(clicked, LEFT, Qt.KeyboardModifier.NoModifier, at)
     review.settle()
     wait_until(lambda: not isinstance(QApplication.focusWidget(), QLineEdit | QTextEdit))
-    if desk.session.selection is None:
+    if review_desk.session.selection is None:
         review.press(Qt.Key.Key_N)
-    press(Qt.Key.Key_1)
+    press_focused(Qt.Key.Key_1)
     assert len(verdicts(review)) == n + 1
 
 
@@ -186,49 +193,51 @@ def test_after_a_click_on_a_control_the_keys_work(desk, review, press, kind, wai
         ),
     ],
 )
-def test_after_a_change_of_workspace_the_keys_work(desk, review, press, name, wait_until):
-    desk.show_workspace(name)
-    wait_until(lambda: desk.is_settled and desk.is_arranged)
-    desk.show_workspace("Review")
-    wait_until(lambda: desk.is_settled and desk.is_arranged)
-    press(Qt.Key.Key_1)
+def test_after_a_change_of_workspace_the_keys_work(
+    review_desk, review, press_focused, name, wait_until
+):
+    review_desk.show_workspace(name)
+    wait_until(lambda: review_desk.is_settled and review_desk.is_arranged)
+    review_desk.show_workspace("Review")
+    wait_until(lambda: review_desk.is_settled and review_desk.is_arranged)
+    press_focused(Qt.Key.Key_1)
     assert len(verdicts(review)) == 1
 
 
 def test_the_arrows_of_a_table_work_after_a_click_on_it_and_so_do_the_digits(
-    desk, review, press, wait_until
+    review_desk, review, press_focused, wait_until
 ):
-    desk._arranger.toggle("Objects", True)  # as a user who drags it here
-    view = desk.panels.objects.view
-    wait_until(lambda: is_in_sight(view) and desk.is_settled)
+    review_desk._arranger.toggle("Objects", True)  # as a user who drags it here
+    view = review_desk.panels.objects.view
+    wait_until(lambda: is_in_sight(view) and review_desk.is_settled)
     view.scrollTo(view.model().index(0, 1))
     place = view.visualRect(view.model().index(0, 1)).center()
     QTest.mouseClick(view.viewport(), LEFT, Qt.KeyboardModifier.NoModifier, place)
     review.settle()
     row = view.currentIndex().row()
-    press(Qt.Key.Key_Down)
+    press_focused(Qt.Key.Key_Down)
     assert view.currentIndex().row() == row + 1
-    press(Qt.Key.Key_4)
+    press_focused(Qt.Key.Key_4)
     assert len(verdicts(review)) == 1
 
 
-def test_a_floating_panel_has_the_keys_too(desk, review, press, wait_until):
-    dock = desk.dock("Review")
+def test_a_floating_panel_has_the_keys_too(review_desk, review, press_focused, wait_until):
+    dock = review_desk.dock("Review")
     dock.setFloating(True)
     try:
-        wait_until(lambda: dock.isFloating() and desk.is_arranged)
+        wait_until(lambda: dock.isFloating() and review_desk.is_arranged)
         review.canvas.setFocus()
-        press(Qt.Key.Key_1)
+        press_focused(Qt.Key.Key_1)
         assert len(verdicts(review)) == 1
     finally:
         dock.setFloating(False)
-        wait_until(lambda: desk.is_arranged)
+        wait_until(lambda: review_desk.is_arranged)
 
 
-def test_the_list_of_keys_has_them(desk):
-    desk.panels.title.keys_clicked.emit()
-    lines = desk.panels.keys.lines()
-    desk.panels.keys.close()
+def test_the_list_of_keys_has_them(review_desk):
+    review_desk.panels.title.keys_clicked.emit()
+    lines = review_desk.panels.keys.lines()
+    review_desk.panels.keys.close()
     for number, verdict in enumerate(VERDICTS, start=1):
         words = f"verdict: {VERDICT_WORDS[verdict]}"
         assert (str(number), words) in lines

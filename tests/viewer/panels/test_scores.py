@@ -3,12 +3,9 @@
 The oracle of the threshold is a second team, whose files lack what the threshold removes.
 """
 
-import csv
-
 import numpy as np
 import pandas as pd
 import pytest
-import tifffile
 from qtpy.QtCore import Qt
 from qtpy.QtTest import QTest
 
@@ -21,25 +18,11 @@ from napari_panoptic.viewer.panels.failures.panel import FailuresPresenter
 from napari_panoptic.viewer.panels.object_card import ObjectPresenter
 from napari_panoptic.viewer.panels.scores import NO_SCORES, ScoresPresenter
 from napari_panoptic.viewer.panels.teams.panel import TeamsPresenter
+from tests.support.scored_files import DESCRIPTION, write_side
+from tests.viewer.finding import canvas_of
 
 LEFT = Qt.MouseButton.LeftButton
 LEAST = 0.43
-DESCRIPTION = """
-[classes]
-Tumour = [255, 0, 0]
-Lymphocyte = [0, 255, 0]
-
-[files]
-reference.labels = "annotation/{region}.tif"
-predictions.labels = "teams/{team}/{region}.tif"
-"""
-
-
-def write_side(folder, name, labels, rows):
-    folder.mkdir(parents=True, exist_ok=True)
-    tifffile.imwrite(folder / f"{name}.tif", labels)
-    with (folder / f"{name}.csv").open("w", newline="") as file:
-        csv.writer(file).writerows([("id", "class", "score")[: len(rows[0])], *rows])
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +74,7 @@ def part(open_desk, wait_until):
     desk.show_workspace("Failures")
     wait_until(lambda: desk.is_settled)
     QTest.keyClick(
-        desk.link.scene._viewer.window._qt_viewer.canvas.native,
+        canvas_of(desk.viewer),
         "t",
         Qt.KeyboardModifier.AltModifier,
     )

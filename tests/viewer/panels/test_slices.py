@@ -16,7 +16,7 @@ from napari_panoptic.viewer.kit.widgets import is_in_sight
 from napari_panoptic.viewer.panels.failures.panel import FailuresPresenter
 from napari_panoptic.viewer.panels.object_card import ObjectPresenter
 from napari_panoptic.viewer.panels.question_panel import NOT_EDITED, STALE, STOPPED
-from tests.viewer.finding import bring_to_front
+from tests.viewer.finding import bring_to_front, canvas_of
 
 LEFT = Qt.MouseButton.LeftButton
 TEAM, BETTER = "merger", "careful"
@@ -47,7 +47,7 @@ def part(open_desk, wait_until):
     desk.show_workspace("Inspect")
     wait_until(lambda: desk.is_settled)
     QTest.keyClick(
-        desk.link.scene._viewer.window._qt_viewer.canvas.native,
+        canvas_of(desk.viewer),
         "k",
         Qt.KeyboardModifier.AltModifier,
     )

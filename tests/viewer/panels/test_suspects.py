@@ -32,7 +32,7 @@ from napari_panoptic.viewer.panels.question_panel import STALE
 from napari_panoptic.viewer.panels.review.presenter import ReviewPresenter
 from napari_panoptic.viewer.panels.suspects import SuspectsPresenter
 from napari_panoptic.viewer.state.preferences import PREFERENCES
-from tests.viewer.finding import FIRST, names_of_visible, nearest_view_middle, shown_text
+from tests.viewer.finding import FIRST, canvas_of, names_of_visible, nearest_view_middle, shown_text
 
 LEFT, ALT = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.AltModifier
 TEAM = "merger"
@@ -90,7 +90,7 @@ def part(open_desk, wait_until):
     desk.link.failures.show_only(None)
     desk.show_workspace("Failures")
     wait_until(lambda: desk.is_settled)
-    QTest.keyClick(canvas_of(desk), "u", ALT)
+    QTest.keyClick(canvas_of(desk.viewer), "u", ALT)
     part = desk.presenter(SuspectsPresenter)
     wait_until(lambda: is_in_sight(part.panel))
     part.panel.of_kind.check_only(None)
@@ -101,10 +101,6 @@ def part(open_desk, wait_until):
     assert part.is_busy
     wait_until(lambda: not part.is_busy)
     return part
-
-
-def canvas_of(desk):
-    return desk._viewer.window._qt_viewer.canvas.native
 
 
 def here(session):
@@ -229,7 +225,7 @@ def test_a_click_goes_to_an_overlooked_nucleus_with_all_teams_that_agree(
     assert (session.team, session.selection.side) == (TEAM, Side.PREDICTION)
     own = session.snapshot.predictions[TEAM].id_image() == session.selection.id
     assert own[tuple(pixels.T)].mean() > 0.5
-    visible = set(names_of_visible(open_desk._viewer))
+    visible = set(names_of_visible(open_desk.viewer))
     assert visible & {"reference", *session.cohort.team_names} == {"reference", *suspect.teams}
     table = part.panel.table
     classes = [row[table.titles().index("class")] for row in table.texts()]
@@ -238,13 +234,13 @@ def test_a_click_goes_to_an_overlooked_nucleus_with_all_teams_that_agree(
     assert part.panel.row_line.text() == reason_of(suspect)
     assert suspect.sentence in reason_of(suspect)
     shown = np.argwhere(own)
-    middle = nearest_view_middle(open_desk._viewer, (*shown.min(axis=0), *(shown.max(axis=0) + 1)))
-    np.testing.assert_allclose(open_desk._viewer.scene.camera.center[-2:], middle)
+    middle = nearest_view_middle(open_desk.viewer, (*shown.min(axis=0), *(shown.max(axis=0) + 1)))
+    np.testing.assert_allclose(open_desk.viewer.scene.camera.center[-2:], middle)
 
     # Another region shows the team alone again.
     open_desk.link.go_to("Sample-B_1")
     wait_until(lambda: open_desk.is_settled and session.snapshot.region.name == "Sample-B_1")
-    assert set(names_of_visible(open_desk._viewer)) & set(suspect.teams) == {TEAM}
+    assert set(names_of_visible(open_desk.viewer)) & set(suspect.teams) == {TEAM}
 
 
 @pytest.mark.long
@@ -261,7 +257,7 @@ def test_the_gallery_shows_exactly_the_listed_objects(part, open_desk, expected,
     assert (status == STATUS_CODE[Status.TP]).mean() > 0.5
     # N leads to one of them.
     open_desk.session.select(None)
-    QTest.keyClick(canvas_of(open_desk), Qt.Key.Key_N)
+    QTest.keyClick(canvas_of(open_desk.viewer), Qt.Key.Key_N)
     wait_until(lambda: open_desk.is_settled)
     assert here(open_desk.session) in shown
 
@@ -279,7 +275,7 @@ def test_n_leads_through_objects_of_several_teams(open_desk, wait_until):
     session.select(None)
     seen = []
     for _ in names:
-        QTest.keyClick(canvas_of(open_desk), Qt.Key.Key_N)
+        QTest.keyClick(canvas_of(open_desk.viewer), Qt.Key.Key_N)
         wait_until(lambda: open_desk.is_settled)
         seen.append(here(session))
     assert len(seen) == len(names)
@@ -301,7 +297,7 @@ def test_a_verdict_applies_to_suspects_of_several_regions(part, open_desk, plant
     by_region = {name.region: name for name in matched}
     names = list(by_region.values())
     open_desk.link.failures.choose(names)
-    QTest.keyClick(canvas_of(open_desk), Qt.Key.Key_2, ALT)
+    QTest.keyClick(canvas_of(open_desk.viewer), Qt.Key.Key_2, ALT)
     wait_until(lambda: open_desk.is_settled)
     with ReviewStore(planted[0] / REVIEW_FILE, reviewer="Ada") as store:
         records = store.verdicts()

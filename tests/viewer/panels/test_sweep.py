@@ -13,7 +13,7 @@ from napari_panoptic.viewer.desk.nuclei import PARTS
 from napari_panoptic.viewer.kit.widgets import is_in_sight
 from napari_panoptic.viewer.panels.failures.panel import FailuresPresenter
 from napari_panoptic.viewer.panels.question_panel import STALE
-from tests.support.sweep_cohort import write_sweep_cohort
+from tests.viewer.finding import canvas_of
 
 LEFT, ALT = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.AltModifier
 (SWEEP_PRESENTER,) = (part for part in PARTS if getattr(part, "kind", None) is Sweep)
@@ -21,13 +21,8 @@ STEPS, FLIPS = "From setting to setting", "Changed objects"
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return write_sweep_cohort(tmp_path_factory.mktemp("sweep") / "cohort")
-
-
-@pytest.fixture(scope="module")
-def shown_cohort(folder):
-    return open_cohort(folder)
+def shown_cohort(sweep_folder):
+    return open_cohort(sweep_folder)
 
 
 @pytest.fixture(scope="module")
@@ -40,15 +35,15 @@ def part(open_desk, wait_until):
     """Bring the panel to the front by its key, and ask."""
     open_desk.show_workspace("Teams")
     wait_until(lambda: open_desk.is_settled)
-    QTest.keyClick(open_desk._viewer.window._qt_viewer.canvas.native, "y", ALT)
+    QTest.keyClick(canvas_of(open_desk.viewer), "y", ALT)
     part = open_desk.presenter(SWEEP_PRESENTER)
     wait_until(lambda: is_in_sight(part.panel))
     part.panel.inputs["metric"].choose("pq")
-    press(part.panel.work.start, part, wait_until)
+    click_and_wait(part.panel.work.start, part, wait_until)
     return part
 
 
-def press(button, part, wait_until):
+def click_and_wait(button, part, wait_until):
     QTest.mouseClick(button, LEFT)
     wait_until(lambda: not part.is_busy)
 
@@ -59,12 +54,14 @@ def show_table(panel, title):
     return panel.shown_table
 
 
-def test_it_says_and_saves_what_the_command_writes(part, folder, tmp_path, monkeypatch, wait_until):
-    assert main(["sweep", str(folder), "-o", str(tmp_path / "command")]) == 0
+def test_it_says_and_saves_what_the_command_writes(
+    part, sweep_folder, tmp_path, monkeypatch, wait_until
+):
+    assert main(["sweep", str(sweep_folder), "-o", str(tmp_path / "command")]) == 0
     (tmp_path / "window").mkdir()
     chosen = str(tmp_path / "window")
     monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_args: chosen)
-    press(part.panel.save, part, wait_until)
+    click_and_wait(part.panel.save, part, wait_until)
     for name in set(Sweep.file_names()) - {Sweep.page}:  # ids in its plots are random
         if name != Sweep.record_file():
             written = (tmp_path / "window" / name).read_bytes()
@@ -96,7 +93,7 @@ def test_another_metric_or_other_settings_take_the_answer_away(part, open_desk, 
     assert part.answer is not None
     part.panel.inputs["metric"].choose("sq")
     assert part.answer is None
-    press(part.panel.work.start, part, wait_until)
+    click_and_wait(part.panel.work.start, part, wait_until)
     assert part.answer.record.content["metric"] == "sq"
     settings = open_desk.session.settings
     open_desk.panels.settings.settings_chosen.emit(settings.replaced(iou_threshold=0.7))

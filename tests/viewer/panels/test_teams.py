@@ -37,6 +37,7 @@ from napari_panoptic.viewer.panels.teams.panel import TeamsPresenter
 from napari_panoptic.viewer.state.preferences import ViewMode
 from tests.viewer.finding import (
     click,
+    handle_events,
     names_of_visible,
     on_canvas,
     other_source,
@@ -61,32 +62,15 @@ def shown_parts():
 
 
 @pytest.fixture
-def desk(open_desk, wait_until, request):
-    """Give the desk with nothing selected, in the view that a class of tests wants."""
-    desk, session = open_desk, open_desk.session
-    teams = desk.presenter(TeamsPresenter)
-    wanted = getattr(request.cls, "mode", ViewMode.ONE)
-    desk.state.team_view = wanted  # else the workspace for teams builds the cells of all first
+def at_first(fresh_desk, request, wait_until):
+    """Leave the view of another class of tests."""
+    teams, wanted = fresh_desk.presenter(TeamsPresenter), getattr(request.cls, "mode", ViewMode.ONE)
+    fresh_desk.state.team_view = (
+        wanted  # else the workspace for teams builds the cells of all first
+    )
     if teams.mode is not wanted:
         teams.set_mode(ViewMode.ONE)
-    first = session.cohort.regions[0].name
-    if session.snapshot.region.name != first or session.settings != session.protocol:
-        desk.link.request(region=first, settings=session.protocol)
-    wait_until(lambda: desk.is_settled)
-    session.set_team("careful")
-    session.select(None)
-    desk.link.scene.fit()
-    return desk
-
-
-@pytest.fixture
-def viewer(desk):
-    return desk._viewer
-
-
-@pytest.fixture
-def canvas(viewer):
-    return viewer.window._qt_viewer.canvas.native
+    wait_until(lambda: fresh_desk.is_settled)
 
 
 @pytest.fixture
@@ -112,7 +96,7 @@ def raised(desk, kind, wait_until):
     return found
 
 
-def press(button):
+def click_button(button):
     QTest.mouseClick(button, LEFT, PLAIN)
 
 
@@ -162,7 +146,7 @@ class TestTeamsTable:
 
     @pytest.mark.parametrize("listed", list(teams_panel.TeamsList))
     def test_one_click_lists_what_is_asked_for(self, desk, teams, listed):
-        press(teams.panel.lists.button(listed))
+        click_button(teams.panel.lists.button(listed))
         evaluations = desk.session.snapshot.evaluations
         status = np.stack([e.outcomes.reference.status for e in evaluations.values()], axis=1)
         found = (status == STATUS_CODE[Status.TP]).sum(axis=1)
@@ -177,7 +161,7 @@ class TestTeamsTable:
         assert teams.panel.lists.button(listed).text() == f"{listed} {number}"
         if listed in expected:
             assert number == expected[listed]
-        press(teams.panel.lists.button(teams_panel.TeamsList.ALL))
+        click_button(teams.panel.lists.button(teams_panel.TeamsList.ALL))
 
     def test_a_row_selects_its_object_and_its_team(self, desk, teams):
         table = teams.panel.table
@@ -202,13 +186,13 @@ class TestTeamsTable:
             return bool(teams.comparison.consensus.shared_fp_places(2))
 
         go_to_region_with(desk, wait_until, has_places)
-        press(teams.panel.lists.button(teams_panel.TeamsList.FP))
+        click_button(teams.panel.lists.button(teams_panel.TeamsList.FP))
         press_row(teams.panel.table, 0, 0)
         place = teams.comparison.consensus.shared_fp_places(2)[0]
         chosen = desk.session.selection
         assert chosen.side is Side.PREDICTION
         assert chosen.row in place.rows[chosen.team]
-        press(teams.panel.lists.button(teams_panel.TeamsList.ALL))
+        click_button(teams.panel.lists.button(teams_panel.TeamsList.ALL))
 
 
 class TestWhileAnotherRegionComes:
@@ -267,7 +251,7 @@ class TestWhileAnotherRegionComes:
         self, desk, viewer, audit, wait_until
     ):
         def listed():
-            press(audit.panel.lists.button(audit_panel.AuditList.TOUCHING))
+            click_button(audit.panel.lists.button(audit_panel.AuditList.TOUCHING))
             return bool(audit.panel.listed_objects())
 
         desk.session.set_team("merger")
@@ -282,7 +266,7 @@ class TestWhileAnotherRegionComes:
 
         other = names[(here + 2) % len(names)]
         assert self.seen_on_arrival(desk, other, look, wait_until) == [(None, False)]
-        press(audit.panel.lists.button(audit_panel.AuditList.FLIPS))
+        click_button(audit.panel.lists.button(audit_panel.AuditList.FLIPS))
 
 
 class TestLive:
@@ -316,7 +300,7 @@ class TestSideBySide:
 
     @pytest.fixture
     def grid(self, desk, teams, wait_until):
-        press(teams.panel.modes.button(ViewMode.GRID))
+        click_button(teams.panel.modes.button(ViewMode.GRID))
         wait_until(lambda: teams.grid.is_on and desk.is_settled)
         return teams.grid
 
@@ -421,7 +405,7 @@ class TestSideBySide:
     def test_images_come_first_and_the_desk_is_settled_when_all_can_be_seen(
         self, desk, viewer, teams, wait_until
     ):
-        press(teams.panel.modes.button(ViewMode.ONE))
+        click_button(teams.panel.modes.button(ViewMode.ONE))
         wait_until(lambda: desk.is_settled)
         seen = []  # how many layers a drawn cell had, and whether the desk was settled
         draws = viewer.window._qt_viewer.canvas._scene_canvas.events.draw
@@ -433,7 +417,7 @@ class TestSideBySide:
                 seen.append((sum(layer is not None for layer in shown), desk.is_settled))
 
         draws.connect(drawn)
-        press(teams.panel.modes.button(ViewMode.GRID))
+        click_button(teams.panel.modes.button(ViewMode.GRID))
         assert not desk.is_settled
         assert grid.is_on  # the images come at once
         wait_until(lambda: desk.is_settled)
@@ -448,7 +432,7 @@ class TestSideBySide:
 
     @pytest.mark.long
     def test_back_to_one_team_everything_is_as_it_was(self, desk, viewer, teams, wait_until):
-        press(teams.panel.modes.button(ViewMode.ONE))
+        click_button(teams.panel.modes.button(ViewMode.ONE))
         wait_until(lambda: desk.is_settled)
         viewer.scene.camera.zoom *= 1.7
         wait_until(lambda: not desk.link.pointer.is_zooming)
@@ -462,9 +446,9 @@ class TestSideBySide:
             viewer.canvas.grid.enabled,
             viewer.canvas.grid.stride,
         )
-        press(teams.panel.modes.button(ViewMode.GRID))
+        click_button(teams.panel.modes.button(ViewMode.GRID))
         wait_until(lambda: teams.grid.is_on)
-        press(teams.panel.modes.button(ViewMode.ONE))
+        click_button(teams.panel.modes.button(ViewMode.ONE))
         after = (
             {layer.name: layer.visible for layer in viewer.layers if layer.visible},
             tuple(viewer.scene.camera.center),
@@ -480,12 +464,12 @@ class TestSideBySide:
 
     @pytest.mark.long
     def test_it_can_be_given_up_half_way(self, viewer, desk, teams, wait_until):
-        press(teams.panel.modes.button(ViewMode.ONE))
+        click_button(teams.panel.modes.button(ViewMode.ONE))
         wait_until(lambda: desk.is_settled)
         before = list(viewer.layers)
-        press(teams.panel.modes.button(ViewMode.GRID))
+        click_button(teams.panel.modes.button(ViewMode.GRID))
         assert len(viewer.layers) == len(before) + len(teams.grid.teams)  # the images
-        press(teams.panel.modes.button(ViewMode.ONE))
+        click_button(teams.panel.modes.button(ViewMode.ONE))
         wait_until(lambda: desk.is_settled)
         assert list(viewer.layers) == before
         assert not teams.grid.is_on
@@ -493,9 +477,9 @@ class TestSideBySide:
 
     @pytest.mark.long
     def test_cells_in_the_making_follow_what_changes_meanwhile(self, desk, teams, wait_until):
-        press(teams.panel.modes.button(ViewMode.ONE))
+        click_button(teams.panel.modes.button(ViewMode.ONE))
         wait_until(lambda: desk.is_settled)
-        press(teams.panel.modes.button(ViewMode.GRID))
+        click_button(teams.panel.modes.button(ViewMode.GRID))
         assert teams.grid.is_on
         desk.panels.settings.threshold.setValue(0.8)
         wait_until(lambda: desk.is_settled and teams.grid.is_on)
@@ -529,8 +513,8 @@ class TestSideBySide:
         row = int(np.flatnonzero(outcomes.prediction.status == STATUS_CODE[Status.TP])[0])
         y, x = outcomes.prediction.centroid_yx_px[row]
         desk.session.select(None)  # a second click would select what lies beneath
-        desk._viewer.screenshot(flash=False)  # cells are moved when they are drawn
-        click(canvas, self.at(desk._viewer, place, y, x))
+        desk.viewer.screenshot(flash=False)  # cells are moved when they are drawn
+        click(canvas, self.at(desk.viewer, place, y, x))
         assert desk.session.team == team
         assert (desk.session.selection.side, desk.session.selection.row) == (Side.PREDICTION, row)
 
@@ -564,7 +548,7 @@ class TestSideBySide:
         viewer.add_layer(points)
         wait_until(lambda: not points.visible)
         assert len(self.cells(viewer, grid)) == 4
-        press(teams.panel.modes.button(ViewMode.ONE))
+        click_button(teams.panel.modes.button(ViewMode.ONE))
         assert points.visible
         viewer.layers.remove(points)
 
@@ -579,7 +563,7 @@ class TestSideBySide:
 
     @pytest.mark.long
     def test_shift_u_goes_from_view_to_view(self, desk, canvas, teams, wait_until):
-        press(teams.panel.modes.button(ViewMode.ONE))
+        click_button(teams.panel.modes.button(ViewMode.ONE))
         seen = []
         for _ in range(3):
             QTest.keyClick(canvas, Qt.Key.Key_U, Qt.KeyboardModifier.ShiftModifier)
@@ -620,7 +604,7 @@ def test_a_cohort_that_is_opened_in_the_workspace_for_teams_has_its_view(desk, w
 @pytest.mark.parametrize("mode", [ViewMode.GRID, ViewMode.CONSENSUS])
 def test_a_blind_reviewer_sees_one_team_without_its_name(desk, viewer, teams, mode, wait_until):
     names = [team.name for team in desk.session.cohort.teams]
-    press(teams.panel.modes.button(mode))
+    click_button(teams.panel.modes.button(mode))
     wait_until(lambda: desk.is_settled)
     desk.state.is_blind = True
     try:
@@ -645,7 +629,7 @@ class TestConsensus:
 
     @pytest.fixture
     def view(self, teams, wait_until):
-        press(teams.panel.modes.button(ViewMode.CONSENSUS))
+        click_button(teams.panel.modes.button(ViewMode.CONSENSUS))
         wait_until(lambda: teams.consensus_view.is_on)
         return teams.consensus_view
 
@@ -682,13 +666,13 @@ class TestConsensus:
         assert view.is_on
         chips = list(legend.chips.values())
         assert not any(chip.isVisible() for chip in chips)
-        press(teams.panel.modes.button(ViewMode.ONE))
+        click_button(teams.panel.modes.button(ViewMode.ONE))
         assert shown_text(legend.instead) == ""
         assert all(chip.isVisible() for chip in chips)
 
     @pytest.mark.usefixtures("view")
     def test_the_objects_of_one_team_come_back(self, desk, viewer, teams):
-        press(teams.panel.modes.button(ViewMode.ONE))
+        click_button(teams.panel.modes.button(ViewMode.ONE))
         assert names_of_visible(viewer) == ["image", "reference", desk.session.team]
         assert CONSENSUS_LAYER not in viewer.layers
 
@@ -748,7 +732,7 @@ class TestAudit:
         wait_until(lambda: desk.is_settled)
         frame = ambiguous.value.objects
         assert len(panel.listed_objects()) == int(frame["flips"].sum())
-        press(panel.lists.button(audit_panel.AuditList.TOUCHING))
+        click_button(panel.lists.button(audit_panel.AuditList.TOUCHING))
         press_row(panel.table, 0, 0)
         side, row = panel.listed_objects()[0]
         assert (desk.session.selection.side, desk.session.selection.row) == (side, row)
@@ -765,8 +749,8 @@ class TestAudit:
         table = ambiguous.panel.table
         table.setFixedWidth(360)
         for listed in (audit_panel.AuditList.SPILL, audit_panel.AuditList.TOUCHING):
-            press(ambiguous.panel.lists.button(listed))
-            QTest.qWait(50)
+            click_button(ambiguous.panel.lists.button(listed))
+            handle_events()
             assert table.rows()
             assert not table.horizontalScrollBar().isVisible()
         table.setMinimumWidth(0)
@@ -776,7 +760,7 @@ class TestAudit:
     def test_spill_is_listed_and_marked_only_while_in_sight(
         self, desk, viewer, ambiguous, wait_until
     ):
-        press(ambiguous.panel.lists.button(audit_panel.AuditList.SPILL))
+        click_button(ambiguous.panel.lists.button(audit_panel.AuditList.SPILL))
         wait_until(lambda: desk.is_settled)
         assert len(ambiguous.panel.listed_objects()) == len(ambiguous.value.spill)
         marks = viewer.layers[MARKS_LAYER]
@@ -846,7 +830,7 @@ class TestGroups:
     @pytest.mark.long
     def test_the_cohort_is_summed_up_in_the_background(self, desk, filled, wait_until):
         panel, session = filled.panel.cohort, desk.session
-        press(panel.work.start)
+        click_button(panel.work.start)
         assert panel.work.is_running
         wait_until(lambda: desk.is_settled)
         assert not panel.work.is_running
@@ -874,10 +858,10 @@ class TestGroups:
     @pytest.mark.long
     def test_it_can_be_stopped_and_is_dropped_with_other_settings(self, desk, filled, wait_until):
         panel = filled.panel.cohort
-        press(panel.work.start)
-        press(panel.work.stop)
+        click_button(panel.work.start)
+        click_button(panel.work.stop)
         assert "Stopped" in panel.headline.text()
-        press(panel.work.start)
+        click_button(panel.work.start)
         wait_until(lambda: desk.is_settled)
         desk.panels.settings.threshold.setValue(0.6)
         assert "settings or the files have changed" in panel.headline.text()
@@ -885,7 +869,7 @@ class TestGroups:
 
     def test_what_the_cohort_loses_is_dropped_with_another_source(self, desk, filled, wait_until):
         panel = filled.panel.cohort
-        press(panel.work.start)
+        click_button(panel.work.start)
         wait_until(lambda: not filled.is_busy)
         assert panel.table.isVisible()
         with other_source(desk, wait_until):
@@ -963,7 +947,7 @@ class TestWhenToCompute:
         wait_until(lambda: not audit.is_in_sight)
         session.set_team("careful")
         dock.close()
-        desk._viewer.window._qt_window.repaint()
+        desk.viewer.window._qt_window.repaint()
         session.set_team("confuser")
         assert computed == ["merger"]
         raised(desk, AuditPresenter, wait_until)

@@ -10,12 +10,13 @@ from napari_panoptic.viewer.panels.audit import AuditPresenter
 from napari_panoptic.viewer.panels.groups import GroupsPresenter
 from napari_panoptic.viewer.panels.teams.panel import TeamsPresenter
 from napari_panoptic.viewer.state.preferences import ViewMode
+from tests.viewer.finding import handle_events
 
 PARTS = (TeamsPresenter, AuditPresenter, GroupsPresenter)
 
 
 @pytest.fixture
-def desk(make_napari_viewer, cohort, wait_until):
+def grid_desk(make_napari_viewer, cohort, wait_until):
     """Open two teams beside each other."""
     viewer = make_napari_viewer(show=True)
     with patch("napari_panoptic.viewer.desk.nuclei.PARTS", PARTS):
@@ -27,10 +28,10 @@ def desk(make_napari_viewer, cohort, wait_until):
     return desk
 
 
-def test_closing_the_desk_brings_the_view_of_one_team_back(desk, qtbot):
-    viewer, grid = desk._viewer, desk.presenter(TeamsPresenter).grid
-    desk.close()
-    qtbot.wait(20)
+def test_closing_the_desk_brings_the_view_of_one_team_back(grid_desk):
+    viewer, grid = grid_desk.viewer, grid_desk.presenter(TeamsPresenter).grid
+    grid_desk.close()
+    handle_events()
     assert not grid.is_on
     assert not viewer.canvas.grid.enabled
     assert list(viewer.layers) == []
@@ -38,22 +39,22 @@ def test_closing_the_desk_brings_the_view_of_one_team_back(desk, qtbot):
 
 @pytest.mark.long
 @pytest.mark.parametrize("mode", [ViewMode.ONE, ViewMode.CONSENSUS])
-def test_closing_the_desk_leaves_no_layer_of_a_cell_that_was_left(desk, qtbot, mode):
-    viewer, teams = desk._viewer, desk.presenter(TeamsPresenter)
+def test_closing_the_desk_leaves_no_layer_of_a_cell_that_was_left(grid_desk, mode):
+    viewer, teams = grid_desk.viewer, grid_desk.presenter(TeamsPresenter)
     cells = [teams.grid.layer(team, "objects") for team in teams.grid.teams]
     teams.set_mode(mode)
-    desk.close()
-    qtbot.wait(20)
+    grid_desk.close()
+    handle_events()
     assert not any(layer in viewer.layers for layer in cells)
 
 
 @pytest.mark.long
-def test_closing_the_window_touches_nothing_that_is_gone(desk, qtbot):
+def test_closing_the_window_touches_nothing_that_is_gone(grid_desk):
     """What is left behind, and warnings, make the window's fixture fail."""
-    grid = desk.presenter(TeamsPresenter).grid
-    desk._viewer.close()
-    qtbot.wait(20)
-    assert desk.link is None
+    grid = grid_desk.presenter(TeamsPresenter).grid
+    grid_desk.viewer.close()
+    handle_events()
+    assert grid_desk.link is None
     assert not grid.is_on
 
 

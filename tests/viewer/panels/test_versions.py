@@ -28,9 +28,9 @@ from napari_panoptic.viewer.panels.versions import (
     listed_rows,
 )
 from napari_panoptic.viewer.state.desk_state import DeskState
-from napari_panoptic.viewer.state.preferences import VersionChoice, VersionScope
+from napari_panoptic.viewer.state.preferences import Preferences, VersionChoice, VersionScope
 from tests.support.version_rows import CLASSES, Rates, reference_objects, version_of
-from tests.viewer.finding import shown_text
+from tests.viewer.finding import canvas_of, shown_text
 
 LEFT = Qt.MouseButton.LeftButton
 OLD, NEW = "merger", "careful"
@@ -113,9 +113,8 @@ class TestKept:
         assert DeskState.restored(preferences).versions == EVERYWHERE
 
     @pytest.mark.parametrize("text", ["", "[]", '{"scope": "moon"}', "{"])
-    def test_what_makes_no_sense_counts_as_unset(self, preferences, text):
-        preferences._set("desk", "versions", text)
-        assert preferences.versions == VersionChoice()
+    def test_what_makes_no_sense_counts_as_unset(self, text):
+        assert Preferences({("desk", "versions"): text}).versions == VersionChoice()
 
 
 @pytest.fixture(scope="module")
@@ -125,14 +124,9 @@ def shown_parts():
 
 
 @pytest.fixture
-def desk(open_desk, wait_until):
-    desk, session = open_desk, open_desk.session
-    first = session.cohort.regions[0].name
-    if session.snapshot.region.name != first:
-        desk.link.go_to(first)
-    desk.state.versions = HERE
-    wait_until(lambda: desk.is_settled)
-    return desk
+def at_first(fresh_desk, wait_until):
+    fresh_desk.state.versions = HERE
+    wait_until(lambda: fresh_desk.is_settled)
 
 
 @pytest.fixture
@@ -271,7 +265,7 @@ class TestRegion:
     def test_a_key_brings_it_to_the_front(self, desk, versions, wait_until):
         desk.show_workspace("Inspect")
         wait_until(lambda: not versions.is_in_sight)
-        canvas = desk._viewer.window._qt_viewer.canvas.native
+        canvas = canvas_of(desk.viewer)
         QTest.keyClick(canvas, Qt.Key.Key_N, Qt.KeyboardModifier.AltModifier)
         wait_until(lambda: versions.is_in_sight)
 

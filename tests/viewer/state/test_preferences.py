@@ -99,19 +99,21 @@ def test_hidden_objects_are_not_remembered(preferences):
 def test_the_opacity_of_filled_objects_is_remembered(preferences):
     preferences.look = Look(display=Display.FILL, fill_opacity=0.25)
     assert preferences.look == Look(display=Display.FILL, fill_opacity=0.25)
-    preferences.look = Look()
-    preferences._kept_here[("desk", "fill_opacity")] = "dense"
-    assert preferences.look == Look()
+    assert Preferences({("desk", "fill_opacity"): "dense"}).look == Look()
 
 
-def test_values_that_make_no_sense_count_as_unset(preferences):
-    preferences._kept_here[("desk", "display")] = "sideways"
-    preferences._kept_here[("desk", "fill_opacity")] = 7
-    preferences._kept_here[("desk", "order")] = "by weight"
-    preferences._kept_here[("desk", "others")] = "some"
-    preferences._kept_here[("desk", "hidden_columns")] = "iou,, colour ,id"
-    preferences._kept_here[("review", "files")] = "{not json"
-    preferences._kept_here[("desk", "last_cohort")] = "/not/there"
+def test_values_that_make_no_sense_count_as_unset():
+    preferences = Preferences(
+        {
+            ("desk", "display"): "sideways",
+            ("desk", "fill_opacity"): 7,
+            ("desk", "order"): "by weight",
+            ("desk", "others"): "some",
+            ("desk", "hidden_columns"): "iou,, colour ,id",
+            ("review", "files"): "{not json",
+            ("desk", "last_cohort"): "/not/there",
+        }
+    )
     assert preferences.look == Look()
     assert preferences.order is WorstFirst.IMPACT
     assert preferences.others is Others.SHOWN
@@ -229,7 +231,9 @@ class TestGlossary:
             assert all(text.endswith(".") for text in meanings.values() if text)
 
     def test_the_page_on_figures_knows_every_word(self):
-        page = (Path(__file__).parents[3] / "docs" / "figures.md").read_text(encoding="utf-8")
+        page = (Path(__file__).parents[3] / "docs" / "reference" / "figures.md").read_text(
+            encoding="utf-8"
+        )
         words = [str(status) for status in Status]
         words += [str(cause) for cause in Cause if cause is not Cause.NONE]
         words += list(glossary.VERDICT_WORDS.values())
@@ -266,7 +270,6 @@ def test_no_panel_has_the_key_of_a_menu_of_napari():
     assert not {key.lower().replace("-", "+") for key in keys if key} & taken
 
 
-def test_a_last_cohort_that_no_folder_can_be_called_counts_as_unset(monkeypatch):
+def test_a_last_cohort_that_no_folder_can_be_called_counts_as_unset():
     preferences = Preferences({("desk", "last_cohort"): "/" + "9" * 5000})
-    monkeypatch.setattr(preferences, "_settings", lambda: None)
     assert preferences.last_cohort is None

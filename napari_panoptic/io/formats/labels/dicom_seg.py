@@ -20,7 +20,7 @@ from napari_panoptic.io.formats.class_numbers import ClassNumbers
 from napari_panoptic.io.formats.dicom_files import (
     SEGMENTATIONS,
     decoding_dicom,
-    optional,
+    import_dicom,
     read_dicom,
 )
 from napari_panoptic.io.formats.format import LoadedMasks, LoadRequest, located
@@ -45,7 +45,7 @@ def load_files(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> L
     """
     path = files.all_paths[0]
     check_file(path, WHAT)
-    highdicom = optional("highdicom", path)
+    highdicom = import_dicom("highdicom", path)
     with decoding(path, WHAT):
         dataset = read_dicom(path, WHAT, SEGMENTATIONS)
         with decoding_dicom(path):

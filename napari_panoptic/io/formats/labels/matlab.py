@@ -10,7 +10,6 @@ optional package h5py.
 
 from __future__ import annotations
 
-import importlib
 import math
 import struct
 import zlib
@@ -33,6 +32,7 @@ from napari_panoptic.io.files.guard import (
     largest_px,
 )
 from napari_panoptic.io.pixels.decode import decoding
+from napari_panoptic.io.pixels.extras import import_extra
 
 WHAT = "a MATLAB file with an n-ary mask"
 MOST_VARIABLES = 10_000
@@ -71,7 +71,9 @@ def mat_variables(path: Path) -> dict[str, Shape]:
     Raises
     ------
     UnreadableFileError
-        If it is no MATLAB file, is of version 4, or of version 7.3 and h5py is not installed.
+        If it is no MATLAB file, or is of version 4.
+    MissingPackageError
+        If it is of version 7.3 and h5py is not installed.
     """
     with decoding(path, WHAT):
         if _is_hdf5(path):
@@ -298,15 +300,8 @@ def _hdf5_value(path: Path, name: str) -> NDArray[Any]:
 
 
 def _h5py(path: Path) -> Any:
-    try:
-        return importlib.import_module("h5py")
-    except ImportError:
-        raise UnreadableFileError(
-            "this is a MATLAB file of version 7.3 (HDF5), which takes the Python package h5py to "
-            "read; save it again, in MATLAB with save(..., '-v7'), in Python with "
-            "scipy.io.savemat, or install h5py",
-            path=path,
-        ) from None
+    alternative = "save it again, in MATLAB with save(..., '-v7'), in Python with scipy.io.savemat"
+    return import_extra("h5py", "matlab", path, alternative)
 
 
 def _chunks(dataset: Any) -> Iterator[tuple[tuple[int, ...], NDArray[Any]]]:

@@ -10,6 +10,7 @@ from qtpy.QtCore import Qt
 from qtpy.QtGui import QShowEvent
 from qtpy.QtWidgets import QFrame, QGridLayout, QWidget
 
+from napari_panoptic.common.text import counted
 from napari_panoptic.display import styles
 from napari_panoptic.live.autosaves import EditedPart
 from napari_panoptic.live.session import Session
@@ -276,7 +277,7 @@ def state_text(
         return f"{text} {WILL_FLATTEN}" if is_kept else text
     lines = [f"{c.words} ({'not saved' if c in unsaved else 'saved'})" for c in copies]
     elsewhere = len({c.region for c in unsaved} - {copies[0].region})
-    more = f" Not saved in {elsewhere} other region(s) either." if elsewhere else ""
+    more = f" Not saved in {counted(elsewhere, 'other region')} either." if elsewhere else ""
     if session.is_flattened:
         more += " Both are compared with overlaps flattened."
     if draws_areas:

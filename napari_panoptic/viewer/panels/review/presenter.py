@@ -59,6 +59,8 @@ NOTHING_TO_UNDO = (
     "nothing to undo: no verdict of this window is in effect; withdraw removes that of the "
     "selected object"
 )
+CANCELLED = "cancelled: nothing saved, nothing mended"
+NO_MEND = Mend()
 CHANGED_ELSEWHERE = "taken back or replaced in another window: {}"
 NOT_NEWLY_SELECTED = (
     "Verdict not stored: no newly selected object. Press N, or click the "
@@ -303,6 +305,10 @@ class ReviewPresenter(Presenter[ReviewPanel]):
         given = {name: (verdict, *texts) for name, texts in details.items()}
         # Before the verdict is saved: afterwards the object may be another one.
         mend = self._mend_of(given)
+        if mend is None:
+            self._show_object()
+            self.say(CANCELLED)
+            return
         records = self._save(given)
         if not records:
             self.say(f"NOT saved: {VERDICT_WORDS[verdict]}", saved=False)
@@ -360,10 +366,10 @@ class ReviewPresenter(Presenter[ReviewPanel]):
             return None
 
     def _mend_of(self, given: Mapping[FailureName, Details]) -> Mend | None:
-        """Return what verdicts on objects of this region mend at once; None for nothing."""
+        """Return what verdicts on objects of this region mend at once; None if cancelled."""
         edits, wanted = self._edits(), self._wanted_here(given)
         if not PREFERENCES.mends_at_once or edits is None or not wanted:
-            return None
+            return NO_MEND
         return edits.mending.of_verdicts(wanted)
 
     def _wanted_here(self, given: Mapping[FailureName, Details]) -> dict[Target, Verdict]:
@@ -380,11 +386,11 @@ class ReviewPresenter(Presenter[ReviewPanel]):
         self,
         given: dict[FailureName, Details],
         records: Sequence[ReviewRecord],
-        mend: Mend | None = None,
+        mend: Mend = NO_MEND,
     ) -> bool:
         """Mend, and let that be undone together with the verdicts; return whether it was done."""
         edits, mended = self._edits(), None
-        if mend is not None and edits is not None:
+        if edits is not None:
             verdicts = {(name.side, name.id): verdict for name, (verdict, *_) in given.items()}
             mended = edits.mending.apply(mend, verdicts)
         step = _VerdictStep(self, given, records, mended)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import zlib
 from pathlib import Path
 from typing import Any
@@ -143,17 +142,6 @@ def test_truncated_files(tmp_path: Path) -> None:
         path.write_bytes(data[:keep])
         with pytest.raises(UnreadableFileError, match="cannot be decoded"):
             read(path)
-
-
-def test_without_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = write(tmp_path / "a.mat", OBJECTS)
-
-    def missing(name: str) -> None:
-        raise ImportError(name)
-
-    monkeypatch.setattr(importlib, "import_module", missing)
-    with pytest.raises(UnreadableFileError, match=r"'-v7'.*h5py"):
-        read(path)
 
 
 def test_other_files_are_not_taken_for_hdf5(tmp_path: Path) -> None:
