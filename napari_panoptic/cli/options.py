@@ -301,17 +301,20 @@ def add_jobs(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_held(parser: argparse.ArgumentParser) -> None:
-    """Add the size up to which regions are read as a whole."""
+def add_held(parser: argparse.ArgumentParser, *, are_left_out: bool = False) -> None:
+    """Add the size up to which regions are read as a whole, and what happens to larger ones."""
     from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
 
+    windows = (
+        "read in windows, never as a whole; with the same figures, but only for formats that can "
+        "be read so: see docs/reference/formats.md"
+    )
     parser.add_argument(
         "--held-up-to",
         type=positive,
         default=HELD_UP_TO_PX,
         metavar="PX",
-        help="regions of more pixels are read in windows, never as a whole; with the same figures, "
-        "but only for formats that can be read so: see docs/reference/formats.md "
+        help=f"regions of more pixels are {'left out and reported' if are_left_out else windows} "
         "(default: %(default)s)",
     )
 

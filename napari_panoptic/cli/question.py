@@ -79,7 +79,7 @@ class QuestionCommand:
                 _add(parser, self.kind, name, option)
         if (usual := self.kind.own_settings) is None:
             add_rules_of_objects(parser)
-            add_held(parser)
+            add_held(parser, are_left_out=not self.kind.takes_windows)
         else:
             add_source(parser)
             add_restoration(parser, default=usual.restoration)

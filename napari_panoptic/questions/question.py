@@ -103,6 +103,8 @@ class Question(ABC):
     """What follows where a region is too large to be held, in place of the usual reason."""
     done: ClassVar[str] = "evaluated"
     """What is done with regions, for the message where nothing of them could be."""
+    takes_windows: ClassVar[bool] = True
+    """Whether regions that are too large to be held are read in windows; else they are left out."""
     takes_pair: ClassVar[bool] = False
     """Whether its command takes two files in place of a cohort."""
     own_settings: ClassVar[EvaluationSettings | None] = None
@@ -225,6 +227,7 @@ class Gathered:
 class TeamQuestion(Question):
     """A question about one team, whose evaluation of each region is looked at in turn."""
 
+    takes_windows = False
     #: Name of the team.
     team: str = option("team whose predictions are evaluated", metavar="T")
 

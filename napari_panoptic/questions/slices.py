@@ -146,6 +146,7 @@ class Slices(Question):
         "nothing could be evaluated, 2 wrong arguments."
     )
     verb = "Search"
+    takes_windows = False
     hint = (
         "Press “Search” to find what the failures of this team have in common over the cohort: "
         "slices of objects, such as a class and a size, that fail more often than the others."

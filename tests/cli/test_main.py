@@ -435,6 +435,17 @@ def test_help_explains_every_option(run: Run, command: str) -> None:
         assert re.search(line, outcome.out, re.MULTILINE), f"{option} is not explained"
 
 
+@pytest.mark.parametrize("command", ["slices", "groups", "causes"])
+def test_help_says_where_larger_regions_are_left_out(
+    run: Run, small_folder: Path, tmp_path: Path, command: str
+) -> None:
+    said = re.sub(r"\s+", " ", run(command, "--help").out)
+    assert "regions of more pixels are left out and reported" in said
+    outcome = run(command, small_folder, "--team", "alpha", "-o", tmp_path, "--held-up-to", "1")
+    assert outcome.code == 1
+    assert "too large" in outcome.err
+
+
 def test_version(run: Run) -> None:
     outcome = run("--version")
     assert (outcome.code, outcome.out) == (0, f"napari-panoptic {__version__}\n")
