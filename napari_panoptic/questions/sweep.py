@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -304,9 +304,8 @@ class Sweep(Question):
         figure, all_printed = FIGURE_NAMES[sweep.metric], len(settings)
         best, *facts = (f"{name}: {text}." for name, text in choice_lines(sweep))
         turns = [
-            f"{step_title(sweep, step)}: of split and merged, the other cause is more frequent: "
-            f"split {row['split_before']} to {row['split_after']}, "
-            f"merged {row['merged_before']} to {row['merged_after']}."
+            f"{step_title(sweep, step)}: {_no_longer(row)}, split {row['split_before']} to "
+            f"{row['split_after']}, merged {row['merged_before']} to {row['merged_after']}."
             for step, row in zip(sweep.steps, steps.to_dict("records"), strict=True)
             if row["turns"]
         ]
@@ -446,6 +445,13 @@ def _causes_long(sweep: CohortSweep) -> pd.DataFrame:
         for team, causes in zip(sweep.design.teams, sweep.causes, strict=True)
         for (side, cause), n in causes.items()
     )
+
+
+def _no_longer(step: Mapping[Hashable, Any]) -> str:
+    """Return which cause loses its majority at a step; see `CohortSweep.turns`."""
+    if step["merged_before"] > step["split_before"]:
+        return "mergers no longer outnumber splits"
+    return "splits no longer outnumber mergers"
 
 
 def _causes_wide(sweep: CohortSweep) -> tuple[TableSpec, pd.DataFrame]:

@@ -20,8 +20,12 @@ def overlapping_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_overlapping(tmp_path_factory.mktemp("cohort"))
 
 
+def arguments(cohort: Path, output: Path, *options: str) -> list[str]:
+    return ["evaluate", str(cohort), "--output", str(output), *options]
+
+
 def evaluated(cohort: Path, output: Path, *options: str) -> tuple[dict[str, Any], pd.DataFrame]:
-    assert main(["evaluate", str(cohort), "--output", str(output), *options]) == 0
+    assert main(arguments(cohort, output, *options)) == 0
     record = json.loads((output / "evaluation.json").read_text("utf-8"))
     return record, pd.read_csv(output / "objects.csv")
 
@@ -53,15 +57,8 @@ def test_both_ways(
 
 
 def test_regions_in_windows_say_so(overlapping_folder: Path, tmp_path: Path) -> None:
-    arguments = [
-        "evaluate",
-        str(overlapping_folder),
-        "--output",
-        str(tmp_path / "out"),
-        "--overlaps",
-        "keep",
-    ]
-    assert main([*arguments, "--held-up-to", "100"]) == 1
+    kept = arguments(overlapping_folder, tmp_path / "out", "--overlaps", "keep")
+    assert main([*kept, "--held-up-to", "100"]) == 1
 
 
 def test_a_table_of_class_names_belongs_to_the_inputs(
@@ -80,15 +77,8 @@ def test_a_table_of_class_names_belongs_to_the_inputs(
 def test_not_with_the_scoring_of_the_challenge(
     overlapping_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    arguments = [
-        "evaluate",
-        str(overlapping_folder),
-        "--output",
-        str(tmp_path / "out"),
-        "--overlaps",
-        "keep",
-    ]
+    kept = arguments(overlapping_folder, tmp_path / "out", "--overlaps", "keep")
     with pytest.raises(SystemExit) as stopped:
-        main([*arguments, "--protocol", "monusac-2020-as-run"])
+        main([*kept, "--protocol", "monusac-2020-as-run"])
     assert stopped.value.code == 2
     assert "leave overlaps at flatten" in capsys.readouterr().err
