@@ -87,7 +87,7 @@ def command_parsers() -> dict[str, argparse.ArgumentParser]:
 def _shared_options() -> list[tuple[str, str]]:
     """Return the options that many commands have: of each, the most frequent explanation."""
     count = Counter(option for parser in command_parsers().values() for option in _options(parser))
-    often = {}
+    often: dict[str, str] = {}
     for (written, meaning), number in count.most_common():
         if number >= LEAST_COMMANDS:
             often.setdefault(written, meaning)
