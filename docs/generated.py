@@ -145,7 +145,8 @@ def key_lists() -> dict[str, list[str]]:
         title: _key_lines(key for key in lines if key.key and not _is_of_panel(key))
         for title, lines in sections
     }
-    found["Panels"] = _key_lines(sorted(raising, key=lambda key: key.meaning))
+    titles = sorted((re.sub("bring the (.*) panel forward", r"\1", k.meaning), k) for k in raising)
+    found["Panels"] = [f"- {key.text}: {title}" for title, key in titles]
     found["Commands without a key"] = sorted({f"- {key.meaning}" for key in every if not key.key})
     return {title: lines for title, lines in found.items() if lines}
 
