@@ -4,7 +4,8 @@
 #   setup.sh         for `make demo`: .venv with the package and its test tools, and the
 #                    system libraries that Qt and OpenGL need
 #   setup.sh test    for `make test`: the same, and a browser to open reports in
-#   setup.sh tools   for `make docs` and `make test-all`: .venv-tools with nox, which makes the rest
+#   setup.sh tools   for `make docs` and `make test-all`: .venv-tools with nox, which makes the rest,
+#                    and the system libraries
 #   setup.sh bench   for `make bench`: .venv-bench with the package and its peers, and two
 #                    more environments for peers that cannot be installed beside them
 #
