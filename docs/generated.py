@@ -11,6 +11,7 @@ import pkgutil
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -26,13 +27,7 @@ MANY_CHOICES = 8
 
 
 def tables(content: str) -> str:
-    """Describe CSV files.
-
-    Parameters
-    ----------
-    content
-        ``module:NAME`` of a table specification, or of several of them, in each line.
-    """
+    """Describe CSV files: each line is ``module:NAME`` of one or several specifications."""
     found = (pkgutil.resolve_name(line) for line in content.split())
     specs = (spec for one in found for spec in ([one] if isinstance(one, TableSpec) else one))
     return "\n\n".join(describe_table(spec) for spec in specs)
@@ -52,8 +47,8 @@ def describe_table(spec: TableSpec) -> str:
 
 def commands(content: str) -> str:
     """Describe commands, whose names are the words of the content, and the options of each."""
-    known, shared = command_parsers(), _shared_options()
-    return "\n\n".join(_command(known[name], shared) for name in content.split())
+    known = command_parsers()
+    return "\n\n".join(_command(known[name]) for name in content.split())
 
 
 def shared_options(_: str) -> str:
@@ -61,8 +56,8 @@ def shared_options(_: str) -> str:
     return _markdown_table(("option", "meaning"), _shared_options())
 
 
-def _command(parser: argparse.ArgumentParser, shared: Sequence[tuple[str, str]]) -> str:
-    every = _options(parser)
+def _command(parser: argparse.ArgumentParser) -> str:
+    every, shared = _options(parser), _shared_options()
     own = [option for option in every if option not in shared]
     others = [option[0] for option in every if option in shared]
     parts = [f"```{{rubric}} {parser.prog}\n```", written_in_markdown(parser.description or "")]
@@ -84,6 +79,7 @@ def command_parsers() -> dict[str, argparse.ArgumentParser]:
     return dict(choice.choices)
 
 
+@cache
 def _shared_options() -> list[tuple[str, str]]:
     """Return the options that many commands have: of each, the most frequent explanation."""
     count = Counter(option for parser in command_parsers().values() for option in _options(parser))
@@ -164,12 +160,9 @@ def _key_lines(shortcuts: Iterable[Shortcut]) -> list[str]:
 
 
 def _markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(_cell(text) for text in line) + " |" for line in lines)
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", r"\|")
+    lines = ([text.replace("|", r"\|") for text in line] for line in rows)
+    every = [header, ["---"] * len(header), *lines]
+    return "\n".join(f"| {' | '.join(line)} |" for line in every)
 
 
 DIRECTIVES: dict[str, Callable[[str], str]] = {
