@@ -1,4 +1,4 @@
-"""Looking at regions in a window: settings, other regions, lists, slides, volumes, and the start.
+"""Looking at regions in a window: settings, other regions, lists, slides, and the start.
 
 By the clock, from the request until it is drawn, unless processor time is named.
 """
@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from tempfile import gettempdir
@@ -20,7 +21,17 @@ from qtpy.QtCore import Qt
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QApplication
 
-from benchmarks.cases import CLASSES, MONUSAC, scene, sizes, write_cohort, write_slide, write_volume
+from benchmarks.cases import (
+    CLASSES,
+    MONUSAC,
+    Size,
+    label_pair,
+    scene,
+    sizes,
+    write_cohort,
+    write_slide,
+)
+from benchmarks.contenders import classed
 from benchmarks.measure import Measured, ms, report, temporary
 from benchmarks.windows import (
     answer_ms,
@@ -35,13 +46,10 @@ from benchmarks.windows import (
 from napari_panoptic.display.behind import behind_cell
 from napari_panoptic.display.object_rows import COLUMNS, ObjectFilter, WorstFirst
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.io.cohorts.raters import open_raters
 from napari_panoptic.live.read_ahead import ReadAhead
-from napari_panoptic.nuclei.matching import NO_PARTNER
-from napari_panoptic.nuclei.outcomes import Outcomes, SideOutcomes
-from napari_panoptic.values.vocabulary import CAUSE_CODE, STATUS_CODE, Cause, Side, Status
+from napari_panoptic.nuclei.evaluate import evaluate
+from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.desk.nuclei import Desk, desk_of
-from napari_panoptic.viewer.desk.raters import show_rated
 from napari_panoptic.viewer.panels.objects.panel import ObjectTable
 
 # --- settings -----------------------------------------------------------------------------------
@@ -157,7 +165,8 @@ def objects(n: int = 100_000, calls: int = 15) -> None:
     table = ObjectTable()
     table.resize(430, 700)
     table.show()
-    shown = outcomes(n)
+    pair, _ = classed(*label_pair(Size("", 18 * int(np.sqrt(n)), n // 2)))
+    shown = evaluate(replace(pair, mpp=0.25)).outcomes
     orders = (Qt.SortOrder.AscendingOrder, Qt.SortOrder.DescendingOrder)
     failures = ObjectFilter(statuses=frozenset({"FN", "FP", "misclassified"}))
     picks = np.random.default_rng(2).integers(0, n // 2, calls + 1).tolist()
@@ -190,45 +199,7 @@ def objects(n: int = 100_000, calls: int = 15) -> None:
         each = [ms(partial(painted, action, k), time.perf_counter) for k in range(calls + 1)]
         found.append(Measured(name, each[1:], limit=20.0))
     table.close()
-    report(f"A table of {n:,} objects", found)
-
-
-def outcomes(n: int, *, seed: int = 1) -> Outcomes:
-    """Make outcomes of as many objects, half on either side; four of five match."""
-    rng = np.random.default_rng(seed)
-    n //= 2
-    matched = rng.random(n) < 0.8
-    own, other = (rng.integers(1, len(CLASSES) + 1, n).astype(np.int16) for _ in range(2))
-    across = np.where(rng.random(n) < 0.9, own, other)
-    iou = np.where(matched, rng.uniform(0.5, 1, n), rng.uniform(0, 0.5, n))
-    iou[~matched & (rng.random(n) < 0.5)] = 0.0
-    hausdorff = np.where(matched, rng.exponential(4, n), np.nan)
-    pair = np.where(own == across, STATUS_CODE[Status.TP], STATUS_CODE[Status.MISCLASSIFIED])
-
-    def side(name: Side, classes: Any, status: Status, causes: tuple[Cause, ...]) -> SideOutcomes:
-        corner = rng.integers(0, 30_000, (n, 2))
-        cause = rng.choice([CAUSE_CODE[own] for own in causes], n)
-        return SideOutcomes(
-            side=name,
-            ids=np.arange(1, n + 1),
-            class_index=classes,
-            status=np.where(matched, pair, STATUS_CODE[status]).astype(np.int8),
-            cause=np.where(matched, CAUSE_CODE[Cause.NONE], cause).astype(np.int8),
-            partner=np.where(matched, np.arange(n), NO_PARTNER).astype(np.int32),
-            iou=iou,
-            hausdorff_px=hausdorff,
-            hausdorff95_px=hausdorff * 0.8,
-            area_px=rng.integers(80, 3000, n),
-            centroid_yx_px=corner + 12.5,
-            bbox=np.concatenate([corner, corner + 25], axis=1).astype(np.int32),
-            score=np.full(n, np.nan),
-        )
-
-    missed = (Cause.MISSED, Cause.SPLIT, Cause.MERGED, Cause.DISPLACED)
-    spurious = (Cause.SPURIOUS, Cause.FRAGMENT, Cause.MERGER, Cause.DUPLICATE)
-    reference = side(Side.REFERENCE, own, Status.FN, missed)
-    prediction = side(Side.PREDICTION, across, Status.FP, spurious)
-    return Outcomes(reference, prediction, class_names=CLASSES, mpp=0.25)
+    report(f"A table of {len(shown.reference) + len(shown.prediction):,} objects", found)
 
 
 # --- a slide ------------------------------------------------------------------------------------
@@ -289,36 +260,6 @@ def looked_around(viewer: napari.Viewer, shape: tuple[int, int], mpp: float) -> 
         for layer in layers:
             layer.visible = True
     return found
-
-
-# --- a volume of several raters -----------------------------------------------------------------
-
-
-def slices(depth: int = 100, side: int = 512, raters: int = 5, n: int = 60) -> None:
-    """A volume of several raters: the first picture, and from slice to slice; processor time."""
-    with temporary() as folder, window() as viewer:
-        cohort = write_volume(folder, (depth, side, side), raters)
-        began, busy = time.perf_counter(), 0.0
-        desk = show_rated(viewer, open_raters(cohort))
-        while desk.view is None:
-            busy = ms(QApplication.processEvents)
-            time.sleep(0.001)
-        shown = 1000 * (time.perf_counter() - began)
-        settle(desk)
-        found = [Measured("first shown", [shown]), Measured("of this, layers made", [busy])]
-        middle = depth // 2
-        nexts = [middle - n // 2 + k for k in range(n)]
-        jumps = np.random.default_rng(1).integers(nexts[0], nexts[-1] + 1, n).tolist()
-        for name, places in (("next slice", nexts), ("any slice", jumps)):
-            times = []
-            for place in places:
-                handed = ms(partial(desk.scene.go_to_slice, place))
-                times.append((handed, handed + ms(QApplication.processEvents)))
-            handed_over, drawn = map(list, zip(*times[1:], strict=True))
-            found += [Measured(f"{name}: handed over", handed_over, limit=50.0)]
-            found += [Measured(f"{name}: drawn", drawn, limit=50.0)]
-        report(f"{side} x {side} x {depth} px, {raters} raters", found)
-        desk.close()
 
 
 # --- the start ----------------------------------------------------------------------------------
