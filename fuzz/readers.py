@@ -169,20 +169,17 @@ def outlines(source: Source, read_polygons: Callable[[Path, ClassScheme], Polygo
     return read
 
 
-def unpacked(path: Path, names: tuple[str, ...]) -> Path:
-    """Write the files that one input holds, see `pack_files`; return their folder."""
-    folder = path.parent / "unpacked.zarr"
-    for name, content in unpack_files(path.read_bytes(), names).items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(content)
-    return folder
+def packed(goods: Callable[[], list[dict[str, Any]]], read: Read, *, first: bool = True) -> Read:
+    """Return a reader of several files from one input, which is given the first or the folder.
 
-
-def packed(names: tuple[str, ...], read: Read, *, first: bool = True) -> Read:
-    """Return a reader of several files from one input, which is given the first or the folder."""
+    Only files that one of the good documents has are unpacked.
+    """
 
     def read_packed(path: Path) -> None:
-        folder = unpacked(path, names)
+        folder, names = path.parent / "unpacked.zarr", [name for good in goods() for name in good]
+        for name, content in unpack_files(path.read_bytes(), names).items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes(content)
         read(folder / names[0] if first else folder)
 
     return read_packed
