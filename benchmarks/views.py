@@ -264,46 +264,16 @@ def looked_around(viewer: napari.Viewer, shape: tuple[int, int], mpp: float) -> 
 
 # --- the start ----------------------------------------------------------------------------------
 
-_NAPARI = """
-import sys, time
-import napari
-import numpy as np
-from qtpy.QtWidgets import QApplication
-
-viewer = napari.Viewer()
-if "layers" in sys.argv:
-    viewer.add_image(np.zeros((500, 500, 3), np.uint8))
-    for _ in range(2):
-        viewer.add_labels(np.ones((500, 500), np.uint8))
-drawn = []
-canvas = viewer.window._qt_viewer.canvas._scene_canvas
-canvas.events.draw.connect(lambda _: drawn.append(1), position="last")
-canvas.update()
-while not drawn:
-    QApplication.processEvents()
-print("drawn", time.time())
-print("cpu", time.process_time())
-"""
-
-_DESK = """
+_STARTED = """
 import sys, time
 
-def watch():
-    import napari
+def drawn_at(viewer, is_there):
     from qtpy.QtWidgets import QApplication
-    from napari_panoptic.viewer.desk.nuclei import desk_of
 
-    def is_coloured():
-        # Layers are drawn in between, too, while they are being filled.
-        desk = desk_of(viewer)
-        is_evaluated = desk.session is not None and desk.session.evaluation is not None
-        return is_evaluated and not desk.link.scene.is_filling
-
-    viewer = napari.current_viewer()
     canvas = viewer.window._qt_viewer.canvas._scene_canvas
     drawn, longest, last = [], 0.0, time.time()
-    canvas.events.draw.connect(lambda _: drawn.append(is_coloured() and time.time()),
-        position='last')
+    canvas.events.draw.connect(lambda _: drawn.append(is_there() and time.time()), position="last")
+    canvas.update()
     print("window", last)
     while not any(drawn):
         QApplication.processEvents()
@@ -313,6 +283,30 @@ def watch():
     print("longest", longest)
     print("drawn", next(at for at in drawn if at))
     print("cpu", time.process_time())
+"""
+_NAPARI = """
+import napari
+import numpy as np
+
+viewer = napari.Viewer()
+if "layers" in sys.argv:
+    viewer.add_image(np.zeros((500, 500, 3), np.uint8))
+    for _ in range(2):
+        viewer.add_labels(np.ones((500, 500), np.uint8))
+drawn_at(viewer, lambda: True)
+"""
+_DESK = """
+def watch():
+    from napari_panoptic.viewer.desk.nuclei import desk_of
+
+    def is_coloured():
+        # Layers are drawn in between, too, while they are being filled.
+        desk = desk_of(viewer)
+        is_evaluated = desk.session is not None and desk.session.evaluation is not None
+        return is_evaluated and not desk.link.scene.is_filling
+
+    viewer = napari.current_viewer()
+    drawn_at(viewer, is_coloured)
 
 from napari_panoptic.__main__ import main as command
 import napari
@@ -334,8 +328,7 @@ def start(cohort: str = MONUSAC, n: int = 7) -> None:
     found = []
     for name in ways:
         for moment, text in (("drawn", "drawn"), ("cpu", "processors")):
-            each = [once[name][moment] for once in starts]
-            empty = [once["empty window"][moment] for once in starts]
+            each, empty = ([one[k][moment] for one in starts] for k in (name, "empty window"))
             found.append(Measured(f"{name}: {text}", each, "s", beside=empty))
     with temporary() as cache:
         cold = started(_DESK, cohort, PYTHONPYCACHEPREFIX=str(cache))
@@ -350,16 +343,11 @@ def started(code: str, *arguments: str, **variables: str) -> dict[str, float]:
     # Where Python may not keep what it compiled, each start would compile this package again.
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     began = time.time()
-    done = subprocess.run(  # noqa: S603 - this very interpreter
-        [sys.executable, "-c", code, *arguments],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        env=environment,
-        check=False,
-    )
-    said = dict(line.split() for line in done.stdout.splitlines() if len(line.split()) == 2)
-    if "drawn" not in said:
+    command = [sys.executable, "-c", _STARTED + code, *arguments]
+    # How it ends does not matter: the window is still open then.
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)  # noqa: S603, PLW1510
+    words = [line.split() for line in done.stdout.splitlines()]
+    moments = {own[0]: float(own[1]) for own in words if len(own) == 2}
+    if "drawn" not in moments:
         raise RuntimeError(f"nothing was drawn: {done.stderr[-2000:]}")
-    moments = {name: float(value) for name, value in said.items()}
     return {name: at - began if at > began else at for name, at in moments.items()}
