@@ -345,7 +345,7 @@ def started(code: str, *arguments: str, **variables: str) -> dict[str, float]:
     began = time.time()
     command = [sys.executable, "-c", _STARTED + code, *arguments]
     # How it ends does not matter: the window is still open then.
-    done = subprocess.run(command, capture_output=True, text=True, env=environment)  # noqa: S603, PLW1510
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)  # noqa: S603
     words = [line.split() for line in done.stdout.splitlines()]
     moments = {own[0]: float(own[1]) for own in words if len(own) == 2}
     if "drawn" not in moments:
