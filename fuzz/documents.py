@@ -35,6 +35,7 @@ _TEXTS = ["", " ", "0", "1", "-1", "1.5", "1e999", "nan", "\0", "é", "\ud800", 
 _TEXTS += ["a" * 300, "Epithelial", "epithelial ", "Ambiguous", "Class 1", "a\nb", "..", "/"]
 _TEXTS += ["{region}", "*", "(", "[[a]", "x{99999999999}", "(?P<patient>", "9" * 5000, "<b>", "1;2"]
 _TEXTS += ["true", "null"]
+_BETWEEN = "\n--- "  # files in one
 
 
 @dataclass(frozen=True)
@@ -181,12 +182,13 @@ def _wrapped(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
+def _a(kind: type, value: Any) -> Any:
+    """Return a value of a kind, or an empty one."""
+    return value if isinstance(value, kind) else kind()
 
 
-def _dict(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 2
 
 
 def _content(value: Any) -> bytes:
@@ -255,31 +257,18 @@ def _part_bytes(value: Any) -> bytes:
 
 def _pack(value: Any) -> bytes:
     """Write several files as one: {name: content}; what is not bytes is JSON."""
-    if not isinstance(value, dict):
-        return json_bytes(value)
     parts = []
-    for name, content in value.items():
+    for name, content in _a(dict, value).items():
         data = content if isinstance(content, bytes) else json_bytes(content)
-        parts.append(raw(f"--- {name} {len(data)}\n") + data)
-    return b"\n".join(parts)
+        parts.append(raw(f"{_BETWEEN}{name}\n") + data)
+    return b"".join(parts)
 
 
 def unpack_files(data: bytes, allowed: list[str]) -> dict[str, bytes]:
     """Read what `_pack` wrote, as far as it can be; other names are left out."""
-    files: dict[str, bytes] = {}
-    at = 0
-    while (at := data.find(b"--- ", at)) >= 0:
-        end = data.find(b"\n", at)
-        name, _, size = data[at + 4 : end if end >= 0 else None].decode("latin-1").rpartition(" ")
-        at = end + 1 if end >= 0 else len(data)
-        following = data.find(b"\n--- ", at)
-        stop = (
-            at + int(size[:7]) if size.isdecimal() else following if following >= 0 else len(data)
-        )
-        if name in allowed:
-            files[name] = data[at:stop]
-        at = max(stop, at) if stop <= len(data) else len(data)
-    return files
+    parts = (part.partition(b"\n") for part in data.split(_BETWEEN.encode()))
+    files = {name.decode("latin-1"): content for name, _, content in parts}
+    return {name: content for name, content in files.items() if name in allowed}
 
 
 # --- pixels -------------------------------------------------------------------------------------
@@ -297,14 +286,14 @@ def _tiff_bytes(value: Any) -> bytes:
     order = ">" if value.get("order") == ">" else "<"
     out = bytearray((b"MM\0*" if order == ">" else b"II*\0") + bytes(4))
     link = 4
-    for page in (page for page in _listed(value.get("pages")) if isinstance(page, dict)):
+    for page in (page for page in _a(list, value.get("pages")) if isinstance(page, dict)):
         pieces = [_content(piece) for piece in _wrapped(page.get("data"))]
         offsets = []
         for piece in pieces:
             offsets.append(len(out))
             out += piece
         known = {"offset": offsets, "size": [len(piece) for piece in pieces]}
-        tags = [tag for tag in _listed(page.get("tags")) if isinstance(tag, list) and len(tag) > 2]
+        tags = [tag for tag in _a(list, page.get("tags")) if isinstance(tag, list) and len(tag) > 2]
         entries = [_tiff_entry(order, tag, known, out) for tag in tags]
         out += bytes(len(out) % 2)
         struct.pack_into(f"{order}I", out, link, len(out))
@@ -430,12 +419,14 @@ def _pickle_bytes(value: Any) -> bytes:
     return file.getvalue()
 
 
-def _zipped(members: list[tuple[Any, bytes]]) -> bytes:
+def zipped(members: list[tuple[Any, bytes]], compression: int = zipfile.ZIP_STORED) -> bytes:
+    """Write an archive, without the time."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive, warnings.catch_warnings(action="ignore"):
-        for name, data in members:
-            text = text_of(name).encode("utf-8", "replace").decode().replace("\0", "")
-            archive.writestr(zipfile.ZipInfo(text[:10_000] or "x"), data)  # no longer names exist
+        for member, data in members:
+            text = text_of(member).encode("utf-8", "replace").decode().replace("\0", "")
+            name = zipfile.ZipInfo(text[:10_000] or "x")  # no longer names exist
+            archive.writestr(name, data, compression)
     return packed.getvalue()
 
 
@@ -443,8 +434,8 @@ def _archive_of(member: Format) -> Format:
     """Return the format of archives: lists of names and documents of one format."""
 
     def write(value: Any) -> bytes:
-        pairs = ([*_wrapped(own), "", None][:2] for own in _listed(value))
-        return _zipped([(name, member.write(document)) for name, document in pairs])
+        pairs = ([*_wrapped(own), "", None][:2] for own in _a(list, value))
+        return zipped([(name, member.write(document)) for name, document in pairs])
 
     def parse(content: bytes) -> Any:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
@@ -469,9 +460,9 @@ def _mat_bytes(value: Any) -> bytes:
     (flags and dimensions) or bytes.
     """
     out = b"MATLAB 5.0 MAT-file".ljust(124) + struct.pack("<H", 0x0100) + b"IM"
-    for variable in map(_dict, _wrapped(value)):
+    for variable in (_a(dict, own) for own in _wrapped(value)):
         body = b""
-        for kind, content in (own for own in _listed(variable.get("elements")) if _is_pair(own)):
+        for kind, content in (own for own in _a(list, variable.get("elements")) if _is_pair(own)):
             numbers = content if isinstance(content, list) else ()
             data = b"".join(_number("<", "I", number) for number in numbers)
             body += _element(kind, data or _content(content))
@@ -511,17 +502,13 @@ def _elements(content: bytes, *, pads: bool = True) -> Iterator[tuple[int, bytes
             at += 8 + size + (-size % 8 if pads else 0)
 
 
-def _is_pair(value: Any) -> bool:
-    return isinstance(value, list) and len(value) == 2
-
-
 def _sqlite_bytes(value: Any) -> bytes:
     """Write a database: {"statements": [SQL], "rows": [[table, [values]]]}, if SQLite accepts."""
-    value = _dict(value)
+    value = _a(dict, value)
     with closing(sqlite3.connect(":memory:")) as connection:
-        for statement in _listed(value.get("statements")):
+        for statement in _a(list, value.get("statements")):
             _execute(connection, str(statement), [])
-        for table, row in (own for own in _listed(value.get("rows")) if _is_pair(own)):
+        for table, row in (own for own in _a(list, value.get("rows")) if _is_pair(own)):
             marks = ", ".join("?" * len(_wrapped(row)))
             _execute(connection, f"INSERT INTO {table} VALUES ({marks})", _wrapped(row))  # noqa: S608
         connection.commit()
@@ -556,7 +543,7 @@ def _nifti_bytes(value: Any) -> bytes:
     """Write NIfTI-1: {"header": {field: value}, "data": bytes}; the data lie at byte 352."""
     value = value if isinstance(value, dict) else {"header": value}
     header = np.zeros((), nibabel.nifti1.header_dtype)
-    for name, content in _dict(value.get("header")).items():
+    for name, content in _a(dict, value.get("header")).items():
         # What the field cannot hold is left out.
         with suppress(ValueError, TypeError, OverflowError), np.errstate(all="ignore"):
             header[name] = content

@@ -9,10 +9,12 @@ from __future__ import annotations
 import io
 import json
 import re
+import sqlite3
 import struct
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from functools import cache
 from itertools import islice, product
 from pathlib import Path
@@ -26,6 +28,7 @@ import tifffile
 from numpy.typing import NDArray
 from PIL import Image
 
+from fuzz.documents import zipped
 from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.values.vocabulary import Verdict
 from tests.support.builders import Points, annotation_xml, colour_mask, square, two_objects
@@ -94,12 +97,13 @@ def npy(array: NDArray[Any]) -> bytes:
 
 
 def mat(options: dict[str, Any] | None = None, **variables: Any) -> bytes:
-    return _saved(lambda file: scipy.io.savemat(file, variables, **(options or {})))
+    content = _saved(lambda file: scipy.io.savemat(file, variables, **(options or {})))
+    return re.sub(b"Created on: .{24}", b"Created on: ".ljust(36), content)
 
 
 def npz_archives() -> list[bytes]:
-    each: tuple[dict[str, Any], ...] = ({"labels": MASK}, {"image": MASK, "masks": MASK})
-    return [_saved(lambda file, own=own: np.savez(file, **own)) for own in each]  # type: ignore[misc]
+    each = [("labels.npy", npy(MASK))], [("image.npy", npy(MASK)), ("masks.npy", npy(MASK))]
+    return [*map(zipped, each), *(zipped(own, zipfile.ZIP_DEFLATED) for own in each)]
 
 
 def _pngs() -> list[bytes]:
@@ -298,26 +302,23 @@ def hovernet() -> list[Any]:
     ]
 
 
-def rois() -> list[bytes]:
+def roi_files() -> dict[str, bytes]:
     from roifile import ROI_TYPE, ImagejRoi
 
     names = {"Epithelial-0001": "POLYGON", "0002": "TRACED", "Lymphocyte 4": "OVAL", "a": "LINE"}
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w") as archive:
-        for group, (name, kind) in enumerate(names.items()):
-            roi = ImagejRoi.frompoints(SQUARE)
-            roi.roitype, roi.group = ROI_TYPE[kind], group
-            archive.writestr(f"{name}.roi", roi.tobytes())
-        steps = [0, 8, 2, 1, 12, 2, 1, 12, 9, 4, 0, 9, 3, 1, 10, 4, 1, 9, 4, 4]
-        roi = ImagejRoi(roitype=ROI_TYPE.RECT, top=1, left=1, bottom=5, right=6, position=1)
-        roi.multi_coordinates, roi.shape_roi_size = np.array(steps, np.float32), len(steps)
-        archive.writestr("Ambiguous/0003.roi", roi.tobytes())
-    return [file.getvalue()]
+    found = {}
+    for group, (name, kind) in enumerate(names.items()):
+        roi = ImagejRoi.frompoints(SQUARE, name=name)
+        roi.roitype, roi.group = ROI_TYPE[kind], group
+        found[f"{name}.roi"] = roi.tobytes()
+    steps = [0, 8, 2, 1, 12, 2, 1, 12, 9, 4, 0, 9, 3, 1, 10, 4, 1, 9, 4, 4]
+    roi = ImagejRoi(roitype=ROI_TYPE.RECT, top=1, left=1, bottom=5, right=6, position=1)
+    roi.multi_coordinates, roi.shape_roi_size = np.array(steps, np.float32), len(steps)
+    return found | {"Ambiguous/0003.roi": roi.tobytes()}
 
 
-def roi_files() -> list[bytes]:
-    with zipfile.ZipFile(io.BytesIO(rois()[0])) as archive:
-        return [archive.read(info) for info in archive.infolist()]
+def rois() -> list[bytes]:
+    return [zipped([*roi_files().items()]), zipped([])]
 
 
 def annotation_store() -> list[Any]:
@@ -493,6 +494,9 @@ def reviews() -> list[bytes]:
         for reviewer in ("me", "you"):
             with ReviewStore(path, reviewer=reviewer) as store:
                 store.give(subject(1, team="t"), Verdict.BOTH_WRONG, tag="artefact", note="a note")
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute("UPDATE verdicts SET given_at = '2026-01-01', writer = 'w'")
+            connection.execute("UPDATE schema_version SET since = '2026-01-01'")
         return [path.read_bytes()]
 
 

@@ -87,9 +87,7 @@ TARGETS: dict[str, Target] = {
         *("a.db", outlines(Source.ANNOTATION_STORE, read_store), doc.SQLITE),
         *(goods.annotation_store, tuple, True),
     ),
-    "imagej-roi": Target(
-        *("a.zip", outlines(Source.IMAGEJ_ROI, read_rois), doc.ROIS, goods.rois, goods.roi_files)
-    ),
+    "imagej-roi": Target(*("a.zip", outlines(Source.IMAGEJ_ROI, read_rois), doc.ROIS, goods.rois)),
     "cellvit": Target("a.json", masks(Source.CELLVIT), doc.JSON, goods.CELLVIT),
     "dsa": Target("a.json", masks(Source.DSA), doc.JSON, goods.dsa),
     "asap": Target("a.xml", masks(Source.ASAP), doc.XML, goods.asap),
