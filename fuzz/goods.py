@@ -41,7 +41,6 @@ MASK = two_objects()
 FLAT = MASK.astype(np.uint16)
 DEEP = np.stack([MASK > 0, MASK == 0])
 RGB = colour_mask(MASK)
-CLASSES = {"Epithelial": [255, 0, 0], "Lymphocyte": [255, 255, 0]}
 
 
 # --- real files ---------------------------------------------------------------------------------
@@ -242,64 +241,54 @@ def halo() -> list[bytes]:
     return [(FOREIGN / "halo.annotations").read_bytes(), b"<Annotations/>"]
 
 
-def geojson() -> list[Any]:
-    ring = [[1, 1], [6, 1], [6.5, 5], [1, 5], [1, 1]]
-    hole = [[2, 2], [3, 2], [3, 3], [2, 2]]
-    polygon = {"type": "Polygon", "coordinates": [ring, hole]}
-    several = {"type": "MultiPolygon", "coordinates": [[ring], [hole]]}
-
-    def feature(geometry: Any, **properties: Any) -> dict[str, Any]:
-        return {"type": "Feature", "geometry": geometry, "properties": properties}
-
-    features = [
-        feature(polygon, objectType="annotation", classification={"name": "Epithelial"}),
-        feature(several, classification={"names": ["Lymphocyte", "Positive"]}),
-        feature(polygon, classification="Ambiguous") | {"nucleusGeometry": several},
-        feature(None, objectType="tile"),
-        feature({"type": "Point", "coordinates": [1, 2]}),
-    ]
-    return [{"type": "FeatureCollection", "features": features}, features, features[0]]
+_RING, _HOLE = [[1, 1], [6, 1], [6.5, 5], [1, 5], [1, 1]], [[2, 2], [3, 2], [3, 3], [2, 2]]
+_POLYGON = {"type": "Polygon", "coordinates": [_RING, _HOLE]}
+_SEVERAL = {"type": "MultiPolygon", "coordinates": [[_RING], [_HOLE]]}
 
 
-def coco_instances() -> list[Any]:
-    runs = {"size": [12, 16], "counts": [14, 3, 9, 3, 163]}
-    entry = {"id": 1, "image_id": 1, "category_id": 1, "segmentation": [[1, 1, 5, 1, 5, 4, 1, 4]]}
-    other = {"id": 2, "image_id": 2, "category_id": 1, "segmentation": runs, "score": 0.5}
-    categories = [{"id": 1, "name": "Epithelial"}]
-    images = [{"id": 1, "file_name": "a.png"}, {"id": 2, "file_name": "b.png"}]
-    entries = [entry | {"iscrowd": 0}, other, entry | {"id": 3, "iscrowd": 1}]
-    return [
-        {"images": images, "annotations": entries, "categories": categories},
-        [entry, other | {"segmentation": {"size": [12, 16], "counts": "12=0"}}],
-        (FOREIGN / "coco_instances.json").read_bytes(),
-    ]
+def _feature(geometry: Any, **properties: Any) -> dict[str, Any]:
+    return {"type": "Feature", "geometry": geometry, "properties": properties}
 
 
+_FEATURES = [
+    _feature(_POLYGON, objectType="annotation", classification={"name": "Epithelial"}),
+    _feature(_SEVERAL, classification={"names": ["Lymphocyte", "Positive"]}),
+    _feature(_POLYGON, classification="Ambiguous") | {"nucleusGeometry": _SEVERAL},
+    _feature(None, objectType="tile"),
+    _feature({"type": "Point", "coordinates": [1, 2]}),
+]
+GEOJSON = [{"type": "FeatureCollection", "features": _FEATURES}, _FEATURES, _FEATURES[0]]
+_RUNS = {"size": [12, 16], "counts": [14, 3, 9, 3, 163]}
+_ENTRY = {"id": 1, "image_id": 1, "category_id": 1, "segmentation": [[1, 1, 5, 1, 5, 4, 1, 4]]}
+_OTHER = {"id": 2, "image_id": 2, "category_id": 1, "segmentation": _RUNS, "score": 0.5}
+COCO_INSTANCES = [
+    {
+        "images": [{"id": 1, "file_name": "a.png"}, {"id": 2, "file_name": "b.png"}],
+        "annotations": [_ENTRY | {"iscrowd": 0}, _OTHER, _ENTRY | {"id": 3, "iscrowd": 1}],
+        "categories": [{"id": 1, "name": "Epithelial"}],
+    },
+    [_ENTRY, _OTHER | {"segmentation": {"size": [12, 16], "counts": "12=0"}}],
+    (FOREIGN / "coco_instances.json").read_bytes(),
+]
 SQUARE = [[1, 1], [5, 1], [5, 4], [1, 4]]
 _CELLS = [{"contour": SQUARE, "type": 1, "type_prob": 0.5}, {"contour": SQUARE, "type": 7}]
 CELLVIT = [{"type_map": {"1": "Epithelial"}, "cells": _CELLS}, {"type_map": None, "cells": []}]
-
-
-def dsa() -> list[Any]:
-    points = [[1, 1, 0], [5, 1, 0], [5, 4, 0]]
-    line = {"type": "polyline", "closed": True, "points": points, "holes": [points]}
-    circle = {"type": "circle", "center": [8, 6, 0], "radius": 2, "group": "Epithelial"}
-    box = circle | {"type": "rectangle", "width": 4, "height": 2, "rotation": 1}
-    label = {"label": {"value": "Lymphocyte"}}
-    return [
-        {"name": "Epithelial", "elements": [line, circle]},
-        [{"annotation": {"name": "a", "elements": [box | label, line | {"group": "Ambiguous"}]}}],
-    ]
-
-
-def hovernet() -> list[Any]:
-    nucleus = {"bbox": [[1, 1], [5, 6]], "centroid": [3.0, 2.5], "contour": SQUARE, "type": 1}
-    other = {"contour": [[8, 6], [12, 6], [12, 9]], "type": "Lymphocyte", "type_prob": 0.5}
-    return [
-        {"mag": 40, "nuc": {"1": nucleus, "2": other}},
-        {"nuc": {"7": nucleus | {"type": None}, "a": other | {"type": "Ambiguous"}}},
-        {"mag": None, "nuc": {}},
-    ]
+_POINTS = [[1, 1, 0], [5, 1, 0], [5, 4, 0]]
+_LINE = {"type": "polyline", "closed": True, "points": _POINTS, "holes": [_POINTS]}
+_CIRCLE = {"type": "circle", "center": [8, 6, 0], "radius": 2, "group": "Epithelial"}
+_BOX = _CIRCLE | {"type": "rectangle", "width": 4, "height": 2, "rotation": 1}
+_ELEMENTS = [_BOX | {"label": {"value": "Lymphocyte"}}, _LINE | {"group": "Ambiguous"}]
+DSA = [
+    {"name": "Epithelial", "elements": [_LINE, _CIRCLE]},
+    [{"annotation": {"name": "a", "elements": _ELEMENTS}}],
+]
+_NUCLEUS = {"bbox": [[1, 1], [5, 6]], "centroid": [3.0, 2.5], "contour": SQUARE, "type": 1}
+_CELL = {"contour": [[8, 6], [12, 6], [12, 9]], "type": "Lymphocyte", "type_prob": 0.5}
+HOVERNET = [
+    {"mag": 40, "nuc": {"1": _NUCLEUS, "2": _CELL}},
+    {"nuc": {"7": _NUCLEUS | {"type": None}, "a": _CELL | {"type": "Ambiguous"}}},
+    {"mag": None, "nuc": {}},
+]
 
 
 def roi_files() -> dict[str, bytes]:
@@ -420,50 +409,46 @@ _FILES = r"['D:\\TEAM/.\\P1\\P1_1/Epithelial\\1.mat']"
 DUMPS = [["TEAM", _PATH, _FILES, 0.25, _PATH.replace("Epi", "x"), "[]", 0, "OTHER", _PATH, 1.0]]
 
 
-def boxes() -> list[Any]:
-    images = [{"id": n, "file_name": f"{n:03d}.tiff", "width": 16, "height": 12} for n in (1, 2)]
-    categories = [{"id": 1, "name": "mitotic figure"}, {"id": 2, "name": "hard negative"}]
-    entry = {"id": 1, "image_id": 1, "category_id": 1, "bbox": [1.5, 2, 9.5, 10]}
-    others = [entry | {"id": 2, "category_id": 2}, entry | {"id": 3, "image_id": 2, "score": 0.5}]
-    return [{"images": images, "categories": categories, "annotations": [entry, *others]}]
-
-
-def cohorts() -> list[Any]:
-    labels = {"labels": ["teams/{team}/{region}/{class}.tif"]}
-    files = {
-        "image": ["{region}.png", "a/{region}.png"],
-        "reference": {"imagescope": ["{region}.xml", "a/{region}.xml"]},
-        "predictions": {"geojson": "teams/{team}/{region}.geojson", **labels}
-        | {"classes": "teams/{team}/{region}.csv"},
-        "patient": "(?P<patient>.+)_[0-9]+",
-    }
-    masks = {"border": [[139, 69, 19]], "background": [[0, 0, 0]]}
-    head = {"name": "x", "task": "nuclei", "classes": CLASSES, "ambiguous": {"name": "Ambiguous"}}
-    return [head | {"masks": masks, "aliases": {"epi": "Epithelial"}, "files": files}]
-
-
-def detection_cohorts() -> list[Any]:
-    predictions = "teams/{team}/{region}.csv"
-    files = {
-        "image": ["{region}.png", "a/{region}.png"],
-        **{"reference": "{region}.csv", "predictions": [predictions], "ignore": "{region}_no.csv"},
-        "patient": "(?P<patient>.+)_[0-9]+",
-        "atypia": {"reference": "{region}.csv", "predictions": predictions},
-    }
-    several = {"A*": 0.25, "*": [0.25, 0.5]}
-    return [{"task": "detections", "name": "x", "mpp": mpp, "files": files} for mpp in (several, 1)]
-
-
-def raters_cohorts() -> list[Any]:
-    levels = {"at": [0.1, 0.5], "equal": "at-least", "both_empty": "one"}
-    plain = {"image": "{case}-{modality}.png", "raters": ["{rater}/{case}_{structure}.png"]}
-    plain["predictions"] = "teams/{team}/{case}_{structure}.tif"
-    objects = {"raters": {"imagescope": "{rater}/{case}.xml"}}
-    return [
-        {"task": "raters", "name": "x", "files": plain, "levels": levels},
-        {"task": "raters", "files": objects, "classes": CLASSES, "ambiguous": {"name": "A"}},
-        {"task": "raters"},
-    ]
+_IMAGES = [{"id": n, "file_name": f"{n:03d}.tiff", "width": 16, "height": 12} for n in (1, 2)]
+_CATEGORIES = [{"id": 1, "name": "mitotic figure"}, {"id": 2, "name": "hard negative"}]
+_MITOSIS = {"id": 1, "image_id": 1, "category_id": 1, "bbox": [1.5, 2, 9.5, 10]}
+_MITOSES = [_MITOSIS, _MITOSIS | {"id": 2, "category_id": 2}]
+_MITOSES += [_MITOSIS | {"id": 3, "image_id": 2, "score": 0.5}]
+BOXES = [{"images": _IMAGES, "categories": _CATEGORIES, "annotations": _MITOSES}]
+_PATIENT = {"patient": "(?P<patient>.+)_[0-9]+"}
+_PREDICTIONS = {
+    "geojson": "teams/{team}/{region}.geojson",
+    "labels": ["teams/{team}/{region}/{class}.tif"],
+    "classes": "teams/{team}/{region}.csv",
+}
+_NUCLEI = {
+    "image": ["{region}.png", "a/{region}.png"],
+    "reference": {"imagescope": ["{region}.xml", "a/{region}.xml"]},
+    "predictions": _PREDICTIONS,
+}
+_CLASSES = {
+    "classes": {"Epithelial": [255, 0, 0], "Lymphocyte": [255, 255, 0]},
+    "ambiguous": {"name": "Ambiguous"},
+}
+_MASKS = {"border": [[139, 69, 19]], "background": [[0, 0, 0]]}
+_MORE = {"masks": _MASKS, "aliases": {"epi": "Epithelial"}, "files": _NUCLEI | _PATIENT}
+COHORTS = [{"name": "x", "task": "nuclei", **_CLASSES, **_MORE}]
+_OF_TEAM = {"reference": "{region}.csv", "predictions": "teams/{team}/{region}.csv"}
+_DETECTIONS = {"image": ["{region}.png", "a/{region}.png"], "ignore": "{region}_no.csv"}
+_DETECTIONS |= {**_OF_TEAM, **_PATIENT, "atypia": _OF_TEAM}
+_DETECTIONS["predictions"] = [_OF_TEAM["predictions"]]
+DETECTION_COHORTS = [
+    {"task": "detections", "name": "x", "mpp": mpp, "files": _DETECTIONS}
+    for mpp in ({"A*": 0.25, "*": [0.25, 0.5]}, 1)
+]
+_RATERS = {"image": "{case}-{modality}.png", "raters": ["{rater}/{case}_{structure}.png"]}
+_RATERS["predictions"] = "teams/{team}/{case}_{structure}.tif"
+_LEVELS = {"at": [0.1, 0.5], "equal": "at-least", "both_empty": "one"}
+RATERS_COHORTS = [
+    {"task": "raters", "name": "x", "files": _RATERS, "levels": _LEVELS},
+    {"task": "raters", "files": {"raters": {"imagescope": "{rater}/{case}.xml"}}, **_CLASSES},
+    {"task": "raters"},
+]
 
 
 # --- what this program keeps --------------------------------------------------------------------

@@ -62,7 +62,7 @@ def _files(read: Read, good: Callable[[], list[Any]], *, first: bool = True) -> 
     return Target("a.packed", packed(good, read, first=first), doc.FILES, good, makes_files=True)
 
 
-def _folder(read: Read, good: Callable[[], list[Any]]) -> Target:
+def _folder(read: Read, good: list[Any]) -> Target:
     return Target("cohort.toml", read, doc.TOML, good, makes_files=True)
 
 
@@ -79,23 +79,31 @@ TARGETS: dict[str, Target] = {
         *("a.xml", outlines(Source.IMAGESCOPE, read_polygons), doc.XML),
         *(goods.imagescope, goods.real_annotations),
     ),
-    "geojson": Target("a.geojson", outlines(Source.GEOJSON, read_geojson), doc.JSON, goods.geojson),
+    "geojson": Target("a.geojson", outlines(Source.GEOJSON, read_geojson), doc.JSON, goods.GEOJSON),
     "hovernet": Target(
-        "a.json", outlines(Source.HOVERNET, read_hovernet), doc.JSON, goods.hovernet
+        "a.json", outlines(Source.HOVERNET, read_hovernet), doc.JSON, goods.HOVERNET
     ),
     "annotation-store": Target(
         *("a.db", outlines(Source.ANNOTATION_STORE, read_store), doc.SQLITE),
         *(goods.annotation_store, tuple, True),
     ),
-    "imagej-roi": Target(*("a.zip", outlines(Source.IMAGEJ_ROI, read_rois), doc.ROIS, goods.rois)),
+    "imagej-roi": Target(
+        *(
+            "a.zip",
+            outlines(Source.IMAGEJ_ROI, read_rois),
+            doc.ROIS,
+            goods.rois,
+            lambda: goods.roi_files().values(),
+        )
+    ),
     "cellvit": Target("a.json", masks(Source.CELLVIT), doc.JSON, goods.CELLVIT),
-    "dsa": Target("a.json", masks(Source.DSA), doc.JSON, goods.dsa),
+    "dsa": Target("a.json", masks(Source.DSA), doc.JSON, goods.DSA),
     "asap": Target("a.xml", masks(Source.ASAP), doc.XML, goods.asap),
     "halo": Target("a.annotations", masks(Source.HALO), doc.XML, goods.halo),
     "cellpose-outlines": Target("a.txt", masks(Source.CELLPOSE_OUTLINES), doc.CSV, goods.POINTS),
     "coco-instances": Target(
         *("a.json", regions(Source.COCO_INSTANCES, instance_items, shape=SHAPE), doc.JSON),
-        goods.coco_instances,
+        goods.COCO_INSTANCES,
     ),
     "colour-coded": Target(
         *("a_mask.tif", readers.read_colour_coded, doc.PICTURE, goods.colours, _real(*_REAL_MASKS))
@@ -120,7 +128,7 @@ TARGETS: dict[str, Target] = {
     "nifti": Target("a.nii", readers.read_nifti, doc.NIFTI, goods.niftis, makes_files=True),
     "volume": Target("a.tif", readers.read_any_volume, doc.PICTURE, goods.volumes),
     "points": Target("a.csv", readers.read_point_file, doc.CSV, goods.POINTS),
-    "boxes": Target("a.json", readers.read_box_file, doc.JSON, goods.boxes),
+    "boxes": Target("a.json", readers.read_box_file, doc.JSON, goods.BOXES),
     "classes-csv": Target("a.csv", readers.read_table, doc.CSV, goods.CLASS_TABLES),
     "classes-json": Target("a.json", readers.read_table, doc.JSON, [{"1": "Epithelial", "2": 2}]),
     "metadata": Target("metadata.csv", readers.read_metadata_csv, doc.CSV, goods.METADATA),
@@ -128,9 +136,9 @@ TARGETS: dict[str, Target] = {
         *("dump.txt", readers.read_dump_file, doc.CSV, goods.DUMPS, goods.real_dump, True)
     ),
     "patches": Target("a.csv", readers.read_patch_table, doc.CSV, goods.PATCHES),
-    "cohort": _folder(readers.read_cohort, goods.cohorts),
-    "detection-cohort": _folder(readers.read_detection_cohort, goods.detection_cohorts),
-    "raters-cohort": _folder(readers.read_raters_cohort, goods.raters_cohorts),
+    "cohort": _folder(readers.read_cohort, goods.COHORTS),
+    "detection-cohort": _folder(readers.read_detection_cohort, goods.DETECTION_COHORTS),
+    "raters-cohort": _folder(readers.read_raters_cohort, goods.RATERS_COHORTS),
     "parts": Target("part", readers.read_part, doc.PART, goods.parts, makes_files=True),
     "review": Target(
         *("panoptic-review.sqlite", readers.read_review, doc.SQLITE, goods.reviews, tuple, True)
