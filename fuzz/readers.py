@@ -6,7 +6,7 @@ import gzip
 import json
 import math
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -28,7 +28,12 @@ from napari_panoptic.io.formats.format import LoadedMasks, TiledMasks
 from napari_panoptic.io.formats.points.boxes import read_boxes
 from napari_panoptic.io.formats.points.point_files import read_atypia, read_points
 from napari_panoptic.io.formats.polygons.model import AMBIGUOUS, LARGEST_COORDINATE, PolygonFile
-from napari_panoptic.io.formats.registry import load_masks, open_masks, reference_shape
+from napari_panoptic.io.formats.registry import (
+    known_forms,
+    load_masks,
+    open_masks,
+    reference_shape,
+)
 from napari_panoptic.io.images.slides import probe_image, read_image
 from napari_panoptic.io.images.volumes import (
     SPATIAL,
@@ -159,8 +164,9 @@ def masks(source: Source, *options: Any, **more: Any) -> Read:
     return lambda path: load(path, source, *options, **more)
 
 
-def outlines(source: Source, read_polygons: Callable[[Path, ClassScheme], PolygonFile]) -> Read:
+def outlines(source: Source) -> Read:
     """Return a reader of outlines, which draws them every second time."""
+    read_polygons = known_forms()[source].outlines
 
     def read(path: Path) -> None:
         if one_of(path, 2):
@@ -188,12 +194,10 @@ def packed(goods: Callable[[], list[dict[str, Any]]], read: Read, *, first: bool
 
 
 def regions(
-    source: Source,
-    items: Callable[[Path], Iterable[Any]],
-    scheme: ClassScheme = MONUSAC_CLASSES,
-    shape: tuple[int, int] | None = None,
+    source: Source, scheme: ClassScheme = MONUSAC_CLASSES, shape: tuple[int, int] | None = None
 ) -> Read:
     """Return a reader of files of many regions."""
+    items = known_forms()[source].items
 
     def read(path: Path) -> None:
         for item in islice(items(path), 3):

@@ -11,14 +11,6 @@ from fuzz import documents as doc
 from fuzz import goods, readers
 from fuzz.judge import Judge, Read
 from fuzz.readers import ONE_CLASS, SHAPE, masks, outlines, packed, regions
-from napari_panoptic.io.formats.labels.arrays import array_items
-from napari_panoptic.io.formats.labels.coco_panoptic import panoptic_items
-from napari_panoptic.io.formats.polygons.annotation_store import read_store
-from napari_panoptic.io.formats.polygons.coco_instances import instance_items
-from napari_panoptic.io.formats.polygons.geojson import read_geojson
-from napari_panoptic.io.formats.polygons.hovernet import read_hovernet
-from napari_panoptic.io.formats.polygons.imagej_rois import read_rois
-from napari_panoptic.io.formats.polygons.imagescope import read_polygons
 from napari_panoptic.values.cohort import Source
 
 
@@ -62,6 +54,10 @@ def _files(read: Read, good: Callable[[], list[Any]], *, first: bool = True) -> 
     return Target("a.packed", packed(good, read, first=first), doc.FILES, good, makes_files=True)
 
 
+def _database(name: str, read: Read, good: Callable[[], list[Any]]) -> Target:
+    return Target(name, read, doc.SQLITE, good, makes_files=True)
+
+
 def _folder(read: Read, good: list[Any]) -> Target:
     return Target("cohort.toml", read, doc.TOML, good, makes_files=True)
 
@@ -76,25 +72,16 @@ def _real(*patterns: str) -> Callable[[], list[bytes]]:
 
 TARGETS: dict[str, Target] = {
     "imagescope": Target(
-        *("a.xml", outlines(Source.IMAGESCOPE, read_polygons), doc.XML),
-        *(goods.imagescope, goods.real_annotations),
+        *("a.xml", outlines(Source.IMAGESCOPE), doc.XML, goods.imagescope, goods.real_annotations)
     ),
-    "geojson": Target("a.geojson", outlines(Source.GEOJSON, read_geojson), doc.JSON, goods.GEOJSON),
-    "hovernet": Target(
-        "a.json", outlines(Source.HOVERNET, read_hovernet), doc.JSON, goods.HOVERNET
-    ),
-    "annotation-store": Target(
-        *("a.db", outlines(Source.ANNOTATION_STORE, read_store), doc.SQLITE),
-        *(goods.annotation_store, tuple, True),
+    "geojson": Target("a.geojson", outlines(Source.GEOJSON), doc.JSON, goods.GEOJSON),
+    "hovernet": Target("a.json", outlines(Source.HOVERNET), doc.JSON, goods.HOVERNET),
+    "annotation-store": _database(
+        "a.db", outlines(Source.ANNOTATION_STORE), goods.annotation_store
     ),
     "imagej-roi": Target(
-        *(
-            "a.zip",
-            outlines(Source.IMAGEJ_ROI, read_rois),
-            doc.ROIS,
-            goods.rois,
-            lambda: goods.roi_files().values(),
-        )
+        *("a.zip", outlines(Source.IMAGEJ_ROI), doc.ROIS, goods.rois),
+        lambda: goods.roi_files().values(),
     ),
     "cellvit": Target("a.json", masks(Source.CELLVIT), doc.JSON, goods.CELLVIT),
     "dsa": Target("a.json", masks(Source.DSA), doc.JSON, goods.DSA),
@@ -102,8 +89,7 @@ TARGETS: dict[str, Target] = {
     "halo": Target("a.annotations", masks(Source.HALO), doc.XML, goods.halo),
     "cellpose-outlines": Target("a.txt", masks(Source.CELLPOSE_OUTLINES), doc.CSV, goods.POINTS),
     "coco-instances": Target(
-        *("a.json", regions(Source.COCO_INSTANCES, instance_items, shape=SHAPE), doc.JSON),
-        goods.COCO_INSTANCES,
+        "a.json", regions(Source.COCO_INSTANCES, shape=SHAPE), doc.JSON, goods.COCO_INSTANCES
     ),
     "colour-coded": Target(
         *("a_mask.tif", readers.read_colour_coded, doc.PICTURE, goods.colours, _real(*_REAL_MASKS))
@@ -115,9 +101,9 @@ TARGETS: dict[str, Target] = {
     "npz": Target("a.npz", masks(Source.LABELS, ONE_CLASS), doc.NPZ, goods.npz_archives),
     "labels-with-classes": _files(masks(Source.LABELS), goods.classified_labels),
     "zarr": _files(masks(Source.LABELS, ONE_CLASS), goods.zarrs, first=False),
-    "pannuke": _files(regions(Source.PANNUKE, array_items, ONE_CLASS), goods.arrays),
-    "conic": _files(regions(Source.CONIC, array_items, ONE_CLASS), goods.arrays),
-    "coco-panoptic": _files(regions(Source.COCO_PANOPTIC, panoptic_items), goods.coco_panoptic),
+    "pannuke": _files(regions(Source.PANNUKE, ONE_CLASS), goods.arrays),
+    "conic": _files(regions(Source.CONIC, ONE_CLASS), goods.arrays),
+    "coco-panoptic": _files(regions(Source.COCO_PANOPTIC), goods.coco_panoptic),
     "submission": Target(
         *("a.mat", masks(Source.SUBMISSION, class_name="Epithelial"), doc.MAT, goods.submissions),
         _real("monusac/Submissions/*/*/*/*/*.mat"),
@@ -140,9 +126,7 @@ TARGETS: dict[str, Target] = {
     "detection-cohort": _folder(readers.read_detection_cohort, goods.DETECTION_COHORTS),
     "raters-cohort": _folder(readers.read_raters_cohort, goods.RATERS_COHORTS),
     "parts": Target("part", readers.read_part, doc.PART, goods.parts, makes_files=True),
-    "review": Target(
-        *("panoptic-review.sqlite", readers.read_review, doc.SQLITE, goods.reviews, tuple, True)
-    ),
+    "review": _database("panoptic-review.sqlite", readers.read_review, goods.reviews),
     "preferences": Target("a.json", readers.read_preferences, doc.JSON, goods.preferences),
 }
 """Name -> target."""
