@@ -271,16 +271,12 @@ def drawn_at(viewer, is_there):
     from qtpy.QtWidgets import QApplication
 
     canvas = viewer.window._qt_viewer.canvas._scene_canvas
-    drawn, longest, last = [], 0.0, time.time()
+    drawn = []
     canvas.events.draw.connect(lambda _: drawn.append(is_there() and time.time()), position="last")
     canvas.update()
-    print("window", last)
     while not any(drawn):
         QApplication.processEvents()
         time.sleep(0.001)
-        now = time.time()
-        longest, last = max(longest, now - last), now
-    print("longest", longest)
     print("drawn", next(at for at in drawn if at))
     print("cpu", time.process_time())
 """
@@ -317,10 +313,7 @@ sys.exit(command())
 
 
 def start(cohort: str = MONUSAC, n: int = 7) -> None:
-    """Starts in processes of their own, in turn: empty windows of napari, and our first region.
-
-    The last start is without compiled modules, as the first one after an installation.
-    """
+    """Starts in processes of their own, in turn: empty windows of napari, and our first region."""
     ways = {"empty window": (_NAPARI,), "with an image and two labels layers": (_NAPARI, "layers")}
     ways |= {"first coloured region": (_DESK, cohort)}
     # The first start of each fills caches.
@@ -330,24 +323,19 @@ def start(cohort: str = MONUSAC, n: int = 7) -> None:
         for moment, text in (("drawn", "drawn"), ("cpu", "processors")):
             each, empty = ([one[k][moment] for one in starts] for k in (name, "empty window"))
             found.append(Measured(f"{name}: {text}", each, "s", beside=empty))
-    with temporary() as cache:
-        cold = started(_DESK, cohort, PYTHONPYCACHEPREFIX=str(cache))
-    moments = (("window", "window"), ("longest", "blocked at most"), ("drawn", "coloured region"))
-    found += [Measured(f"first start: {text}", [cold[key]], "s") for key, text in moments]
     report(f"Starts, {Path(cohort).name}", found)
 
 
-def started(code: str, *arguments: str, **variables: str) -> dict[str, float]:
+def started(code: str, *arguments: str) -> dict[str, float]:
     """Start a process; return its moments, in seconds since it was asked for."""
-    environment = {**os.environ, **variables}
     # Where Python may not keep what it compiled, each start would compile this package again.
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)
-    began = time.time()
+    environment = {k: own for k, own in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     command = [sys.executable, "-c", _STARTED + code, *arguments]
+    began = time.time()
     # How it ends does not matter: the window is still open then.
     done = subprocess.run(command, capture_output=True, text=True, env=environment)  # noqa: S603
     words = [line.split() for line in done.stdout.splitlines()]
     moments = {own[0]: float(own[1]) for own in words if len(own) == 2}
     if "drawn" not in moments:
         raise RuntimeError(f"nothing was drawn: {done.stderr[-2000:]}")
-    return {name: at - began if at > began else at for name, at in moments.items()}
+    return moments | {"drawn": moments["drawn"] - began}
