@@ -1,7 +1,8 @@
 """Good files and documents to begin with: small ones made here, and small pieces of real ones.
 
-Documents are plain values, as the functions of `fuzz.documents` write them. A function is called
-when its reader is tested, before any input: libraries that it imports may warn then.
+Formats that libraries or tests write have files; the others have documents, which are plain values
+as `fuzz.documents` writes them. All are the same in every run. A function is called when its reader
+is tested, before any input: libraries that it imports may warn then.
 """
 
 from __future__ import annotations
