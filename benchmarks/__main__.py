@@ -15,8 +15,8 @@ from collections.abc import Callable
 from benchmarks.measure import ROOT
 
 MODULES = {
-    "edits": ("strokes", "fills", "mends"),
-    "views": ("start", "switch", "sliders", "objects", "slide_view", "slices"),
+    "edits": ("strokes", "fills"),
+    "views": ("start", "switch", "sliders", "objects", "slide_view"),
     "long_use": ("long_use",),
     "cohorts": ("evaluate", "experiment", "memory", "slide"),
     "reviews": ("review_coverage", "review_small", "mending_estimates"),
@@ -30,7 +30,7 @@ ALL = (
     f"start cohort={CASES}/monusac",
     f"switch cohort={CASES}/monusac",
     f"switch cohort={CASES}/monusac-large",
-    *("switch", "sliders", "strokes", "mends", "fills", "objects"),
+    *("switch", "sliders", "strokes", "fills", "objects"),
     f"evaluate cohort={CASES}/monusac",
     f"experiment cohort={CASES}/monusac",
     *("slide", "slide_view"),

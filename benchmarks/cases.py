@@ -1,4 +1,4 @@
-"""All seeded cases: label images, cohorts on disk, slides, polygon files and volumes."""
+"""All seeded cases: label images, polygons, cohorts on disk, and slides."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -359,34 +359,3 @@ def _tissue(labels: Labels, top: int, left: int) -> NDArray[np.uint8]:
     pink = np.array([222, 172, 205]) + wave + np.concatenate([grain // 2, grain, grain // 2], -1)
     rgb = np.where(labels[..., None] > 0, np.array([104, 70, 140]) + grain, pink)
     return rgb.astype(np.uint8)
-
-
-# --- volumes ------------------------------------------------------------------------------------
-
-
-def write_volume(root: Path, shape: tuple[int, int, int], raters: int) -> Path:
-    """Write a cohort of one volume, whose structure the raters outline differently."""
-    import nibabel
-    from scipy.ndimage import zoom
-
-    rng = np.random.default_rng(2021)
-    axes = np.meshgrid(*(np.linspace(-1, 1, size) for size in shape), indexing="ij", sparse=True)
-    depth = 0.6 - np.sqrt(sum(np.square(axis) for axis in axes))
-
-    def waves() -> Floats:
-        coarse = rng.normal(size=[max(2, size // 12) for size in shape])
-        found: Floats = zoom(coarse, np.divide(shape, coarse.shape), order=1)
-        return found
-
-    soft = 1 / (1 + np.exp(-np.clip((depth + 0.03 * waves()) / 0.02, -30, 30)))
-    case, team = root / "kidney" / "case01", root / "Teams" / "team" / "kidney" / "case01"
-    files = {case / f"task01_seg{k + 1:02d}": depth + 0.02 * waves() > 0 for k in range(raters)}
-    files[case / "image"] = (400 * depth + rng.normal(0, 20, shape)).astype(np.int16)
-    files[team / "task01"] = np.where(soft < 0.02, 0, soft).astype(np.float32)
-    for path, values in files.items():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        stored = values.astype(np.uint8) if values.dtype == np.bool_ else values
-        image = nibabel.Nifti1Image(stored.T, np.diag([0.8, 0.8, 3.0, 1.0]))
-        image.header.set_xyzt_units("mm")
-        nibabel.save(image, path.with_name(f"{path.name}.nii.gz"))
-    return root

@@ -24,6 +24,7 @@ from scipy.stats import binomtest
 from benchmarks.table import digits, markdown, ratio
 
 ROOT = Path(__file__).resolve().parent.parent
+MAXRSS_PER_MIB = 1024 if sys.platform == "linux" else 2**20
 Call = Callable[[], object]
 Clock = Callable[[], float]
 Floats = NDArray[np.float64]
@@ -97,14 +98,13 @@ def in_process(*arguments: object) -> tuple[str, list[Measured]]:
         process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise RuntimeError(f"{command} ended with {process.returncode}")
-    mib = usage.ru_maxrss / (1024 if sys.platform == "linux" else 2**20)
     cpu = usage.ru_utime + usage.ru_stime
-    wall = time.perf_counter() - start
-    return said, [Measured(n, [v], u) for n, v, u in _named(wall, cpu, mib)]
+    return said, _taken(time.perf_counter() - start, cpu, usage.ru_maxrss / MAXRSS_PER_MIB)
 
 
-def _named(wall: float, cpu: float, mib: float) -> tuple[tuple[str, float, str], ...]:
-    return ("by the clock", wall, "s"), ("processors", cpu, "s"), ("memory at most", mib, "MiB")
+def _taken(wall: float, cpu: float, mib: float) -> list[Measured]:
+    times = Measured("by the clock", [wall], "s"), Measured("processors", [cpu], "s")
+    return [*times, Measured("memory at most", [mib], "MiB")]
 
 
 def in_child(function: Callable[..., Any], *arguments: object) -> tuple[Any, list[Measured]]:
@@ -114,7 +114,7 @@ def in_child(function: Callable[..., Any], *arguments: object) -> tuple[Any, lis
         f"from benchmarks.measure import child\nchild(call, *{arguments!r})"
     )
     found, wall, cpu, mib = json.loads(in_process("-c", code)[0].splitlines()[-1])
-    return found, [Measured(n, [v], u) for n, v, u in _named(wall, cpu, mib)]
+    return found, _taken(wall, cpu, mib)
 
 
 def child(call: Callable[..., Any], *arguments: object) -> None:
@@ -123,7 +123,7 @@ def child(call: Callable[..., Any], *arguments: object) -> None:
     found = call(*arguments)
     took = time.perf_counter() - start, time.process_time() - cpu
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    print(json.dumps([found, *took, most / (1024 if sys.platform == "linux" else 2**20)]))
+    print(json.dumps([found, *took, most / MAXRSS_PER_MIB]))
 
 
 @contextmanager

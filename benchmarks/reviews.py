@@ -52,6 +52,7 @@ from napari_panoptic.samples.write import write_sample_cohort
 from napari_panoptic.values.cohort import Cohort
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import Side
+from tests.support.review_units import units_of_kinds
 
 STRATIFIED, RANDOM = "stratified", "random"
 Ints = NDArray[np.int64]
@@ -182,25 +183,12 @@ KIND_SHARES = (0.4, 0.08, 0.15, 0.12, 0.25)
 def made_up(kind: Ints, patient: Ints, shares: Sequence[float]) -> Units:
     """Return items without pixels, with these outcomes (positions in `KINDS`) and patients."""
     rng = np.random.default_rng(4)
-    n, n_classes = len(kind), len(shares)
-    own = rng.choice(n_classes, n, p=list(shares)) + 1
-    other = np.where(kind == 1, own % n_classes + 1, own)
-    name = np.array([f"P{number}" for number in patient], object)
-    return Units(
-        class_names=tuple("ABCD"[:n_classes]),
-        team=np.full(n, "T", object),
-        patient=name,
-        region=name,
-        side=np.where(kind == 4, 2, np.where(kind == 3, 1, 0)).astype(np.int8),
-        kind=kind.astype(np.int8),
-        id=np.where(kind == 4, -1, np.arange(n)),
-        y_px=np.arange(n) * 64.0,
-        x_px=np.zeros(n),
-        reference_class=np.where(kind <= 2, own, 0).astype(np.int16),
-        prediction_class=np.where((kind <= 1) | (kind == 3), other, 0).astype(np.int16),
-        iou=np.where(kind <= 1, rng.uniform(0.5, 1, n), 0),
-        detail=np.where(kind == 4, "empty", np.where(kind >= 2, "missed", "")).astype(object),
-    )
+    n_classes = len(shares)
+    own = rng.choice(n_classes, len(kind), p=list(shares)) + 1
+    classes = own, np.where(kind == 1, own % n_classes + 1, own)
+    detail = np.where(kind == 4, "empty", np.where(kind >= 2, "missed", ""))
+    iou = rng.uniform(0.5, 1, len(kind))
+    return units_of_kinds(tuple("ABCD"[:n_classes]), kind, patient, classes, iou, detail)
 
 
 def several_classes(n: int = 2000) -> Units:

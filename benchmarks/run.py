@@ -77,6 +77,7 @@ def _compare(stage: Stage, workers: Workers, found: dict[str, Measured]) -> None
             result = workers.result(row, stage.inputs)
         except UnansweredError as error:
             found[row.label].error = str(error)
+            print(f"{row.label} is left out: {error}", flush=True)
             continue
         if stage.compare is None or row is stage.limit:
             continue
@@ -172,10 +173,10 @@ def main() -> None:
             print(f"{stage.title} ...", flush=True)
             for label, measured in measure(stage, workers).items():
                 results[stage.key, label] = measured
-            print(f"\n{table.stage_table(stage, results)}\n", flush=True)
         agreements = agreement(workers)
         versions = table.versions_table(environments(workers))
-    print(f"{table.target_table(results)}\n\n{table.agreement_table(agreements)}\n\n{versions}")
+    tables = table.matching_table(stages, results, agreements), table.steps_table(stages, results)
+    print(*tables, table.target_table(results), versions, sep="\n\n")
     if options.quick or options.stages:
         return
     if options.all:

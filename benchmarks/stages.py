@@ -30,11 +30,10 @@ SAME = "same"
 
 @dataclass(frozen=True)
 class Stage:
-    """One table: the same work by different means; results are compared with our first row."""
+    """The same work by different means; results are compared with our first row."""
 
     key: str  # a unique short name
     title: str
-    text: str
     inputs: str
     limit: Row | None  # the lower bound, if there is one
     ours: tuple[Row, ...]
@@ -140,7 +139,6 @@ COLOURS = Row("LIMIT: looking at the colour of every pixel", "read colours")
 ALLOCATING = Row("LIMIT: allocating the image", "allocate")
 HALF = "accepts an IoU of exactly 0.5"
 BYTE = f"{HALF}; adds labels in the smallest unsigned type, where 200 + 56 is 0"
-EDGE = "has another rule at the edge"
 
 _NUMPY = (
     Row("NumPy unique of fused ids", "NumPy unique"),
@@ -161,43 +159,25 @@ _LIBRARIES = (
 # At L the memory of the others grows with the product of the numbers of objects (several
 # GiB), or they take minutes.
 _AT_LARGE = (_NUMPY[0], _NUMPY[2], _SKIMAGE)
-LEFT_OUT_AT_LARGE = (
-    " At L NumPy bincount, traccuracy, stardist and cellpose are left out, whose tables grow with "
-    "the product of the numbers of objects (about 5 GiB), and panoptica and torchmetrics, which "
-    "take half a minute and more."
-)
 
 
 def _matching(size: Size) -> Stage:
-    text = (
-        f"{size.side} x {size.side} px, {size.objects:,} reference objects. From two label "
-        f"images to the list of pairs with an IoU above 0.5.{LEFT_OUT_AT_LARGE * (size is LARGE)}"
-    )
     ours = (
         Row(OURS, "match"),
         Row(f"{OURS}, images that are checked already", "match checked"),
         Row(f"{OURS}, whole evaluation: causes and metrics too", "evaluate"),
     )
     others = _AT_LARGE if size is LARGE else (*_NUMPY, *_LIBRARIES)
-    name = size.name
-    key, title, inputs = f"matching {name}", f"Matching, {name}", f"pair {name}"
-    return Stage(key, title, text, inputs, READING, ours, others, same_pairs)
+    key, title, inputs = f"matching {size.name}", f"Matching, {size.name}", f"pair {size.name}"
+    return Stage(key, title, inputs, READING, ours, others, same_pairs)
 
 
+_UNLIKE_TISSUE = ("sparse", "one object", "none", "covered", "noise")
 _WORST = Stage(
-    "worst",
-    "Matching, label images unlike tissue, M",
-    "Noise: nearly every pixel is another pair. Sparse: ids spread up to 2^31. One: a square "
-    "over a quarter of the image. Covered: 100 % of the pixels belong to objects.",
-    "pair M",
-    READING,
+    *("worst", "Matching, label images unlike tissue, M", "pair M", READING),
     ours=(
         Row(OURS, "match"),
-        Row("the same, sparse", "match", inputs="sparse"),
-        Row("the same, one object", "match", inputs="one"),
-        Row("the same, none", "match", inputs="none"),
-        Row("the same, covered", "match", inputs="covered"),
-        Row("the same, noise", "match", inputs="noise"),
+        *(Row(f"the same, {own}", "match", inputs=own.split()[0]) for own in _UNLIKE_TISSUE),
     ),
     others=tuple(
         Row(f"NumPy unique of fused ids, {name}", "NumPy unique", inputs=name)
@@ -206,11 +186,7 @@ _WORST = Stage(
     compare=same_pairs,
 )
 _RULES = Stage(
-    "rules",
-    "The other rule, M",
-    "From two label images to the pairs; both rules work from one overlap table.",
-    "pair M",
-    READING,
+    *("rules", "The other rule, M", "pair M", READING),
     ours=(
         Row(f"{OURS}, strict IoU", "match"),
         Row(f"{OURS}, centroid", "match centroid"),
@@ -218,29 +194,19 @@ _RULES = Stage(
     ),
 )
 _DISTANCES = Stage(
-    "distances",
-    "Distances of all matched pairs, M",
-    "Contour to contour. Ours are Hausdorff distance and its 95th percentile; "
-    "of the peers, where it is not said otherwise, the Hausdorff distance alone. "
-    "All are given the pairs, and ours what counting the overlap has found.",
-    "distances",
-    READING,
+    *("distances", "Distances of all matched pairs, M", "distances", READING),
     ours=(Row(f"{OURS}, both", "distances"),),
     others=(
         Row("SciPy cdist on crops, both", "SciPy cdist, both"),
         Row("SciPy distance transform on crops", "SciPy distance transform"),
         Row("SciPy cKDTree"),
         Row("scikit-image hausdorff_distance on crops", "scikit-image hausdorff_distance"),
-        Row("medpy on crops", "medpy", differs="counts pixels at the frame as contour"),
+        Row("medpy on crops", "medpy"),  # counts pixels at the frame as contour
     ),
     compare=same_distances,
 )
 _FIGURES = Stage(
-    "figures",
-    "Statuses, causes and metrics, L",
-    "25,000 reference objects, from a given overlap table to all figures, without distances.",
-    "pair L",
-    None,
+    *("figures", "Statuses, causes and metrics, L", "pair L", None),
     ours=(
         Row(f"{OURS}, all of it", "figures of table"),
         Row("of this: ambiguous policy and matching", "matches of table"),
@@ -251,49 +217,33 @@ _FIGURES = Stage(
 
 
 def _polygons(size: Size) -> Stage:
-    text = (
-        f"{size.objects:,} polygons of 12 to 40 vertices on {size.side} x {size.side} px. "
-        "Ours also finds what vanished, overlapped and lies outside. Results are compared "
-        "pixel by pixel with the loop over skimage.draw.polygon, whose pixels are the rule."
-    )
-    others = (
-        Row("loop over skimage.draw.polygon", "skimage.draw.polygon"),
-        Row("OpenCV fillPoly", differs=EDGE),
-        Row("Pillow", differs=EDGE),
-    )
+    skimage = Row("loop over skimage.draw.polygon", "skimage.draw.polygon")
+    others = (skimage, Row("OpenCV fillPoly"), Row("Pillow"))  # with other rules at the edge
     key, title = f"polygons {size.name}", f"Polygons to labels, {size.name}"
-    ours = (Row(OURS, "rasterize"),)
-    return Stage(key, title, text, key, ALLOCATING, ours, others, same_objects)
+    return Stage(key, title, key, ALLOCATING, (Row(OURS, "rasterize"),), others, same_objects)
 
 
 def _restoration(kind: str) -> Stage:
     is_dilated = kind == "dilated"
-    text = (
-        "From the RGB pixels of a colour-coded mask to labels"
-        f"{', each object grown by 1 px' * is_dilated}. LIMIT packs the colour of "
-        "each pixel into one number; NumPy's maximum of the same bytes sees no colours."
-    )
     others = [
         Row(f"{name}{' + shifted maxima' * is_dilated}", f"{name}{', maxima' * is_dilated}")
         for name in ("cc3d", "SciPy label", "scikit-image label")
     ]
-    meeting = "decides otherwise where two objects meet"
-    others += [Row("scikit-image expand_labels", differs=meeting)] * is_dilated
+    others += [Row("scikit-image expand_labels")] * is_dilated
     key, title = f"restoration {kind}", f"Restoration, border-{kind}, M"
     ours = (Row(OURS, f"restore {kind}"),)
-    return Stage(key, title, text, "rgb", COLOURS, ours, tuple(others), same_objects)
+    return Stage(key, title, "rgb", COLOURS, ours, tuple(others), same_objects)
 
 
 def _stroke(size: Size) -> Stage:
-    text = "All over the prediction: some enlarge an object, some erase, some draw a new one."
     key, title = f"stroke {size.name}", f"A brush stroke of 400 px, {size.name}"
     ours = (Row(f"{OURS}, all figures of the region", "stroke figures"),)
     others = (Row("evaluating the whole region again", "stroke recounted"),)
-    return Stage(key, title, text, f"pair {size.name}", None, ours, others, same_figures)
+    return Stage(key, title, f"pair {size.name}", None, ours, others, same_figures)
 
 
 def make_stages(sizes: tuple[Size, ...]) -> list[Stage]:
-    """Return the tables of some sizes."""
+    """Return the stages of some sizes."""
     larger = [size for size in sizes if size is not SMALL]
     return [
         *(_matching(size) for size in sizes),

@@ -12,7 +12,7 @@ from statistics import mean
 import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
-from scipy.stats import rankdata
+from scipy.stats import mannwhitneyu
 
 from benchmarks.cases import MONUSAC
 from benchmarks.measure import print_table, repeated, temporary
@@ -114,17 +114,6 @@ def _grown(image: NDArray[np.int64], own: NDArray[np.bool_]) -> NDArray[np.bool_
 
 
 @dataclass(frozen=True)
-class Ranked:
-    """A suspect in a list; `id` is that of a reference object, None if one is overlooked."""
-
-    region: str
-    kind: SuspectKind
-    score: float
-    id: int | None
-    centroid_yx_px: tuple[float, float]
-
-
-@dataclass(frozen=True)
 class Found:
     """How well planted errors are found.
 
@@ -139,22 +128,10 @@ class Found:
     auroc: float
 
 
-def ranked(suspects: Iterable[Suspect]) -> list[Ranked]:
-    """Return suspects as entries of a list."""
-    return [
-        Ranked(
-            found.region,
-            found.kind,
-            found.score,
-            found.id if found.side is Side.REFERENCE else None,
-            found.centroid_yx_px,
-        )
-        for found in suspects
-    ]
-
-
 def rate(
-    planted: Mapping[str, Planted], suspects: Sequence[Ranked], kinds: Sequence[SuspectKind] = KINDS
+    planted: Mapping[str, Planted],
+    suspects: Iterable[Suspect],
+    kinds: Sequence[SuspectKind] = KINDS,
 ) -> Found:
     """Compare a list of suspects with the errors planted in each region.
 
@@ -173,7 +150,7 @@ def rate(
         if len(kinds) == 1 and suspect.kind not in kinds:
             continue
         unit: tuple[str, object] = suspect.region, suspect.id
-        if suspect.id is None:
+        if suspect.side is Side.PREDICTION:
             hit = _removed_at(planted[suspect.region], suspect.centroid_yx_px)
             unit = suspect.region, suspect.centroid_yx_px if hit is None else hit
             truth.setdefault(unit, False)
@@ -184,14 +161,9 @@ def rate(
     k = int(is_planted.sum())
     # Of equal scores, those without an error count first.
     first = is_planted[np.lexsort((is_planted, -values))[:k]]
-    return Found(k, float(first.mean()), auroc(values, is_planted))
-
-
-def auroc(values: NDArray[np.float64], positive: NDArray[np.bool_]) -> float:
-    """Return the area under the ROC curve, from ranks (Mann and Whitney)."""
-    ranks = rankdata(values)
-    n, m = int(positive.sum()), int((~positive).sum())
-    return float((ranks[positive].sum() - n * (n + 1) / 2) / (n * m))
+    # The area under the ROC curve.
+    wins = mannwhitneyu(values[is_planted], values[~is_planted]).statistic
+    return Found(k, float(first.mean()), float(wins / (k * (len(values) - k))))
 
 
 def _removed_at(planted: Planted, yx: tuple[float, float]) -> int | None:
@@ -239,14 +211,15 @@ def with_errors(
     return planted, found
 
 
-def by_cleanlab(python: Path, regions: Sequence[Agreement]) -> list[Ranked]:
+def by_cleanlab(python: Path, regions: Sequence[Agreement]) -> list[Suspect]:
     """Rank objects by cleanlab's scores, with the proposals of two or more teams as predictions."""
     labels, predictions, orders = [], [], []
     for own in regions:
-        boxes = own.reference.bbox[:, [1, 0, 3, 2]].astype(float)
-        labels.append(
-            {"bboxes": boxes.tolist(), "labels": (own.reference.class_index - 1).tolist()}
+        boxes, classes = (
+            own.reference.bbox[:, [1, 0, 3, 2]].astype(float),
+            own.reference.class_index,
         )
+        labels.append({"bboxes": boxes.tolist(), "labels": (classes - 1).tolist()})
         per_class, order = _boxes(own)
         predictions.append(per_class)
         orders.append(order)
@@ -257,16 +230,17 @@ def by_cleanlab(python: Path, regions: Sequence[Agreement]) -> list[Ranked]:
         scores = json.loads(target.read_text())
     found = []
     for place, own in enumerate(regions):
-        for kind in (SuspectKind.BADLY_LOCATED, SuspectKind.WRONG_CLASS):
-            for row, score in enumerate(scores[kind.value][place]):
-                y, x = own.reference.centroid_yx_px[row].tolist()
-                id_ = int(own.reference.ids[row])
-                found.append(Ranked(own.region, kind, float(np.nan_to_num(score)), id_, (y, x)))
-        overlooked = scores[SuspectKind.OVERLOOKED.value][place]
-        for (y, x), score in zip(orders[place], overlooked, strict=True):
-            if np.isfinite(score):
-                kind = SuspectKind.OVERLOOKED
-                found.append(Ranked(own.region, kind, float(score), None, (y, x)))
+        annotated = own.reference.ids.tolist(), own.reference.centroid_yx_px.tolist()
+        for kind in KINDS:
+            is_overlooked = kind is SuspectKind.OVERLOOKED
+            side = Side.PREDICTION if is_overlooked else Side.REFERENCE
+            ids, centroids = (
+                (range(len(orders[place])), orders[place]) if is_overlooked else annotated
+            )
+            for id_, (y, x), score in zip(ids, centroids, scores[kind.value][place], strict=True):
+                if np.isfinite(score) or not is_overlooked:
+                    of_object = float(np.nan_to_num(score)), own.patient, own.region, side, id_
+                    found.append(Suspect(kind, *of_object, "", (), (0, 0, 0, 0), (y, x), ""))
     return found
 
 
@@ -299,7 +273,7 @@ def suspects(
         results: dict[tuple[str, str], list[Found]] = {}
         for seed in range(seeds):
             planted, found = with_errors(regions, teams, percent / 100, seed)
-            lists = {"napari-panoptic": ranked(find_suspects(found))}
+            lists = {"napari-panoptic": find_suspects(found)}
             if cleanlab:
                 lists["cleanlab"] = by_cleanlab(Path(cleanlab), found)
             for name, own in lists.items():

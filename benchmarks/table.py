@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from benchmarks.stages import AGREEMENT, MATCHERS, SAME, TARGETS, Measured, Results, Row, Stage
+from benchmarks.stages import AGREEMENT, MATCHERS, SAME, TARGETS, Results, Stage
 
 DASH = "–"
 SLOWER = 1.05
@@ -20,58 +20,23 @@ def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def digits(value: float) -> str:
-    """Give three significant digits."""
-    return DASH if math.isnan(value) else _digits(value)
-
-
-def _digits(value: float) -> str:
-    if value >= 100:
-        return f"{value:,.0f}"
-    return f"{value:.{1 if value >= 10 else 2 if value >= 1 else 3}f}"
+    """Write three significant digits."""
+    return _rounded(value, (100, 10, 1))
 
 
 def ratio(value: float) -> str:
-    """Give two significant digits, or whole numbers."""
-    return (
-        DASH if math.isnan(value) else f"{value:,.{0 if value >= 10 else 1 if value >= 1 else 2}f}"
-    )
+    """Write two significant digits, or whole numbers."""
+    return _rounded(value, (10, 1))
 
 
 def mebibytes(extra: int | None) -> str:
-    """Give MiB."""
-    if extra is None:
-        return DASH
-    value = extra / 2**20
-    return f"{value:,.0f}" if value >= 10 else f"{value:.1f}"
+    """Write MiB."""
+    return DASH if extra is None else _rounded(extra / 2**20, (10,))
 
 
-def stage_table(stage: Stage, results: Results) -> str:
-    """Draw the table of a stage, and what is to be said about rows that differ or are missing."""
-    first = results[stage.key, stage.ours[0].label]
-    limit = results[stage.key, stage.limit.label] if stage.limit else None
-    header = ["", "ms", "x ours", *(["x LIMIT"] if limit else []), "extra MiB", "result"]
-    rows, notes = [], []
-    for row in stage.rows:
-        measured = results[stage.key, row.label]
-        if measured.error:
-            notes.append(f"{row.label} is left out: {measured.error}.")
-            continue
-        rows.append(_line(row, measured, first, limit))
-        if row.differs and measured.verdict not in ("", SAME):
-            notes.append(f"{row.label} {row.differs}.")
-    parts = [f"### {stage.title}", stage.text, markdown(header, rows)]
-    return "\n\n".join([*parts, *(["\n".join(f"- {note}" for note in notes)] if notes else [])])
-
-
-def _line(row: Row, measured: Measured, first: Measured, limit: Measured | None) -> list[str]:
-    return [
-        row.label,
-        digits(measured.ms),
-        ratio(measured.times(first)),
-        *([ratio(measured.times(limit))] if limit else []),
-        mebibytes(measured.extra_bytes),
-        measured.verdict,
-    ]
+def _rounded(value: float, bounds: Sequence[float]) -> str:
+    """Write a number with a digit less after the point from each bound on."""
+    return DASH if math.isnan(value) else f"{value:,.{sum(value < own for own in bounds)}f}"
 
 
 def target_table(results: Results) -> str:
@@ -84,15 +49,6 @@ def target_table(results: Results) -> str:
         bound = f"{sign} {target.bound:g} {target.unit}"
         rows.append([target.text, bound, digits(value), met])
     return markdown(["", "target", "reached", ""], rows)
-
-
-def agreement_table(found: Mapping[tuple[str, str], str]) -> str:
-    """Tell how many pairs each matcher finds where matchers are known to differ."""
-    rows = [
-        [row.label, *(found.get((key, row.label), DASH) for key in AGREEMENT)] for row in MATCHERS
-    ]
-    notes = [f"- {row.label} {row.differs}." for row in MATCHERS if row.differs]
-    return "\n\n".join([markdown(["", *AGREEMENT.values()], rows), "\n".join(notes)])
 
 
 def matching_table(

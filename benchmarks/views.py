@@ -1,4 +1,4 @@
-"""Looking at regions in a window: settings, other regions, lists, slides, volumes, and the start.
+"""Looking at regions in a window: settings, other regions, lists, slides, and the start.
 
 By the clock, from the request until it is drawn, unless processor time is named.
 """
@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from tempfile import gettempdir
@@ -20,7 +21,17 @@ from qtpy.QtCore import Qt
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QApplication
 
-from benchmarks.cases import CLASSES, MONUSAC, scene, sizes, write_cohort, write_slide, write_volume
+from benchmarks.cases import (
+    CLASSES,
+    MONUSAC,
+    Size,
+    label_pair,
+    scene,
+    sizes,
+    write_cohort,
+    write_slide,
+)
+from benchmarks.contenders import classed
 from benchmarks.measure import Measured, ms, report, temporary
 from benchmarks.windows import (
     answer_ms,
@@ -35,13 +46,10 @@ from benchmarks.windows import (
 from napari_panoptic.display.behind import behind_cell
 from napari_panoptic.display.object_rows import COLUMNS, ObjectFilter, WorstFirst
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.io.cohorts.raters import open_raters
 from napari_panoptic.live.read_ahead import ReadAhead
-from napari_panoptic.nuclei.matching import NO_PARTNER
-from napari_panoptic.nuclei.outcomes import Outcomes, SideOutcomes
-from napari_panoptic.values.vocabulary import CAUSE_CODE, STATUS_CODE, Cause, Side, Status
+from napari_panoptic.nuclei.evaluate import evaluate
+from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.desk.nuclei import Desk, desk_of
-from napari_panoptic.viewer.desk.raters import show_rated
 from napari_panoptic.viewer.panels.objects.panel import ObjectTable
 
 # --- settings -----------------------------------------------------------------------------------
@@ -157,7 +165,8 @@ def objects(n: int = 100_000, calls: int = 15) -> None:
     table = ObjectTable()
     table.resize(430, 700)
     table.show()
-    shown = outcomes(n)
+    pair, _ = classed(*label_pair(Size("", 18 * int(np.sqrt(n)), n // 2)))
+    shown = evaluate(replace(pair, mpp=0.25)).outcomes
     orders = (Qt.SortOrder.AscendingOrder, Qt.SortOrder.DescendingOrder)
     failures = ObjectFilter(statuses=frozenset({"FN", "FP", "misclassified"}))
     picks = np.random.default_rng(2).integers(0, n // 2, calls + 1).tolist()
@@ -190,45 +199,7 @@ def objects(n: int = 100_000, calls: int = 15) -> None:
         each = [ms(partial(painted, action, k), time.perf_counter) for k in range(calls + 1)]
         found.append(Measured(name, each[1:], limit=20.0))
     table.close()
-    report(f"A table of {n:,} objects", found)
-
-
-def outcomes(n: int, *, seed: int = 1) -> Outcomes:
-    """Make outcomes of as many objects, half on either side; four of five match."""
-    rng = np.random.default_rng(seed)
-    n //= 2
-    matched = rng.random(n) < 0.8
-    own, other = (rng.integers(1, len(CLASSES) + 1, n).astype(np.int16) for _ in range(2))
-    across = np.where(rng.random(n) < 0.9, own, other)
-    iou = np.where(matched, rng.uniform(0.5, 1, n), rng.uniform(0, 0.5, n))
-    iou[~matched & (rng.random(n) < 0.5)] = 0.0
-    hausdorff = np.where(matched, rng.exponential(4, n), np.nan)
-    pair = np.where(own == across, STATUS_CODE[Status.TP], STATUS_CODE[Status.MISCLASSIFIED])
-
-    def side(name: Side, classes: Any, status: Status, causes: tuple[Cause, ...]) -> SideOutcomes:
-        corner = rng.integers(0, 30_000, (n, 2))
-        cause = rng.choice([CAUSE_CODE[own] for own in causes], n)
-        return SideOutcomes(
-            side=name,
-            ids=np.arange(1, n + 1),
-            class_index=classes,
-            status=np.where(matched, pair, STATUS_CODE[status]).astype(np.int8),
-            cause=np.where(matched, CAUSE_CODE[Cause.NONE], cause).astype(np.int8),
-            partner=np.where(matched, np.arange(n), NO_PARTNER).astype(np.int32),
-            iou=iou,
-            hausdorff_px=hausdorff,
-            hausdorff95_px=hausdorff * 0.8,
-            area_px=rng.integers(80, 3000, n),
-            centroid_yx_px=corner + 12.5,
-            bbox=np.concatenate([corner, corner + 25], axis=1).astype(np.int32),
-            score=np.full(n, np.nan),
-        )
-
-    missed = (Cause.MISSED, Cause.SPLIT, Cause.MERGED, Cause.DISPLACED)
-    spurious = (Cause.SPURIOUS, Cause.FRAGMENT, Cause.MERGER, Cause.DUPLICATE)
-    reference = side(Side.REFERENCE, own, Status.FN, missed)
-    prediction = side(Side.PREDICTION, across, Status.FP, spurious)
-    return Outcomes(reference, prediction, class_names=CLASSES, mpp=0.25)
+    report(f"A table of {len(shown.reference) + len(shown.prediction):,} objects", found)
 
 
 # --- a slide ------------------------------------------------------------------------------------
@@ -291,65 +262,37 @@ def looked_around(viewer: napari.Viewer, shape: tuple[int, int], mpp: float) -> 
     return found
 
 
-# --- a volume of several raters -----------------------------------------------------------------
-
-
-def slices(depth: int = 100, side: int = 512, raters: int = 5, n: int = 60) -> None:
-    """A volume of several raters: the first picture, and from slice to slice; processor time."""
-    with temporary() as folder, window() as viewer:
-        cohort = write_volume(folder, (depth, side, side), raters)
-        began, busy = time.perf_counter(), 0.0
-        desk = show_rated(viewer, open_raters(cohort))
-        while desk.view is None:
-            busy = ms(QApplication.processEvents)
-            time.sleep(0.001)
-        shown = 1000 * (time.perf_counter() - began)
-        settle(desk)
-        found = [Measured("first shown", [shown]), Measured("of this, layers made", [busy])]
-        middle = depth // 2
-        nexts = [middle - n // 2 + k for k in range(n)]
-        jumps = np.random.default_rng(1).integers(nexts[0], nexts[-1] + 1, n).tolist()
-        for name, places in (("next slice", nexts), ("any slice", jumps)):
-            times = []
-            for place in places:
-                handed = ms(partial(desk.scene.go_to_slice, place))
-                times.append((handed, handed + ms(QApplication.processEvents)))
-            handed_over, drawn = map(list, zip(*times[1:], strict=True))
-            found += [Measured(f"{name}: handed over", handed_over, limit=50.0)]
-            found += [Measured(f"{name}: drawn", drawn, limit=50.0)]
-        report(f"{side} x {side} x {depth} px, {raters} raters", found)
-        desk.close()
-
-
 # --- the start ----------------------------------------------------------------------------------
 
-_NAPARI = """
+_STARTED = """
 import sys, time
+
+def drawn_at(viewer, is_there):
+    from qtpy.QtWidgets import QApplication
+
+    canvas = viewer.window._qt_viewer.canvas._scene_canvas
+    drawn = []
+    canvas.events.draw.connect(lambda _: drawn.append(is_there() and time.time()), position="last")
+    canvas.update()
+    while not any(drawn):
+        QApplication.processEvents()
+        time.sleep(0.001)
+    print("drawn", next(at for at in drawn if at))
+    print("cpu", time.process_time())
+"""
+_NAPARI = """
 import napari
 import numpy as np
-from qtpy.QtWidgets import QApplication
 
 viewer = napari.Viewer()
 if "layers" in sys.argv:
     viewer.add_image(np.zeros((500, 500, 3), np.uint8))
     for _ in range(2):
         viewer.add_labels(np.ones((500, 500), np.uint8))
-drawn = []
-canvas = viewer.window._qt_viewer.canvas._scene_canvas
-canvas.events.draw.connect(lambda _: drawn.append(1), position="last")
-canvas.update()
-while not drawn:
-    QApplication.processEvents()
-print("drawn", time.time())
-print("cpu", time.process_time())
+drawn_at(viewer, lambda: True)
 """
-
 _DESK = """
-import sys, time
-
 def watch():
-    import napari
-    from qtpy.QtWidgets import QApplication
     from napari_panoptic.viewer.desk.nuclei import desk_of
 
     def is_coloured():
@@ -359,19 +302,7 @@ def watch():
         return is_evaluated and not desk.link.scene.is_filling
 
     viewer = napari.current_viewer()
-    canvas = viewer.window._qt_viewer.canvas._scene_canvas
-    drawn, longest, last = [], 0.0, time.time()
-    canvas.events.draw.connect(lambda _: drawn.append(is_coloured() and time.time()),
-        position='last')
-    print("window", last)
-    while not any(drawn):
-        QApplication.processEvents()
-        time.sleep(0.001)
-        now = time.time()
-        longest, last = max(longest, now - last), now
-    print("longest", longest)
-    print("drawn", next(at for at in drawn if at))
-    print("cpu", time.process_time())
+    drawn_at(viewer, is_coloured)
 
 from napari_panoptic.__main__ import main as command
 import napari
@@ -382,10 +313,7 @@ sys.exit(command())
 
 
 def start(cohort: str = MONUSAC, n: int = 7) -> None:
-    """Starts in processes of their own, in turn: empty windows of napari, and our first region.
-
-    The last start is without compiled modules, as the first one after an installation.
-    """
+    """Starts in processes of their own, in turn: empty windows of napari, and our first region."""
     ways = {"empty window": (_NAPARI,), "with an image and two labels layers": (_NAPARI, "layers")}
     ways |= {"first coloured region": (_DESK, cohort)}
     # The first start of each fills caches.
@@ -393,32 +321,21 @@ def start(cohort: str = MONUSAC, n: int = 7) -> None:
     found = []
     for name in ways:
         for moment, text in (("drawn", "drawn"), ("cpu", "processors")):
-            each = [once[name][moment] for once in starts]
-            empty = [once["empty window"][moment] for once in starts]
+            each, empty = ([one[k][moment] for one in starts] for k in (name, "empty window"))
             found.append(Measured(f"{name}: {text}", each, "s", beside=empty))
-    with temporary() as cache:
-        cold = started(_DESK, cohort, PYTHONPYCACHEPREFIX=str(cache))
-    moments = (("window", "window"), ("longest", "blocked at most"), ("drawn", "coloured region"))
-    found += [Measured(f"first start: {text}", [cold[key]], "s") for key, text in moments]
     report(f"Starts, {Path(cohort).name}", found)
 
 
-def started(code: str, *arguments: str, **variables: str) -> dict[str, float]:
+def started(code: str, *arguments: str) -> dict[str, float]:
     """Start a process; return its moments, in seconds since it was asked for."""
-    environment = {**os.environ, **variables}
     # Where Python may not keep what it compiled, each start would compile this package again.
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    environment = {k: own for k, own in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    command = [sys.executable, "-c", _STARTED + code, *arguments]
     began = time.time()
-    done = subprocess.run(  # noqa: S603 - this very interpreter
-        [sys.executable, "-c", code, *arguments],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        env=environment,
-        check=False,
-    )
-    said = dict(line.split() for line in done.stdout.splitlines() if len(line.split()) == 2)
-    if "drawn" not in said:
+    # How it ends does not matter: the window is still open then.
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)  # noqa: S603
+    words = [line.split() for line in done.stdout.splitlines()]
+    moments = {own[0]: float(own[1]) for own in words if len(own) == 2}
+    if "drawn" not in moments:
         raise RuntimeError(f"nothing was drawn: {done.stderr[-2000:]}")
-    moments = {name: float(value) for name, value in said.items()}
-    return {name: at - began if at > began else at for name, at in moments.items()}
+    return moments | {"drawn": moments["drawn"] - began}

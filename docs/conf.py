@@ -1,11 +1,18 @@
 """How the documentation is built: ``make docs``."""
 
+import sys
+from collections.abc import Callable
 from importlib.metadata import version as version_of
+from pathlib import Path
 
 from docutils import nodes
 from latex2mathml.converter import convert
 from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
 from sphinx.writers.html5 import HTML5Translator
+
+sys.path.insert(0, str(Path(__file__).parent))
+from generated import DIRECTIVES
 
 project = "napari-panoptic"
 author = "The napari-panoptic developers"
@@ -47,6 +54,20 @@ def _write_display(writer: HTML5Translator, node: nodes.math_block) -> None:
     raise nodes.SkipNode
 
 
+def _directive(write: Callable[[str], str]) -> type[SphinxDirective]:
+    """Return a directive that shows the Markdown which a function writes for its content."""
+
+    class Generated(SphinxDirective):
+        has_content = True
+
+        def run(self) -> list[nodes.Node]:
+            return self.parse_text_to_nodes(write("\n".join(self.content)))
+
+    return Generated
+
+
 def setup(app: Sphinx) -> None:
-    """Let Sphinx write formulas so."""
+    """Let Sphinx write formulas so, and know the lists that are generated from the code."""
     app.add_html_math_renderer("mathml", (_write_inline, None), (_write_display, None))
+    for name, write in DIRECTIVES.items():
+        app.add_directive(name, _directive(write))

@@ -1,4 +1,4 @@
-"""Files with mistakes: a good document as plain values, edited, and written in its format.
+"""Files with mistakes: a good one as plain values, edited, and written in its format again.
 
 Lengths, offsets and checksums are right whatever the values are, so that readers get
 as far as the values themselves.
@@ -6,11 +6,13 @@ as far as the values themselves.
 
 from __future__ import annotations
 
+import ast
 import copy
 import hashlib
 import io
 import json
 import math
+import re
 import sqlite3
 import struct
 import warnings
@@ -18,13 +20,14 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
+from dataclasses import dataclass
 from typing import Any
+from xml.etree import ElementTree
 from xml.sax.saxutils import escape, quoteattr
 
 import nibabel
 import numpy as np
-
-Write = Callable[[Any], bytes]
+import tifffile
 
 _NUMBERS = [0, -1, 1, 2, 3, 5, 8, 16, 32, 255, 256, 65535, 65536, 2**31 - 1, 2**31, 2**32, 2**53]
 _NUMBERS += [2**63 - 1, 2**63, 2**64, 10**30, 10**400, 0.5, -0.5, 1e-320, 1e308, math.nan, math.inf]
@@ -32,13 +35,23 @@ _TEXTS = ["", " ", "0", "1", "-1", "1.5", "1e999", "nan", "\0", "é", "\ud800", 
 _TEXTS += ["a" * 300, "Epithelial", "epithelial ", "Ambiguous", "Class 1", "a\nb", "..", "/"]
 _TEXTS += ["{region}", "*", "(", "[[a]", "x{99999999999}", "(?P<patient>", "9" * 5000, "<b>", "1;2"]
 _TEXTS += ["true", "null"]
+_BETWEEN = "\n--- "  # files in one
 
 
+@dataclass(frozen=True)
 class Deep:
     """As many lists in each other, which no serializer could write by recursion."""
 
-    def __init__(self, depth: int) -> None:
-        self.depth = depth
+    depth: int
+
+    def __repr__(self) -> str:
+        return f"deep {self.depth}"
+
+    @staticmethod
+    def written(text: str) -> str:
+        """Put the lists into a text that names them."""
+        nested = r'"?deep ([0-9]+)"?'
+        return re.sub(nested, lambda n: "[" * int(n[1]) + "]" * int(n[1]), text)
 
 
 class Choices:
@@ -114,7 +127,19 @@ def _places(value: Any) -> Iterator[tuple[Any, Any]]:
             yield from _places(item)
 
 
-def document(goods: list[Any], write: Write, decisions: bytes) -> bytes:
+@dataclass(frozen=True)
+class Format:
+    """How documents are written, and how they are made of good files, if of a file at all."""
+
+    write: Callable[[Any], bytes]
+    parse: Callable[[bytes], Any] = lambda _content: None
+
+    def document(self, good: Any) -> Any:
+        """Return a good file or document as a document, None if the file has another format."""
+        return self.parse(good) if isinstance(good, bytes) else good
+
+
+def damaged(goods: list[Any], write: Callable[[Any], bytes], decisions: bytes) -> bytes:
     """Write one of some good documents with mistakes; now and then its bytes are damaged as well.
 
     The decisions choose the document and the mistakes; without any there are none.
@@ -142,7 +167,7 @@ def whole(value: Any, low: int = 0, high: int = 2**32 - 1) -> int:
 
 
 def text_of(value: Any) -> str:
-    return "[" * value.depth if isinstance(value, Deep) else str(value)
+    return Deep.written(str(value)) if isinstance(value, Deep) else str(value)
 
 
 def raw(text: str) -> bytes:
@@ -153,83 +178,53 @@ def raw(text: str) -> bytes:
         return text.encode("utf-8", "surrogatepass")
 
 
-def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
 def _wrapped(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _dict(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
+def _a(kind: type, value: Any) -> Any:
+    """Return a value of a kind, or an empty one."""
+    return value if isinstance(value, kind) else kind()
 
 
-def _hex(value: Any) -> bytes:
-    try:
-        return bytes.fromhex(str(value))
-    except ValueError:
-        return raw(text_of(value))
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 2
 
 
-def array_hex(array: Any, *, order: str = "C") -> str:
-    """Return the bytes of an array as they are in a file."""
-    return str(array.tobytes(order=order).hex())
+def _content(value: Any) -> bytes:
+    return value if isinstance(value, bytes) else raw(text_of(value))
 
 
 # --- text ---------------------------------------------------------------------------------------
 
 
-def json_bytes(value: Any) -> bytes:
+def _json(value: Any, **options: Any) -> str:
     """Write JSON; NaN and infinities as Python writes them."""
+    return Deep.written(json.dumps(value, default=str, **options))
+
+
+def json_bytes(value: Any) -> bytes:
     return raw(_json(value))
 
 
-def _json(value: Any) -> str:
-    match value:
-        case Deep():
-            return "[" * value.depth + "]" * value.depth
-        case dict():
-            items = (f"{json.dumps(str(k))}: {_json(v)}" for k, v in value.items())
-            return "{" + ", ".join(items) + "}"
-        case list():
-            return "[" + ", ".join(map(_json, value)) + "]"
-    return json.dumps(value)
-
-
-def toml_bytes(value: Any) -> bytes:
+def _toml_bytes(value: Any) -> bytes:
     """Write TOML: one key per line, tables in line."""
-    if not isinstance(value, dict):
-        return raw(_toml(value))
-    return raw("\n".join(f"{json.dumps(str(k))} = {_toml(v)}" for k, v in value.items()))
+    rows = value.items() if isinstance(value, dict) else [("x", value)]
+    options = {"separators": (", ", " = "), "ensure_ascii": False}
+    text = "\n".join(f"{json.dumps(str(key))} = {_json(own, **options)}" for key, own in rows)
+    for own, other in (("null", "1979-05-27"), ("NaN", "nan"), ("Infinity", "inf")):
+        text = text.replace(own, other)
+    return raw(text)
 
 
-def _toml(value: Any) -> str:
-    match value:
-        case dict():
-            items = (f"{json.dumps(str(k))} = {_toml(v)}" for k, v in value.items())
-            return "{" + ", ".join(items) + "}"
-        case list():
-            return "[" + ", ".join(map(_toml, value)) + "]"
-        case Deep():
-            return _json(value)
-        case bool():
-            return str(value).lower()
-        case None:
-            return "1979-05-27"
-        case int() | float():
-            return str(value)
-    return json.dumps(str(value), ensure_ascii="\ud800" not in str(value))
-
-
-def xml_bytes(value: Any) -> bytes:
+def _xml_bytes(value: Any) -> bytes:
     """Write XML: an element is {"tag": name, attribute: text, "in": [elements]}."""
     return raw('<?xml version="1.0" encoding="UTF-8"?>\n' + _xml(value))
 
 
 def _xml(value: Any) -> str:
     if isinstance(value, Deep):
-        return "<Region>" * min(value.depth, 3000) + "</Region>" * min(value.depth, 3000)
+        return "<Region>" * value.depth + "</Region>" * value.depth
     if not isinstance(value, dict):
         return escape(str(value))
     tag, inside = str(value.get("tag", "x")), _wrapped(value.get("in", []))
@@ -238,17 +233,19 @@ def _xml(value: Any) -> str:
     return f"<{head}>{''.join(map(_xml, inside))}</{tag}>" if inside else f"<{head}/>"
 
 
-def csv_bytes(value: Any) -> bytes:
-    """Write a table: a list of rows."""
-    rows = (",".join(map(text_of, _wrapped(row))) for row in _wrapped(value))
-    return raw("\n".join(rows))
+def _xml_document(content: bytes) -> Any:
+    def element(own: ElementTree.Element) -> dict[str, Any]:
+        return {"tag": own.tag, **own.attrib, "in": list(map(element, own))}
+
+    return element(ElementTree.fromstring(content))  # noqa: S314 - one of the tests
 
 
-def lines_bytes(value: Any) -> bytes:
-    return raw("\n".join(map(text_of, _wrapped(value))))
+def _csv_bytes(value: Any) -> bytes:
+    """Write a table: a list of rows, or of texts for lines of one cell."""
+    return raw("\n".join(",".join(map(text_of, _wrapped(row))) for row in _wrapped(value)))
 
 
-def part_bytes(value: Any) -> bytes:
+def _part_bytes(value: Any) -> bytes:
     """Write a stored region: {"header": …, "body": …}, with the checksum of the body."""
     if not isinstance(value, dict):
         return json_bytes(value)
@@ -258,35 +255,20 @@ def part_bytes(value: Any) -> bytes:
     return raw(f"{_json(header)}\n{body}\n")
 
 
-def pack_files(value: Any) -> bytes:
-    """Write several files as one: {name: content}; contents without "hex:" are JSON."""
-    if not isinstance(value, dict):
-        return json_bytes(value)
+def _pack(value: Any) -> bytes:
+    """Write several files as one: {name: content}; what is not bytes is JSON."""
     parts = []
-    for name, content in value.items():
-        data = (
-            bytes.fromhex(content[4:]) if str(content).startswith("hex:") else json_bytes(content)
-        )
-        parts.append(raw(f"--- {name} {len(data)}\n") + data)
-    return b"\n".join(parts)
+    for name, content in _a(dict, value).items():
+        data = content if isinstance(content, bytes) else json_bytes(content)
+        parts.append(raw(f"{_BETWEEN}{name}\n") + data)
+    return b"".join(parts)
 
 
-def unpack_files(data: bytes, allowed: tuple[str, ...]) -> dict[str, bytes]:
-    """Read what `pack_files` wrote, as far as it can be; other names are left out."""
-    files: dict[str, bytes] = {}
-    at = 0
-    while (at := data.find(b"--- ", at)) >= 0:
-        end = data.find(b"\n", at)
-        name, _, size = data[at + 4 : end if end >= 0 else None].decode("latin-1").rpartition(" ")
-        at = end + 1 if end >= 0 else len(data)
-        following = data.find(b"\n--- ", at)
-        stop = (
-            at + int(size[:7]) if size.isdecimal() else following if following >= 0 else len(data)
-        )
-        if name in allowed:
-            files[name] = data[at:stop]
-        at = max(stop, at) if stop <= len(data) else len(data)
-    return files
+def unpack_files(data: bytes, allowed: list[str]) -> dict[str, bytes]:
+    """Read what `_pack` wrote, as far as it can be; other names are left out."""
+    parts = (part.partition(b"\n") for part in data.split(_BETWEEN.encode()))
+    files = {name.decode("latin-1"): content for name, _, content in parts}
+    return {name: content for name, content in files.items() if name in allowed}
 
 
 # --- pixels -------------------------------------------------------------------------------------
@@ -294,8 +276,8 @@ def unpack_files(data: bytes, allowed: tuple[str, ...]) -> dict[str, bytes]:
 TIFF_TYPES = {1: "B", 2: "s", 3: "H", 4: "I", 5: "II", 11: "f", 12: "d", 13: "I", 16: "Q"}
 
 
-def tiff_bytes(value: Any) -> bytes:
-    """Write a TIFF: {"order": "<", "pages": [{"tags": [[code, type, values]], "data": [hex]}]}.
+def _tiff_bytes(value: Any) -> bytes:
+    """Write a TIFF: {"order": "<", "pages": [{"tags": [[code, type, values]], "data": [bytes]}]}.
 
     A value "offset" or "size" of a tag stands for those of the page's data.
     """
@@ -304,14 +286,14 @@ def tiff_bytes(value: Any) -> bytes:
     order = ">" if value.get("order") == ">" else "<"
     out = bytearray((b"MM\0*" if order == ">" else b"II*\0") + bytes(4))
     link = 4
-    for page in (page for page in _listed(value.get("pages")) if isinstance(page, dict)):
-        pieces = [_hex(piece) for piece in _wrapped(page.get("data"))]
+    for page in (page for page in _a(list, value.get("pages")) if isinstance(page, dict)):
+        pieces = [_content(piece) for piece in _wrapped(page.get("data"))]
         offsets = []
         for piece in pieces:
             offsets.append(len(out))
             out += piece
         known = {"offset": offsets, "size": [len(piece) for piece in pieces]}
-        tags = [tag for tag in _listed(page.get("tags")) if isinstance(tag, list) and len(tag) > 2]
+        tags = [tag for tag in _a(list, page.get("tags")) if isinstance(tag, list) and len(tag) > 2]
         entries = [_tiff_entry(order, tag, known, out) for tag in tags]
         out += bytes(len(out) % 2)
         struct.pack_into(f"{order}I", out, link, len(out))
@@ -319,6 +301,22 @@ def tiff_bytes(value: Any) -> bytes:
         link = len(out)
         out += bytes(4)
     return bytes(out)
+
+
+def _tiff_document(content: bytes) -> Any:
+    names = {273: "offset", 324: "offset", 279: "size", 325: "size"}
+    pages = []
+    with tifffile.TiffFile(io.BytesIO(content)) as tiff:
+        for page in tiff.pages:
+            tags = []
+            for tag in page.tags:
+                is_text = isinstance(tag.value, str)
+                numbers = tag.value if is_text else np.ravel(tag.value).astype(int).tolist()
+                tags.append([tag.code, int(tag.dtype), names.get(tag.code, numbers)])
+            pieces = zip(page.dataoffsets, page.databytecounts, strict=True)
+            data = [content[start : start + size] for start, size in pieces]
+            pages.append({"tags": tags, "data": data})
+        return {"order": tiff.byteorder, "pages": pages}
 
 
 def _tiff_entry(order: str, tag: list[Any], known: dict[str, list[int]], out: bytearray) -> bytes:
@@ -350,7 +348,7 @@ def _number(order: str, letter: str, value: Any) -> bytes:
     return struct.pack(order + letter, whole(value, 0, most))
 
 
-def png_bytes(value: Any) -> bytes:
+def _png_bytes(value: Any) -> bytes:
     """Write a PNG: a list of [name, content]; checksums are right, IDAT is compressed."""
     out = b"\x89PNG\r\n\x1a\n"
     for chunk in _wrapped(value):
@@ -359,7 +357,7 @@ def png_bytes(value: Any) -> bytes:
             numbers = [whole(number) for number in [*content, *[0] * 7][:7]]
             data = struct.pack(">II", *numbers[:2]) + bytes(number % 256 for number in numbers[2:])
         else:
-            data = _hex(content)
+            data = _content(content)
         data = zlib.compress(data) if name == "IDAT" else data
         tag = raw(text_of(name)).ljust(4, b"\0")[:4]
         out += struct.pack(">I", len(data)) + tag + data
@@ -367,29 +365,52 @@ def png_bytes(value: Any) -> bytes:
     return out
 
 
-def npy_bytes(value: Any) -> bytes:
-    """Write an NPY file: {"version": 1, "header": {…} or text, "data": hex}."""
+def _png_document(content: bytes) -> Any:
+    chunks: list[Any] = []
+    at = 8
+    while at < len(content):
+        size, name = struct.unpack_from(">I4s", content, at)
+        data = content[at + 8 : at + 8 + size]
+        data = zlib.decompress(data) if name == b"IDAT" else data
+        header = [*struct.unpack(">IIBBBBB", data)] if name == b"IHDR" else None
+        chunks.append([name.decode(), header or data])
+        at += 12 + size
+    return chunks
+
+
+def _npy_bytes(value: Any) -> bytes:
+    """Write an NPY file: {"version": 1, "header": {…} or text, "data": bytes}."""
     if not isinstance(value, dict):
         return b"\x93NUMPY\x01\x00" + json_bytes(value)
     header = value.get("header")
-    data = raw(header if isinstance(header, str) else _python(header)) + b"\n"
+    text = repr(header).replace("[", "(").replace("]", ",)")  # sizes are tuples
+    data = raw(header if isinstance(header, str) else Deep.written(text)) + b"\n"
     version = whole(value.get("version", 1), 0, 255)
     length = struct.pack("<H" if version == 1 else "<I", min(len(data), 65535))
-    return b"\x93NUMPY" + bytes([version, 0]) + length + data + _hex(value.get("data"))
+    return b"\x93NUMPY" + bytes([version, 0]) + length + data + _content(value.get("data", b""))
 
 
-def _python(value: Any) -> str:
-    match value:
-        case Deep():
-            return "(" * value.depth + ")" * value.depth
-        case dict():
-            return "{" + ", ".join(f"{k!r}: {_python(v)}" for k, v in value.items()) + "}"
-        case list():
-            return "(" + "".join(f"{_python(v)}, " for v in value) + ")"
-    return repr(value)
+def _npy_document(content: bytes) -> Any:
+    end = 10 + int.from_bytes(content[8:10], "little")
+    header = ast.literal_eval(content[10:end].decode())
+    header["shape"] = list(header["shape"])
+    return {"version": 1, "header": header, "data": content[end:]}
 
 
-def pickle_bytes(value: Any) -> bytes:
+def _picture_bytes(value: Any) -> bytes:
+    """Write a TIFF, PNG or NPY document, whichever it is."""
+    if isinstance(value, dict):
+        return _npy_bytes(value) if "header" in value else _tiff_bytes(value)
+    return _png_bytes(value)
+
+
+def _picture_document(content: bytes) -> Any:
+    parsers = {b"II": _tiff_document, b"MM": _tiff_document, b"\x89P": _png_document}
+    parse = (parsers | {b"\x93N": _npy_document}).get(content[:2])
+    return parse and parse(content)
+
+
+def _pickle_bytes(value: Any) -> bytes:
     """Write an NPY file with one pickled object, as `numpy.save` does; any value."""
     array = np.empty((), object)
     array[()] = value
@@ -398,90 +419,98 @@ def pickle_bytes(value: Any) -> bytes:
     return file.getvalue()
 
 
-def _archive(members: list[tuple[Any, bytes]]) -> bytes:
+def zipped(members: list[tuple[Any, bytes]], compression: int = zipfile.ZIP_STORED) -> bytes:
+    """Write an archive, without the time."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive, warnings.catch_warnings(action="ignore"):
-        for name, data in members:
-            text = text_of(name).encode("utf-8", "replace").decode().replace("\0", "")
-            archive.writestr(zipfile.ZipInfo(text[:10_000] or "x"), data)  # no longer names exist
+        for member, data in members:
+            text = text_of(member).encode("utf-8", "replace").decode().replace("\0", "")
+            name = zipfile.ZipInfo(text[:10_000] or "x")  # no longer names exist
+            archive.writestr(name, data, compression)
     return packed.getvalue()
 
 
-def npz_bytes(value: Any) -> bytes:
-    """Write an archive: a list of names and NPY documents."""
-    members = ([*_listed(member), "", None][:2] for member in _listed(value))
-    return _archive([(name, npy_bytes(document)) for name, document in members])
+def _archive_of(member: Format) -> Format:
+    """Return the format of archives: lists of names and documents of one format."""
+
+    def write(value: Any) -> bytes:
+        pairs = ([*_wrapped(own), "", None][:2] for own in _a(list, value))
+        return zipped([(name, member.write(document)) for name, document in pairs])
+
+    def parse(content: bytes) -> Any:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            return [[name, member.parse(archive.read(name))] for name in archive.namelist()]
+
+    return Format(write, parse)
 
 
-def roi_bytes(value: Any) -> bytes:
-    """Write ImageJ ROIs into an archive: a list of dictionaries; lengths and checksums are right.
-
-    Of each: "name", "type", "box" (top, left, bottom, right), "points" or the steps of a composite
-    "path", "group" and "plane".
-    """
-    rois = [roi if isinstance(roi, dict) else {"name": roi} for roi in _listed(value)]
-    return _archive([(roi.get("name", ""), _roi(roi)) for roi in rois])
+def _shorts_bytes(value: Any) -> bytes:
+    """Write numbers of two bytes each, of which an ImageJ ROI consists."""
+    return b"".join(_number(">", "H", number) for number in _wrapped(value))
 
 
-def _roi(roi: dict[str, Any]) -> bytes:
-    points, steps = (
-        [_listed(point) for point in _listed(roi.get("points"))],
-        _listed(roi.get("path")),
-    )
-    columns = [[point[k] if len(point) > k else 0 for point in points] for k in (0, 1)]
-    shorts = b"".join(_number(">", "H", number) for column in columns for number in column)
-    path = b"".join(_number(">", "f", step) for step in steps)
-    box = [_number(">", "H", side) for side in [*_listed(roi.get("box")), 0, 0, 0, 0][:4]]
-    head = b"Iout" + struct.pack(">hBx", 229, whole(roi.get("type"), 0, 255)) + b"".join(box)
-    head += struct.pack(">H", min(len(points), 2**16 - 1)) + bytes(16)
-    head += struct.pack(">hi16xi", 0, len(steps), whole(roi.get("plane"), 0, 2**31 - 1))
-    second = struct.pack(">30xB33x", whole(roi.get("group"), 0, 255))
-    return head + struct.pack(">i", 64 + len(shorts + path)) + shorts + path + second
+def _shorts_document(content: bytes) -> Any:
+    return np.frombuffer(content[: len(content) // 2 * 2], ">u2").tolist()
 
 
-def mat_bytes(value: Any) -> bytes:
+def _mat_bytes(value: Any) -> bytes:
     """Write a MATLAB file of version 5: a list of variables.
 
-    Of each: "class", "flags", "dims", "name", "type", "data", "more" and "compressed".
+    Of each: whether it is "compressed", and its "elements" with their types: whole numbers
+    (flags and dimensions) or bytes.
     """
     out = b"MATLAB 5.0 MAT-file".ljust(124) + struct.pack("<H", 0x0100) + b"IM"
-    for variable in map(_dict, _wrapped(value)):
-        element = _mat_variable(variable)
-        if variable.get("compressed"):
-            packed = zlib.compress(element)
-            element = struct.pack("<II", 15, len(packed)) + packed
-        out += element
+    for variable in (_a(dict, own) for own in _wrapped(value)):
+        body = b""
+        for kind, content in (own for own in _a(list, variable.get("elements")) if _is_pair(own)):
+            numbers = content if isinstance(content, list) else ()
+            data = b"".join(_number("<", "I", number) for number in numbers)
+            body += _element(kind, data or _content(content))
+        element = _element(14, body)
+        is_packed = variable.get("compressed")
+        out += _element(15, zlib.compress(element), pads=False) if is_packed else element
     return out
 
 
-def _mat_variable(variable: dict[str, Any]) -> bytes:
-    kind = whole(variable.get("class"), 0, 255) | whole(variable.get("flags"), 0, 255) << 8
-    dims = [whole(n, -(2**31), 2**31 - 1) for n in _wrapped(variable.get("dims"))]
-    body = _element(6, struct.pack("<II", kind, 0)) + _element(
-        5, struct.pack(f"<{len(dims)}i", *dims)
-    )
-    body += _element(1, raw(text_of(variable.get("name", ""))))
-    body += _element(whole(variable.get("type"), 0, 2**31), _hex(variable.get("data")))
-    for pair in _listed(variable.get("more")):
-        if isinstance(pair, list) and len(pair) == 2:
-            body += _element(whole(pair[0], 0, 2**31), _hex(pair[1]))
-    return struct.pack("<II", 14, len(body)) + body
+def _element(kind: Any, data: bytes, *, pads: bool = True) -> bytes:
+    head = struct.pack("<II", whole(kind, 0, 2**31), len(data))
+    return head + data + bytes(-len(data) % 8 if pads else 0)
 
 
-def _element(kind: int, data: bytes) -> bytes:
-    return struct.pack("<II", kind, len(data)) + data + bytes(-len(data) % 8)
+def _mat_document(content: bytes) -> Any:
+    if not content.startswith(b"MATLAB 5.0"):
+        return None
+    variables = []
+    for kind, data in _elements(content[128:], pads=False):
+        (_, body), *_ = _elements(zlib.decompress(data)) if kind == 15 else [(kind, data)]
+        flags, dims, *others = _elements(body)
+        elements = [[own, np.frombuffer(part, "<u4").tolist()] for own, part in (flags, dims)]
+        elements += map(list, others)
+        variables.append({"elements": elements, "compressed": kind == 15})
+    return variables
 
 
-def sqlite_bytes(value: Any) -> bytes:
+def _elements(content: bytes, *, pads: bool = True) -> Iterator[tuple[int, bytes]]:
+    at = 0
+    while at + 8 <= len(content):
+        kind, size = struct.unpack_from("<II", content, at)
+        if kind >> 16:  # a small one
+            yield kind & 0xFFFF, content[at + 4 : at + 4 + (kind >> 16)]
+            at += 8
+        else:
+            yield kind, content[at + 8 : at + 8 + size]
+            at += 8 + size + (-size % 8 if pads else 0)
+
+
+def _sqlite_bytes(value: Any) -> bytes:
     """Write a database: {"statements": [SQL], "rows": [[table, [values]]]}, if SQLite accepts."""
-    value = _dict(value)
+    value = _a(dict, value)
     with closing(sqlite3.connect(":memory:")) as connection:
-        for statement in _listed(value.get("statements")):
+        for statement in _a(list, value.get("statements")):
             _execute(connection, str(statement), [])
-        for row in _listed(value.get("rows")):
-            if isinstance(row, list) and len(row) == 2 and isinstance(row[1], list):
-                marks = ", ".join("?" * len(row[1]))
-                _execute(connection, f"INSERT INTO {row[0]} VALUES ({marks})", row[1])  # noqa: S608
+        for table, row in (own for own in _a(list, value.get("rows")) if _is_pair(own)):
+            marks = ", ".join("?" * len(_wrapped(row)))
+            _execute(connection, f"INSERT INTO {table} VALUES ({marks})", _wrapped(row))  # noqa: S608
         connection.commit()
         try:
             return connection.serialize()
@@ -496,17 +525,43 @@ def _execute(connection: sqlite3.Connection, statement: str, values: list[Any]) 
 
 
 def _sql_value(value: Any) -> Any:
-    if isinstance(value, str) and value.startswith("hex:"):
-        return _hex(value[4:])
-    return value if isinstance(value, (int, float, str)) else None
+    return value if isinstance(value, (int, float, str, bytes)) else None
 
 
-def nifti_bytes(value: Any) -> bytes:
-    """Write NIfTI-1: {"header": {field: value}, "data": hex}; the data lie at byte 352."""
+def _sqlite_document(content: bytes) -> Any:
+    rows = []
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.deserialize(content)
+        made = [*connection.execute("SELECT type, name, sql FROM sqlite_master WHERE sql > ''")]
+        for table in (name for kind, name, _ in made if kind == "table"):
+            found = connection.execute(f"SELECT * FROM {table}")  # noqa: S608
+            rows += [[table, list(row)] for row in found]
+    return {"statements": [" ".join(sql.split()) for *_, sql in made], "rows": rows}
+
+
+def _nifti_bytes(value: Any) -> bytes:
+    """Write NIfTI-1: {"header": {field: value}, "data": bytes}; the data lie at byte 352."""
     value = value if isinstance(value, dict) else {"header": value}
     header = np.zeros((), nibabel.nifti1.header_dtype)
-    for name, content in _dict(value.get("header")).items():
+    for name, content in _a(dict, value.get("header")).items():
         # What the field cannot hold is left out.
         with suppress(ValueError, TypeError, OverflowError), np.errstate(all="ignore"):
             header[name] = content
-    return header.tobytes() + bytes(4) + _hex(value.get("data"))
+    return header.tobytes() + bytes(4) + _content(value.get("data", b""))
+
+
+def _nifti_document(content: bytes) -> Any:
+    header = np.frombuffer(content[:348], nibabel.nifti1.header_dtype)[0]
+    fields = {name: header[name].tolist() for name in header.dtype.names}
+    texts = {name: own.decode() for name, own in fields.items() if isinstance(own, bytes)}
+    return {"header": fields | texts, "data": content[352:]}
+
+
+JSON, TOML, CSV = Format(json_bytes, json.loads), Format(_toml_bytes), Format(_csv_bytes)
+XML, PART, FILES = Format(_xml_bytes, _xml_document), Format(_part_bytes), Format(_pack)
+PICTURE = Format(_picture_bytes, _picture_document)
+PICKLE = Format(_pickle_bytes, lambda content: np.load(io.BytesIO(content), allow_pickle=True)[()])
+NPZ = _archive_of(Format(_npy_bytes, _npy_document))
+ROIS = _archive_of(Format(_shorts_bytes, _shorts_document))
+MAT, SQLITE = Format(_mat_bytes, _mat_document), Format(_sqlite_bytes, _sqlite_document)
+NIFTI = Format(_nifti_bytes, _nifti_document)

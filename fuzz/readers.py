@@ -6,9 +6,8 @@ import gzip
 import json
 import math
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -29,7 +28,12 @@ from napari_panoptic.io.formats.format import LoadedMasks, TiledMasks
 from napari_panoptic.io.formats.points.boxes import read_boxes
 from napari_panoptic.io.formats.points.point_files import read_atypia, read_points
 from napari_panoptic.io.formats.polygons.model import AMBIGUOUS, LARGEST_COORDINATE, PolygonFile
-from napari_panoptic.io.formats.registry import load_masks, open_masks, reference_shape
+from napari_panoptic.io.formats.registry import (
+    known_forms,
+    load_masks,
+    open_masks,
+    reference_shape,
+)
 from napari_panoptic.io.images.slides import probe_image, read_image
 from napari_panoptic.io.images.volumes import (
     SPATIAL,
@@ -44,6 +48,7 @@ from napari_panoptic.nuclei.regions.result_store import PartStore
 from napari_panoptic.review.export import VERDICT_COLUMNS, verdict_rows, write_csv
 from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.values.cohort import MONUSAC_CLASSES, ClassScheme, MaskFiles, Source
+from napari_panoptic.values.detections import Points
 from napari_panoptic.values.labels import LabelImage
 from napari_panoptic.values.settings import Restoration
 
@@ -71,8 +76,7 @@ def check_labels(labels: LabelImage) -> None:
     assert ((labels.class_index >= 1) & (labels.class_index <= len(labels.class_names))).all()
     for name, mask in labels.class_masks.items():
         assert name in labels.class_names
-        assert mask.shape == labels.shape
-        assert mask.dtype == np.int32
+        assert (mask.shape, mask.dtype) == (labels.shape, np.int32)
         assert mask.min(initial=0) >= 0
 
 
@@ -84,8 +88,7 @@ def check_ids(ids: Any) -> None:
 def check_masks(loaded: LoadedMasks) -> None:
     check_labels(loaded.labels)
     if loaded.ambiguous is not None:
-        assert loaded.ambiguous.dtype == np.bool_
-        assert loaded.ambiguous.shape == loaded.labels.shape
+        assert (loaded.ambiguous.shape, loaded.ambiguous.dtype) == (loaded.labels.shape, np.bool_)
         assert loaded.ambiguous.any()
     check_mpp(loaded.mpp)
     check_findings(loaded.findings)
@@ -97,10 +100,9 @@ def check_tiles(tiles: TiledMasks, whole: LoadedMasks) -> None:
     ids = np.concatenate([[0], tiles.labels.ids])
     assert np.array_equal(ids[tiles.labels.read(box)], whole.labels.id_image())
     area = None if tiles.ambiguous is None else tiles.ambiguous.read(box)
-    if whole.ambiguous is None:
-        assert area is None or not area.any()
-    else:
-        assert np.array_equal(area, whole.ambiguous)
+    none = np.zeros(whole.labels.shape, np.bool_)
+    wanted = none if whole.ambiguous is None else whole.ambiguous
+    assert np.array_equal(none if area is None else area, wanted)
 
 
 def check_polygons(file: PolygonFile) -> None:
@@ -116,9 +118,9 @@ def check_polygons(file: PolygonFile) -> None:
     assert (np.diff(rings) >= 0).all()
     assert (np.diff(objects) >= 0).all()
     check_ids(polygons.ids)
-    assert len(polygons.class_index) == len(polygons.ids) == len(objects) - 1
-    assert (polygons.class_index >= AMBIGUOUS).all()
-    assert (polygons.class_index <= len(MONUSAC_CLASSES.names)).all()
+    classes = polygons.class_index
+    assert len(classes) == len(polygons.ids) == len(objects) - 1
+    assert ((classes >= AMBIGUOUS) & (classes <= len(MONUSAC_CLASSES.names))).all()
 
 
 def check_mpp(*values: float | None) -> None:
@@ -133,6 +135,13 @@ def check_volume(volume: Volume) -> None:
     assert volume.affine is None or volume.affine.shape == (4, 4)
 
 
+def check_points(points: Points) -> None:
+    assert np.isfinite(points.xy_px).all()
+    assert points.xy_px.shape == (len(points.ids), 2)
+    assert points.confidence.shape == points.ids.shape
+    assert not np.isinf(points.confidence).any()
+
+
 # --- masks --------------------------------------------------------------------------------------
 
 
@@ -142,9 +151,7 @@ def load(
     """Load masks, and in windows where that can be; now and then of an unknown size."""
     files = MaskFiles(source, {class_name: (path,)})
     if one_of(path, 4) == 0:
-        shape = reference_shape(None, [files])
-        assert shape is None or (len(shape) == 2 and min(shape) >= 0)
-        check_masks(load_masks(files, scheme, shape=shape))
+        load_whole(files, scheme)
         return
     whole = load_masks(files, scheme, shape=SHAPE)
     check_masks(whole)
@@ -152,13 +159,14 @@ def load(
         check_tiles(open_masks(files, scheme, SHAPE), whole)
 
 
-def masks(source: Source, scheme: ClassScheme = MONUSAC_CLASSES, class_name: str = "") -> Read:
-    """Return a reader of masks."""
-    return partial(load, source=source, scheme=scheme, class_name=class_name)
+def masks(source: Source, *options: Any, **more: Any) -> Read:
+    """Return a reader of masks, with the options of `load`."""
+    return lambda path: load(path, source, *options, **more)
 
 
-def outlines(source: Source, read_polygons: Callable[[Path, ClassScheme], PolygonFile]) -> Read:
+def outlines(source: Source) -> Read:
     """Return a reader of outlines, which draws them every second time."""
+    read_polygons = known_forms()[source].outlines
 
     def read(path: Path) -> None:
         if one_of(path, 2):
@@ -169,43 +177,49 @@ def outlines(source: Source, read_polygons: Callable[[Path, ClassScheme], Polygo
     return read
 
 
-def unpacked(path: Path, names: tuple[str, ...]) -> Path:
-    """Write the files that one input holds, see `pack_files`; return their folder."""
-    folder = path.parent / "unpacked.zarr"
-    for name, content in unpack_files(path.read_bytes(), names).items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(content)
-    return folder
+def packed(goods: Callable[[], list[dict[str, Any]]], read: Read, *, first: bool = True) -> Read:
+    """Return a reader of several files from one input, which is given the first or the folder.
 
-
-def packed(names: tuple[str, ...], read: Read, *, first: bool = True) -> Read:
-    """Return a reader of several files from one input, which is given the first or the folder."""
+    Only files that one of the good documents has are unpacked.
+    """
 
     def read_packed(path: Path) -> None:
-        folder = unpacked(path, names)
+        folder, names = path.parent / "unpacked.zarr", [name for good in goods() for name in good]
+        for name, content in unpack_files(path.read_bytes(), names).items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes(content)
         read(folder / names[0] if first else folder)
 
     return read_packed
 
 
 def regions(
-    source: Source,
-    items: Callable[[Path], Iterable[Any]],
-    scheme: ClassScheme = MONUSAC_CLASSES,
-    shape: tuple[int, int] | None = None,
+    source: Source, scheme: ClassScheme = MONUSAC_CLASSES, shape: tuple[int, int] | None = None
 ) -> Read:
     """Return a reader of files of many regions."""
+    items = known_forms()[source].items
 
     def read(path: Path) -> None:
         for item in islice(items(path), 3):
-            assert getattr(item, "name", "x")
-            getattr(item, "name", "x").encode("utf-8")
-            others = getattr(item, "paths", ())
-            files = MaskFiles(source, {"": (path, *others)}, item.key)
-            size = shape or reference_shape(None, [files])
-            check_masks(load_masks(files, scheme, shape=size))
+            name = getattr(item, "name", "x")
+            assert name
+            name.encode("utf-8")
+            files = MaskFiles(source, {"": (path, *getattr(item, "paths", ()))}, item.key)
+            load_whole(files, scheme, shape)
 
     return read
+
+
+def load_whole(
+    files: MaskFiles,
+    scheme: ClassScheme = MONUSAC_CLASSES,
+    shape: tuple[int, int] | None = None,
+    **options: Any,
+) -> None:
+    """Load masks of the size of the first file, if no other is given."""
+    size = shape or reference_shape(None, [files])
+    assert size is None or (len(size) == 2 and min(size) >= 0)
+    check_masks(load_masks(files, scheme, shape=size, **options))
 
 
 def read_colour_coded(path: Path) -> None:
@@ -213,11 +227,9 @@ def read_colour_coded(path: Path) -> None:
     radius = one_of(path, 6) - 2
     if radius > 2:
         load(path, Source.COLOUR_CODED)
-        return
-    files = MaskFiles(Source.COLOUR_CODED, {"": (path,)})
-    options = {"restoration": Restoration.BORDER_DILATED, "radius": radius}
-    shape = reference_shape(None, [files])
-    check_masks(load_masks(files, MONUSAC_CLASSES, shape=shape, **options))
+    else:
+        files = MaskFiles(Source.COLOUR_CODED, {"": (path,)})
+        load_whole(files, restoration=Restoration.BORDER_DILATED, radius=radius)
 
 
 def read_label_image(path: Path) -> None:
@@ -230,8 +242,7 @@ def read_label_image(path: Path) -> None:
 
 
 def read_hovernet_mat(path: Path) -> None:
-    files = MaskFiles(Source.HOVERNET_MAT, {"": (path,)})
-    check_masks(load_masks(files, MONUSAC_CLASSES, shape=reference_shape(None, [files])))
+    load_whole(MaskFiles(Source.HOVERNET_MAT, {"": (path,)}))
 
 
 # --- images and volumes -------------------------------------------------------------------------
@@ -288,9 +299,7 @@ def read_point_file(path: Path) -> None:
         return
     read = read_points(path, shape=SHAPE if way == 1 else None, is_reference=way < 3)
     check_findings(read.findings)
-    assert np.isfinite(read.points.xy_px).all()
-    assert read.points.xy_px.shape == (len(read.points.ids), 2)
-    assert read.points.confidence.shape == read.points.ids.shape
+    check_points(read.points)
     assert (np.diff(read.points.ids) > 0).all()
 
 
@@ -300,9 +309,7 @@ def read_box_file(path: Path) -> None:
     check_findings(found.findings)
     for name in found.names:
         points, _ = found.of(name, path)
-        assert np.isfinite(points.xy_px).all()
-        assert points.xy_px.shape == (len(points.ids), 2)
-        assert not np.isinf(points.confidence).any()
+        check_points(points)
         assert len(set(points.ids.tolist())) == len(points)
 
 
@@ -372,9 +379,7 @@ def read_raters_cohort(path: Path) -> None:
     names = "c-flair.png r1/c_s.png r2/c_s.png r2/c.xml teams/t/c_s.tif d/image.nii.gz "
     names += "d/s_seg01.nii.gz d/s_seg02.nii.gz teams/t/d/s.nii.gz"
     cohort = folder(path, open_raters, names)
-    assert cohort.cases
-    assert cohort.structures
-    assert cohort.raters
+    assert all((cohort.cases, cohort.structures, cohort.raters))
     assert all(0 < level <= 1 for level in cohort.settings.levels)
 
 
@@ -426,9 +431,7 @@ def read_preferences(path: Path) -> None:
     preferences = Preferences(texts)
     # Whatever this machine's napari remembers.
     preferences._settings = lambda: None  # type: ignore[method-assign]
-    assert preferences.look
-    assert preferences.order
-    assert preferences.others
+    assert all((preferences.look, preferences.order, preferences.others))
     assert preferences.last_cohort is None or preferences.last_cohort.is_dir()
     assert preferences.hidden_columns is not None
     chosen = preferences.review_file(Path("/c"))

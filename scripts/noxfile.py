@@ -104,7 +104,7 @@ def beside(session: nox.Session, qt: str) -> None:
 def docs(session: nox.Session) -> None:
     """Build the documentation; warnings are errors."""
     session.chdir(ROOT)
-    session.install(".", *nox.project.dependency_groups(PROJECT, "docs"))
+    session.install(".[pyqt6]", *nox.project.dependency_groups(PROJECT, "docs"))
     session.run("sphinx-build", "-W", "--keep-going", "-b", "html", "docs", "site")
 
 

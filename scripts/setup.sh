@@ -4,7 +4,8 @@
 #   setup.sh         for `make demo`: .venv with the package and its test tools, and the
 #                    system libraries that Qt and OpenGL need
 #   setup.sh test    for `make test`: the same, and a browser to open reports in
-#   setup.sh tools   for `make docs` and `make test-all`: .venv-tools with nox, which makes the rest
+#   setup.sh tools   for `make docs` and `make test-all`: .venv-tools with nox, which makes the rest,
+#                    and the system libraries
 #   setup.sh bench   for `make bench`: .venv-bench with the package and its peers, and two
 #                    more environments for peers that cannot be installed beside them
 #
@@ -186,9 +187,10 @@ missing_browser() {
 install_system_packages() {
     [ "$(uname -s)" = Linux ] || return 0
     missing="$(missing_venv) $(! needs_kernels || missing_compiler)"
-    if [ "$venv" = .venv ]; then
-        missing="$missing $(missing_libraries) $(missing_virtual_display) $(missing_browser)"
-    fi
+    case $venv in
+        .venv) missing="$missing $(missing_libraries) $(missing_virtual_display) $(missing_browser)" ;;
+        .venv-tools) missing="$missing $(missing_libraries)" ;; # `make docs` lists the window's keys
+    esac
     # Split into words on purpose: package names have no spaces.
     # shellcheck disable=SC2086
     set -- $missing

@@ -30,7 +30,7 @@ CAUSE_WORDS = tuple(dict.fromkeys(cause for causes in CAUSES_OF.values() for cau
 _ABOUT = "mean over patients of the change if these failures were mended"
 COSTS = columns.TableSpec(
     "causes.csv",
-    "class and cause that it has, the most expensive first; an empty class stands for all, first",
+    "class and cause that it has, the most expensive first; an empty class stands for all classes",
     [
         columns.unshown("team"),
         columns.TableColumn(

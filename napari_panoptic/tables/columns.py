@@ -82,14 +82,6 @@ class TableSpec:
         order: dict[tuple[str, ...], int] = {(key,): place for place, key in enumerate(first)}
         return sorted(columns, key=lambda column: order.get(column.keys, len(order)))
 
-    def described(self) -> str:
-        """Return the line of the table in the documentation, in Markdown."""
-        columns = (
-            ", ".join(column.keys) + (f" ({column.about})" if column.about else "")
-            for column in self.columns
-        )
-        return f"| `{self.file}` | {self.row} | {', '.join(columns)} |"
-
 
 def texts(
     columns: Sequence[TableColumn], rows: Iterable[Record]

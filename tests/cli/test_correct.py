@@ -22,7 +22,6 @@ from napari_panoptic.io.formats.polygons.geojson_writer import geo_objects, writ
 from napari_panoptic.live.actions import Claim
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.regions.region import HeldRegion
-from napari_panoptic.review.corrected_files import CORRECTIONS
 from napari_panoptic.review.corrections import CorrectionRequest
 from napari_panoptic.review.plan.corrected import DECIDED, QUANTITIES, Quantity
 from napari_panoptic.review.plan.design import Plan, draw
@@ -46,7 +45,7 @@ from tests.support.corrected import (
     record,
     table,
 )
-from tests.support.paths import REPOSITORY, contents
+from tests.support.paths import contents
 from tests.support.review_cases import subject
 
 
@@ -247,11 +246,6 @@ def test_a_verdict_on_an_unknown_region_is_listed(nuclei_sample: Path, tmp_path:
         store.give(subject(1, region="elsewhere", team=team), Verdict.BOTH_WRONG)
     assert correct(nuclei_sample, review, output) == 0
     assert any("no such region" in item["why"] for item in record(output)["not_applied"])
-
-
-def test_the_table_is_described() -> None:
-    page = (REPOSITORY / "docs" / "reference" / "review-files.md").read_text("utf-8")
-    assert CORRECTIONS.described() in page.splitlines()
 
 
 # --- own formats ------------------------------------------------------------------------------

@@ -18,7 +18,6 @@ from napari_panoptic.report.nuclei.cohort_report import ReportRequest, cohort_re
 from napari_panoptic.report.nuclei.page import report_page
 from napari_panoptic.values.settings import EvaluationSettings
 from tests.support.commands import Run
-from tests.support.paths import REPOSITORY
 from tests.support.scored_files import DESCRIPTION, write_side
 
 PATIENTS = 7
@@ -157,10 +156,3 @@ def test_the_report_shows_teams_with_scores(scored_folder: Path) -> None:
     assert "Average precision" in text
     assert "PQ is best without scores below" in text
     assert text.count("<svg") == len(alone.plots) == 3
-
-
-def test_the_tables_are_described() -> None:
-    page = REPOSITORY / "docs" / "reference" / "questions.md"
-    lines = page.read_text(encoding="utf-8").splitlines()
-    for spec in ScoreQuality.tables:
-        assert spec.described() in lines, spec.described()

@@ -12,7 +12,6 @@ from napari_panoptic.live.snapshots import load_region
 from napari_panoptic.questions.suspects import SUSPECTS, Suspects
 from napari_panoptic.values.links import CohortKey, ObjectLink, check_link
 from napari_panoptic.values.settings import EvaluationSettings, Restoration
-from tests.support.paths import REPOSITORY
 
 
 def test_the_table_names_objects_of_the_cohort(nuclei_sample, tmp_path, capsys):
@@ -78,9 +77,3 @@ def test_regions_without_two_teams_are_left_out(nuclei_sample, tmp_path, capsys)
     assert "the search for suspects needs two" in capsys.readouterr().err
     record = json.loads((tmp_path / "out" / Suspects.file_names()[-1]).read_text(encoding="utf-8"))
     assert record["regions"] == 1
-
-
-def test_the_documentation_has_the_columns():
-    page = REPOSITORY / "docs" / "reference" / "questions.md"
-    lines = page.read_text(encoding="utf-8").splitlines()
-    assert SUSPECTS.described() in lines

@@ -12,7 +12,6 @@ import pytest
 
 from napari_panoptic.cli.main import main
 from napari_panoptic.questions.sweep import Sweep
-from tests.support.paths import REPOSITORY
 from tests.support.sweep_cohort import MERGED, SIZES, SPLIT, TOML, write_labels
 
 TEAMS = [f"min_size{size}" for size in SIZES]
@@ -169,9 +168,3 @@ def test_mistakes_are_explained(
     assert stop.value.code == 2
     assert said in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
-
-
-def test_the_tables_are_described() -> None:
-    lines = (REPOSITORY / "docs" / "reference" / "questions.md").read_text("utf-8").splitlines()
-    for spec in Sweep.tables:
-        assert spec.described() in lines

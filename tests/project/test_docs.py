@@ -10,9 +10,7 @@ from pathlib import Path
 import pytest
 
 from napari_panoptic.cli.main import command_parser, main
-from napari_panoptic.questions.conventions import MATCHES, VALUES
 from napari_panoptic.questions.engines.covariates import TEXTS
-from napari_panoptic.questions.slices import SLICES
 from napari_panoptic.values.conventions import CONVENTIONS
 from tests.support.paths import REPOSITORY
 
@@ -67,16 +65,6 @@ def test_commands_are_understood(command: str) -> None:
     assert command_parser().parse_args(words[1:]).command == words[1]
 
 
-def test_the_page_of_commands_has_all() -> None:
-    known = re.findall(
-        r"^    ([a-z-]+)(?:  |$)", command_parser().format_help(), flags=re.MULTILINE
-    )
-    text = (DOCS / "reference" / "commands.md").read_text("utf-8")
-    assert len(known) > 20
-    listed = re.findall(r"^napari-panoptic ([a-z-]+)", text, flags=re.MULTILINE)
-    assert set(listed) == set(known)
-
-
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(REPOSITORY).as_posix())
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)", page.read_text("utf-8")):
@@ -123,61 +111,22 @@ def test_every_page_is_in_the_contents() -> None:
     assert not missing
 
 
-TABLES = {
-    "nuclei": "reference/figures.md",
-    "detections": "reference/detections.md",
-    "raters": "reference/raters.md",
-}
+def test_columns_of_objects_are_described(sample_tables: dict[str, Path]) -> None:
+    text = (DOCS / "reference" / "figures.md").read_text("utf-8")
+    header = (sample_tables["nuclei"] / "objects.csv").read_text("utf-8").splitlines()[0]
+    table = text.partition("`objects.csv` has")[2].partition("```")[0]
+    assert re.findall(r"\w+", ",".join(re.findall(r"^\| ([a-z_0-9, ]+) \|", table, re.M)))[1:] == (
+        header.split(",")
+    )
 
 
-@pytest.mark.parametrize("task", TABLES)
-def test_every_table_and_column_is_described(task: str, sample_tables: dict[str, Path]) -> None:
-    text = (DOCS / TABLES[task]).read_text("utf-8")
-    for path in sample_tables[task].glob("*.csv"):
-        assert f"`{path.name}`" in text
-        for column in path.read_text("utf-8").splitlines()[0].split(","):
-            # Of every figure there are mean and sd; of every level a column.
-            name = re.sub(r"(_mean|_sd)$|(?<=dice_at_).*", "", column)
-            assert re.search(rf"\b{re.escape(name)}", text), f"{column} of {path.name}"
-
-
-def options_of(*command: str) -> set[str]:
-    """Give the options of a command."""
-    parser = command_parser().parse_args(command).parser
-    return set(re.findall(r"--[a-z-]+", parser.format_usage()))
-
-
-def test_the_options_of_a_report_are_described() -> None:
-    text = (DOCS / "reference" / "report.md").read_text("utf-8")
-    options = options_of("report", "a", "-o", "b.html") - {"--resume"}
-    assert {option for option in options if f"`{option}" not in text} == set()
-
-
-@pytest.mark.parametrize("command", ["ranking", "compare", "sweep", "suspects", "dump"])
-def test_the_options_of_questions_are_described(command: str) -> None:
-    text = (DOCS / "reference" / "questions.md").read_text("utf-8")
-    options = options_of(command, "a", "-o", "b")
-    assert {option for option in options if f"`{option}" not in text} == set()
-
-
-@pytest.mark.parametrize("command", ["slices", "scores"])
-def test_the_options_of_questions_about_a_team_are_described(command: str) -> None:
-    text = (DOCS / "reference" / "questions.md").read_text("utf-8")
-    options = options_of(command, "a", "--team", "T", "-o", "b")
-    assert {option for option in options if f"`{option}" not in text} == set()
-
-
-def test_options_and_columns_of_conventions_are_described() -> None:
+def test_conventions_are_described() -> None:
     text = (DOCS / "reference" / "conventions.md").read_text("utf-8")
-    options = options_of("conventions", "a", "-o", "b")
-    assert {option for option in options if f"`{option}" not in text} == set()
-    assert {spec.described() for spec in (VALUES, MATCHES)} <= set(text.splitlines())
     assert {name for name in CONVENTIONS if f"`{name}`" not in text} == set()
 
 
-def test_the_columns_of_slices_are_described() -> None:
+def test_covariates_are_described() -> None:
     text = (DOCS / "reference" / "questions.md").read_text("utf-8")
-    assert SLICES.described() in text.splitlines()
     assert {name for name in TEXTS if f"`{name}`" not in text} == set()
 
 

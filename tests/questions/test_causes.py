@@ -13,7 +13,7 @@ import pytest
 
 from napari_panoptic import evaluate_pair, open_cohort
 from napari_panoptic.cli.main import main
-from napari_panoptic.questions.causes import CAUSE_WORDS, COSTS, Causes, _changes
+from napari_panoptic.questions.causes import CAUSE_WORDS, Causes, _changes
 from napari_panoptic.statistics.bootstrap import mean_interval
 from napari_panoptic.values.cohort import Region
 
@@ -170,10 +170,3 @@ def test_the_record_has_settings_and_inputs(nuclei_sample: Path, tmp_path: Path)
     assert record["team"] == "merger"
     assert record["inputs"]
     assert set(record["tables"]) == {"causes.csv"}
-
-
-def test_the_table_is_described() -> None:
-    lines = (
-        (Path(__file__).parents[2] / "docs" / "tasks" / "causes.md").read_text("utf-8").splitlines()
-    )
-    assert COSTS.described() in lines

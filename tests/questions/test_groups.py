@@ -12,7 +12,6 @@ from napari_panoptic import EvaluationSettings, open_cohort
 from napari_panoptic.cli.main import main
 from napari_panoptic.explain.failure_groups import failure_groups, lost_over
 from napari_panoptic.nuclei.regions.region import held_region
-from napari_panoptic.questions.groups import GROUPS
 
 COLUMNS = ["region", "kind", "reference_ids", "prediction_ids", "pq_lost"]
 
@@ -70,10 +69,3 @@ def test_shared_pixels_are_given_to_one_object(nuclei_sample: Path) -> None:
     pd.testing.assert_frame_equal(found.tables["groups.csv"], flat.tables["groups.csv"])
     assert found.answer.notes
     assert not flat.answer.notes
-
-
-def test_the_table_is_described() -> None:
-    lines = (
-        (Path(__file__).parents[2] / "docs" / "tasks" / "groups.md").read_text("utf-8").splitlines()
-    )
-    assert GROUPS.described() in lines

@@ -10,7 +10,6 @@ import pytest
 
 from napari_panoptic import open_cohort
 from napari_panoptic.cli.main import main
-from napari_panoptic.questions.ranking import RANKING
 
 
 def test_the_ranking_is_that_of_evaluate(nuclei_sample: Path, tmp_path: Path) -> None:
@@ -51,12 +50,3 @@ def test_one_team_has_no_rank(
         main(["ranking", str(nuclei_sample), "--teams", "merger", "-o", str(tmp_path)])
     assert stop.value.code == 2
     assert "two or more teams" in capsys.readouterr().err
-
-
-def test_the_table_is_described() -> None:
-    lines = (
-        (Path(__file__).parents[2] / "docs" / "reference" / "questions.md")
-        .read_text("utf-8")
-        .splitlines()
-    )
-    assert RANKING.described() in lines

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.suspects import KINDS, choose, plant, ranked, rate, regions_of, with_errors
+from benchmarks.suspects import KINDS, choose, plant, rate, regions_of, with_errors
 from napari_panoptic import EvaluationSettings
 from napari_panoptic.common.errors import LabelError, SettingsError
 from napari_panoptic.io.cohorts.nuclei import open_cohort
@@ -329,7 +329,7 @@ def test_planted_errors_are_first_where_teams_are_perfect() -> None:
     labels = drawn(grid())
     planted = plant(labels, [1, 6, 11], KINDS)
     suspects = find_suspects([compared(planted.labels, {"a": labels, "b": labels})])
-    found = rate({"r": planted}, ranked(suspects))
+    found = rate({"r": planted}, suspects)
     assert (found.planted, found.precision, found.auroc) == (3, 1.0, 1.0)
     assert rate({"r": planted}, []).auroc == 0.5
 
@@ -342,7 +342,7 @@ def test_planted_errors_in_real_regions() -> None:
     teams = [team.name for team in cohort.competing_teams]
     regions = regions_of(cohort, Restoration.BORDER_DILATED)
     planted, agreements = with_errors(regions, teams, 0.05, seed=0)
-    found = rate(planted, ranked(find_suspects(agreements)))
+    found = rate(planted, find_suspects(agreements))
     assert found.planted >= 150
     assert found.precision >= 0.8
     assert found.auroc >= 0.95

@@ -16,7 +16,6 @@ from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.questions.compare import DIFF, diff_table, transitions
 from napari_panoptic.questions.engines.versions import compare_teams_of
 from napari_panoptic.values.settings import EvaluationSettings
-from tests.support.paths import REPOSITORY
 from tests.support.reports import without_plots
 from tests.support.version_cohort import PATIENTS, write_version_cohort
 
@@ -80,11 +79,6 @@ def test_the_section_has_the_figures_of_the_comparison(
         for (before, after), n in found[f"versions_{side}.csv"].set_index("before").stack().items()
         if before != after
     )
-
-
-def test_the_documentation_has_the_columns_of_the_table() -> None:
-    lines = (REPOSITORY / "docs" / "reference" / "questions.md").read_text("utf-8").splitlines()
-    assert DIFF.described() in lines
 
 
 def test_mistakes_in_the_command(version_folder: Path, tmp_path: Path) -> None:

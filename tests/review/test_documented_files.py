@@ -1,4 +1,4 @@
-"""The page about the files of a review has the columns and options that there are."""
+"""The page about the files of a review has the columns that there are."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import re
 
 import pytest
 
-from napari_panoptic.cli.main import command_parser
 from napari_panoptic.review.export import AGREEMENT_COLUMNS, VERDICT_COLUMNS
 from napari_panoptic.review.plan.corrected import QUANTITIES
 from napari_panoptic.review.plan.tables import (
@@ -17,7 +16,6 @@ from napari_panoptic.review.plan.tables import (
 from tests.support.paths import REPOSITORY
 
 PAGE = (REPOSITORY / "docs" / "reference" / "review-files.md").read_text("utf-8")
-OF_ALL_COMMANDS = {"--allow-outside", "--max-pixels", "--output", "--help"}
 
 
 @pytest.mark.parametrize(
@@ -34,19 +32,6 @@ def test_the_page_has_the_quantities() -> None:
     assert re.findall(r"^\| `([a-z0-9-]+)` \| .*\|$", section("Estimates"), re.MULTILINE) == [
         str(quantity) for quantity in QUANTITIES
     ]
-
-
-@pytest.mark.parametrize(
-    ("command", "least"),
-    [
-        ("package", ["a", "-o", "b.html", "--failures", "1"]),
-        ("import-verdicts", ["a.json"]),
-    ],
-)
-def test_the_page_has_the_options(command: str, least: list[str]) -> None:
-    parser = command_parser().parse_args([command, *least]).parser
-    options = set(re.findall(r"--[a-z-]+", parser.format_usage())) - OF_ALL_COMMANDS
-    assert {at for at in options if f"`{at}" not in section("Package and import-verdicts")} == set()
 
 
 def section(title: str) -> str:

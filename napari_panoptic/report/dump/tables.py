@@ -83,14 +83,21 @@ LEADERBOARD = TableSpec(
     "leaderboard.csv",
     "team, the best score first",
     [
-        unshown("place"),
+        unshown("place", about="by score"),
         name_column("team"),
-        number("score", write=lambda score: ratio(score, 4)),
+        number(
+            "score",
+            write=lambda score: ratio(score, 4),
+            about="mean over regions of the mean over classes",
+        ),
         _interval("score"),
-        TableColumn("regions", _regions, ("regions", "regions_listed")),
-        unshown("not_submitted", "gaps"),
+        TableColumn(
+            "regions", _regions, ("regions", "regions_listed"), "with a figure; in the output"
+        ),
+        unshown("not_submitted", about="missing masks, scored 0"),
+        unshown("gaps", about="figures that are not in the output"),
         whole("patients"),
-        unshown("patient_mean", *_interval_keys("patient_mean")),
+        unshown("patient_mean", *_interval_keys("patient_mean"), about="mean over patients"),
         number("mean_rank", "mean rank", two_places),
         whole("rank"),
     ],
@@ -100,7 +107,13 @@ BY_ORGAN = TableSpec(
     "team, organ or `all`, class or `mean`",
     [
         unshown("team", "organ", "class"),
-        unshown("patients", "regions", "pq", *_interval_keys("pq")),
+        unshown("patients", "regions"),
+        unshown(
+            "pq",
+            about="mean over regions that have the class; with `--missing worst`, gaps count as 0, "
+            "unlike in `patient_mean`",
+        ),
+        unshown(*_interval_keys("pq")),
     ],
 )
 PAIRS = TableSpec(

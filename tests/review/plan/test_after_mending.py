@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,7 +22,7 @@ from napari_panoptic.review.plan.corrected import ALL, Quantity
 from napari_panoptic.review.plan.design import draw
 from napari_panoptic.review.plan.estimates import ItemVerdict
 from napari_panoptic.review.plan.mending import annotated_cohort
-from napari_panoptic.review.plan.mending_tables import ESTIMATES, figure_records, sentences
+from napari_panoptic.review.plan.mending_tables import figure_records, sentences
 from napari_panoptic.review.plan.units import SIDES, ItemKind, population
 from napari_panoptic.values.settings import EvaluationSettings, Matching
 from napari_panoptic.values.vocabulary import Side, Verdict
@@ -286,11 +285,6 @@ def test_a_plan_of_other_settings_or_without_verdicts_is_refused(small_folder):
         after_mending(request(small_folder, "alpha", settings=strict), plan, answers)
     with pytest.raises(PanopticError, match="none that decides"):
         after_mending(request(small_folder, "alpha"), plan, [])
-
-
-def test_the_table_is_described():
-    page = (Path(__file__).parents[3] / "docs" / "reference" / "review-files.md").read_text("utf-8")
-    assert ESTIMATES.described() in page.splitlines()
 
 
 # --- intervals --------------------------------------------------------------------------------
