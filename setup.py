@@ -11,6 +11,7 @@ from setuptools import Extension, find_packages, setup
 from setuptools.command.build_ext import build_ext
 from setuptools.command.build_py import build_py
 from setuptools.errors import CCompilerError
+from setuptools.modified import newer_group
 
 FOLDER = Path("napari_panoptic", "kernels")
 SHARED = "napari_panoptic.kernels._shared"
@@ -46,6 +47,16 @@ class BuildKernels(build_ext):
             "cdivision": True,
             "show_performance_hints": False,
         }
+
+    def run(self) -> None:
+        """Compile, beside the sources, only kernels that have changed."""
+        if self.inplace and not self.force:
+            self.extensions = [
+                own
+                for own in self.extensions
+                if newer_group([*own.sources, *own.depends], self.get_ext_fullpath(own.name))
+            ]
+        super().run()
 
     def build_extensions(self) -> None:
         """Optimise, but give all processors the same figures: no fused multiply-add."""

@@ -225,6 +225,12 @@ pip_install() {
         --disable-pip-version-check "$@"
 }
 
+# The same by uv, which takes half the time; by pip where uv cannot be had or does not succeed.
+fast_install() {
+    { pip_install uv && "$venv/bin/uv" pip install --quiet --python "$venv/bin/python" "$@"; } \
+        >/dev/null 2>&1 || pip_install "$@"
+}
+
 install_package() {
     # --group needs pip 25.1.
     pip_install --upgrade "pip>=25.1" ||
@@ -232,7 +238,7 @@ install_package() {
     case $purpose in
         work | test)
             say "Installing napari-panoptic and its test tools (a few minutes the first time) ..."
-            pip_install --editable ".[pyqt6]" --group test ;;
+            fast_install --editable ".[pyqt6]" --group test ;;
         bench)
             say "Installing napari-panoptic and its peers (a few minutes the first time) ..."
             pip_install --editable . "cython>=3.1" "setuptools>=77" ;;

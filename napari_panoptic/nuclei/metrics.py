@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.outcomes import Outcomes
-from napari_panoptic.statistics.means import quotient, quotients
+from napari_panoptic.statistics.means import quotient, quotients, sums_by_group
 from napari_panoptic.values.vocabulary import STATUS_CODE, Status
 
 if TYPE_CHECKING:
@@ -246,10 +246,7 @@ def count(outcomes: Outcomes) -> Counts:
     is_tp, is_measured = own == other, ~np.isnan(hausdorff)
 
     def by_class(values: FloatArray, chosen: NDArray[np.bool_]) -> FloatArray:
-        # In ascending order, so that the last digit does not depend on the ids.
-        rows = np.flatnonzero(chosen)
-        rows = rows[np.argsort(values[rows])]
-        return np.bincount(own[rows], values[rows], minlength=n)[1:].astype(np.float64)
+        return sums_by_group(values[chosen], own[chosen], n)[1:]
 
     confusion = np.bincount(own * n + other, minlength=n * n).reshape(n, n)
     confusion[:, 0] = np.bincount(reference.class_index[reference.status == _FN], minlength=n)

@@ -50,6 +50,34 @@ def mean_defined(values: Iterable[float]) -> float:
     return math.fsum(defined) / len(defined) if defined else math.nan
 
 
+def sums_by_group(
+    values: NDArray[np.float64], groups: NDArray[np.integer[Any]], n_groups: int
+) -> NDArray[np.float64]:
+    """Add numbers by group. Sums are exact and rounded once, so the order does not matter.
+
+    Each number is split in two, a multiple of a power of 2 and the rest, both so short that
+    sums of them are exact. Only if the largest sum and the smallest number lie more than about
+    10¹⁶ apart are they added in ascending order instead.
+
+    Parameters
+    ----------
+    values
+        Finite numbers (n,), none of them negative.
+    groups
+        The group of each, from 0 to `n_groups` - 1.
+    """
+    least = float(np.min(values, where=values > 0, initial=np.inf))
+    if least == np.inf:
+        return np.zeros(n_groups)
+    unit = np.ldexp(np.spacing(least), 53 - len(values).bit_length())
+    if not float(values.sum()) < unit * 2.0**52:
+        order = np.argsort(values)
+        return np.bincount(groups[order], values[order], n_groups)
+    multiples = np.rint(values / unit) * unit
+    rests = values - multiples
+    return np.bincount(groups, multiples, n_groups) + np.bincount(groups, rests, n_groups)
+
+
 def spread(values: Iterable[float]) -> Spread:
     """Compute mean, standard deviation and median of the defined values.
 

@@ -764,14 +764,19 @@ def compact(values: NDArray[np.integer]) -> tuple[NDArray[np.int32], NDArray[np.
 
 def _compact_sparse(values: NDArray[np.integer]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """Relabel an image whose ids are too far apart for a lookup table."""
-    ids, index = np.unique(values, return_inverse=True)
+    flat = values.ravel()
+    # Runs of equal pixels are far fewer than pixels.
+    starts = np.flatnonzero(np.append(flat.size > 0, flat[1:] != flat[:-1]))
+    runs = flat[starts]
+    ids = np.unique(runs)
     if len(ids) and ids[0] < 0:
         raise ValueError("ids must not be negative")
-    has_background = len(ids) > 0 and ids[0] == 0
-    numbers = index.reshape(values.shape).astype(np.int32)
-    if has_background:
-        return numbers, ids[1:].astype(np.int64)
-    return numbers + np.int32(1), ids.astype(np.int64)
+    numbers = np.zeros(flat.size, np.int32)
+    ids = ids[ids > 0]
+    rows = np.searchsorted(ids, runs, side="right")  # 0 for background
+    numbers[starts] = np.diff(rows, prepend=0)
+    np.cumsum(numbers, out=numbers)
+    return numbers.reshape(values.shape), ids.astype(np.int64)
 
 
 def size_text(shape: tuple[int, ...]) -> str:

@@ -4,8 +4,10 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
-from napari_panoptic.statistics.means import mean_defined, quotient, spread
+from napari_panoptic.statistics.means import mean_defined, quotient, spread, sums_by_group
 
 
 def test_a_quotient_by_zero_is_undefined() -> None:
@@ -40,3 +42,19 @@ def test_the_order_of_patients_does_not_matter() -> None:
     assert spread(values[::-1].tolist()) == spread(sorted(values.tolist())) == found
     assert found.mean == pytest.approx(values.mean(), rel=1e-15)
     assert found.sd == pytest.approx(values.std(ddof=1), rel=1e-14)
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.floats(2**-20, 2**20) | st.just(0.0)), max_size=60))
+@example([])
+@example([(1, 0.0)])
+def test_sums_by_group_are_exact(pairs: list[tuple[int, float]]) -> None:
+    groups, values = np.array([group for group, _ in pairs], int), np.array([v for _, v in pairs])
+    wanted = [math.fsum(value for group, value in pairs if group == own) for own in range(3)]
+    assert sums_by_group(values, groups, 3).tolist() == wanted
+
+
+def test_sums_by_group_of_very_unequal_numbers_do_not_depend_on_the_order() -> None:
+    values, groups = np.geomspace(1e-300, 1e200, 1_000), np.zeros(1_000, int)
+    shuffled = np.random.default_rng(1).permutation(values)
+    assert sums_by_group(shuffled, groups, 1) == sums_by_group(values, groups, 1)
+    assert sums_by_group(values, groups, 1) == pytest.approx(math.fsum(values), rel=1e-12)

@@ -2,6 +2,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
 from napari_panoptic import evaluate_pair
 from napari_panoptic.common.errors import LabelError
@@ -47,6 +50,18 @@ def test_compact_handles_huge_ids() -> None:
     index, ids = compact(np.array([[0, 2**40, 7], [7, 0, 2**62]]))
     assert ids.tolist() == [7, 2**40, 2**62]
     np.testing.assert_array_equal(index, [[0, 2, 1], [1, 0, 3]])
+
+
+@given(st.data(), st.integers(0, 5), st.integers(0, 5))
+def test_compact_numbers_any_ids_in_their_order(
+    data: st.DataObject, height: int, width: int
+) -> None:
+    own = st.sampled_from([0, 1, 7, 70_000, 2**31 - 2, 2**40, 2**62])
+    values = data.draw(arrays(np.int64, (height, width), elements=own))
+    index, ids = compact(values)
+    assert ids.tolist() == sorted(set(values.ravel().tolist()) - {0})
+    assert index.dtype == np.int32
+    np.testing.assert_array_equal(np.append(0, ids)[index], values)
 
 
 def test_compact_without_background() -> None:

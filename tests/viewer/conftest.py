@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 import tempfile
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
@@ -20,7 +21,9 @@ from napari._qt.qt_main_window import _QtMainWindow
 from napari.plugins import _initialize_plugins
 from napari.settings import NapariSettings
 from npe2 import PluginManager
+from OpenGL import GL
 from qtpy.QtCore import QCoreApplication, QEvent, QEventLoop
+from vispy.app.backends._qt import CanvasBackendDesktop
 
 from napari_panoptic.display.listed import Others
 from napari_panoptic.display.object_rows import ObjectFilter
@@ -139,12 +142,38 @@ def cohort(sample_folder):
     return replace(cohort, regions=cohort.regions[:5], teams=teams)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def colouring():
+    """Give a context in which canvases are drawn without colouring pixels, which takes longest.
+
+    Whoever takes a picture draws again.
+    """
+    is_off, paint = False, CanvasBackendDesktop.paintGL
+
+    def painted(canvas):
+        (GL.glEnable if is_off else GL.glDisable)(GL.GL_RASTERIZER_DISCARD)
+        paint(canvas)
+
+    @contextmanager
+    def off():
+        nonlocal is_off
+        is_off = True
+        try:
+            yield
+        finally:
+            is_off = False
+
+    with patch.object(CanvasBackendDesktop, "paintGL", painted):
+        yield off
+
+
 @pytest.fixture(scope="session", name="wait_until")
-def wait_until_in_a_window():
+def wait_until_in_a_window(colouring):
     """Give a function that lets the window live until something is so."""
 
     def handle_events():
-        QCoreApplication.processEvents(QEventLoop.ProcessEventsFlag.AllEvents, 10)
+        with colouring():
+            QCoreApplication.processEvents(QEventLoop.ProcessEventsFlag.AllEvents, 10)
 
     return partial(wait_until, meanwhile=handle_events)
 
