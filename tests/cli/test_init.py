@@ -345,6 +345,28 @@ def test_doubts_are_printed_and_written_on_request(tmp_path: Path, run: Run) -> 
     assert {region.mpp for region in cohort.regions} == {0.25}
 
 
+def test_a_class_of_one_team_only_is_a_doubt(tmp_path: Path, run: Run) -> None:
+    folder = tmp_path / "cohort"
+    for region in ("p1_a", "p2_a"):
+        picture(folder / "images" / f"{region}.png")
+        for side, names in {
+            "gt": ("Tumour", "Neutrophil"),
+            "one": ("Tumour", "PMN"),
+            "two": ("Tumour", "Mitosis"),
+            "three": ("Tumour", "Mitosis"),
+        }.items():
+            table = "id,class\n" + "".join(f"{n},{name}\n" for n, name in enumerate(names, 1))
+            labels(folder / side / f"{region}.tif", table)
+    code, out, err = run("init", folder)
+    assert code == 0, err
+    assert open_cohort(folder).scheme.names == ("Tumour", "Neutrophil", "Mitosis")
+    assert "--fix 'class:PMN' writes aliases.PMN = \"\"" in out
+    (folder / "cohort.toml").unlink()
+    code, out, err = run("init", folder, "--fix", "class:PMN=Neutrophil")
+    assert code == 0, err
+    assert open_cohort(folder).scheme.aliases == {"PMN": "Neutrophil"}
+
+
 def test_a_terminal_is_asked_and_a_script_is_not(
     tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

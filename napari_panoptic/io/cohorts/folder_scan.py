@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -28,7 +29,9 @@ IMAGE = "image"
 """Kind of a group of files that are images; other kinds are formats of objects."""
 _TABLES = (".csv", ".json", ".txt", ".toml", ".md", ".xlsx")
 _EXAMINED = 5
-"""How many files of a group are opened to find out its classes."""
+"""How many files of the annotation, and of each team, are opened to find out the classes."""
+_ONE_CLASS = ClassScheme((ONLY_CLASS,), MONUSAC_CLASSES.colours[:1])
+"""The classes if files of the annotation, or of some predictions, state none."""
 _SEPARATORS = "_-. "
 _PICTURE_FOLDER = re.compile(
     r"(cp_)?(outlines?|overlays?|flows?|visuali[sz]ations?|previews?|thumbnails?)", re.IGNORECASE
@@ -87,13 +90,19 @@ class Group:
         return {name[len(before) : len(name) - len(behind) or None] for _, name in self.files}
 
     @property
+    def by_team(self) -> dict[str, list[Path]]:
+        """The files of each team; all of one without a name if the pattern does not name teams."""
+        found: dict[str, list[Path]] = defaultdict(list)
+        at = [part for part in self.folder if part in ("{team}", "{patient}", "*")][::-1]
+        for (folders, _), path in self.files.items():
+            team = folders.split("/")[at.index("{team}")] if self.has_teams else ""
+            found[team].append(path)
+        return found
+
+    @property
     def teams(self) -> list[str]:
         """Names of the teams, where the pattern has them."""
-        if not self.has_teams:
-            return []
-        at = [part for part in self.folder if part in ("{team}", "{patient}", "*")][::-1]
-        level = at.index("{team}")
-        return sorted({folders.split("/")[level] for folders, _ in self.files})
+        return sorted(self.by_team) if self.has_teams else []
 
 
 @dataclass(frozen=True)
@@ -562,21 +571,32 @@ def _reference(masks: Sequence[Group], wanted: str | None) -> tuple[Group | None
 
 
 def _scheme(reference: Group | None, predictions: Iterable[Group]) -> ClassScheme:
-    """Return the classes stated in the files; some files of each group are read."""
-    stated: list[list[str]] = []
-    for group in (reference, *predictions):
-        if group is None:
-            continue
-        names: list[str] = []
-        for path in list(group.files.values())[:_EXAMINED]:
-            try:
-                names += stated_classes(path, Source(group.kind))
-            except UnreadableFileError:
-                continue
-        stated.append(names)
-    if stated and all(stated):
-        return scheme_of([name for names in stated for name in names])
-    return ClassScheme((ONLY_CLASS,), MONUSAC_CLASSES.colours[:1])
+    """Return the classes that files of the annotation state, and those that two teams state.
+
+    A class of one team only has no partner; it becomes a doubt when the team's files are read.
+    """
+    if reference is None:
+        return _ONE_CLASS
+    annotated = _stated(reference, [*reference.files.values()])
+    teams_of: dict[str, set[str]] = defaultdict(set)
+    for group in predictions:
+        stated = {team: _stated(group, paths) for team, paths in group.by_team.items()}
+        if not any(stated.values()):
+            return _ONE_CLASS
+        for team, names in stated.items():
+            for name in names:
+                teams_of[name].add(team)
+    shared = [name for name, teams in teams_of.items() if len(teams) > 1]
+    return scheme_of([*annotated, *shared]) if annotated else _ONE_CLASS
+
+
+def _stated(group: Group, paths: Sequence[Path]) -> list[str]:
+    """Return the classes that the first files of a side state."""
+    names: list[str] = []
+    for path in paths[:_EXAMINED]:
+        with suppress(UnreadableFileError):
+            names += stated_classes(path, Source(group.kind))
+    return names
 
 
 def _counted(count: int, what: str, group: Group, *, plural: bool = True) -> str:
