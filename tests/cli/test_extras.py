@@ -104,8 +104,11 @@ def test_commands_name_the_extra(
         assert hint in capsys.readouterr().err
         assert main(["view", *pair, "--screenshot", str(tmp_path / "a.png")]) == 1
         assert hint in capsys.readouterr().err
-    assert main(["evaluate", *pair, *out]) == 1
-    assert hint in capsys.readouterr().err
+    for command, output in (("evaluate", "out"), ("report", "out.html")):
+        assert main([command, *pair, "-o", str(tmp_path / output)]) == 1
+        said = capsys.readouterr().err
+        assert hint in said
+        assert str(prediction) in said
     (cohort / "cohort.toml").write_text(description, encoding="utf-8")
     convert = ("convert", str(cohort), "--team", "predictions", "--to", "geojson", *out)
     assert main(convert) == 1
