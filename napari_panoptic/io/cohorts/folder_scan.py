@@ -21,6 +21,7 @@ from napari_panoptic.io.cohorts.description_edits import toml_text
 from napari_panoptic.io.cohorts.layouts import Layout, MaskPatterns, Patterns
 from napari_panoptic.io.cohorts.pair import REFERENCE_WORDS, scheme_of
 from napari_panoptic.io.cohorts.patterns import Listing, Pattern, check_listing
+from napari_panoptic.io.formats.dicom_files import import_dicom
 from napari_panoptic.io.formats.one_file import format_of, split_name, stated_classes
 from napari_panoptic.io.images.slides import IMAGE_ENDINGS, are_one_slide, probe_image
 from napari_panoptic.values.cohort import MONUSAC_CLASSES, ONLY_CLASS, ClassScheme, Source
@@ -124,6 +125,8 @@ class Scan:
     missing: tuple[str, ...]
     #: Pictures of results, such as overlays, which are not used.
     pictures: tuple[Path, ...] = ()
+    #: Sentences on files of no known kind that packages may read which are not installed.
+    unread: tuple[str, ...] = ()
 
     @property
     def summary(self) -> list[str]:
@@ -143,7 +146,7 @@ class Scan:
             if paths:
                 names = english_list([path.relative_to(self.root).as_posix() for path in paths])
                 lines.append(f"{len(paths)} {what}: {names}")
-        return lines
+        return [*lines, *self.unread]
 
     def description(self) -> str:
         """Return the text of a ``cohort.toml`` for the folder.
@@ -154,7 +157,7 @@ class Scan:
             If something needed is missing.
         """
         if self.missing or self.reference is None:
-            raise CohortError("; ".join(self.missing), path=self.root)
+            raise CohortError("; ".join((*self.missing, *self.unread)), path=self.root)
         files: dict[str, list[str]] = {
             "image": [] if self.images is None else [self.images.pattern],
             f"reference.{self.reference.kind}": [self.reference.pattern],
@@ -249,8 +252,6 @@ def scan_folder(folder: Path, *, reference: str | None = None) -> Scan:
     ------
     CohortError
         If the folder cannot be read.
-    MissingPackageError
-        If a file needs a package that is not installed.
     """
     listing = cohort_listing(folder, allow_outside=False)
     check_listing(listing, "expected a folder with images, annotations and predictions")
@@ -266,15 +267,20 @@ def scan_folder(folder: Path, *, reference: str | None = None) -> Scan:
     leaves = _with_dicom_slides(leaves)
     groups: list[Group] = []
     unknown: list[Path] = []
+    unread: list[str] = []
     for (parents, ending), files in sorted(leaves.items()):
-        kind = _kind(next(iter(files.values())))
+        try:
+            kind = _kind(next(iter(files.values())))
+        except MissingPackageError as error:
+            kind = None
+            unread.append(str(error))
         if kind is None:
             unknown += list(files.values())
         else:
             of_file = {("", name): path for name, path in files.items()}
             groups.append(Group(kind, parents, ending, of_file))
     scan = _scan(listing, _merged(groups, reference), reference)
-    return replace(scan, unknown=tuple(unknown), pictures=tuple(pictures))
+    return replace(scan, unknown=tuple(unknown), pictures=tuple(pictures), unread=tuple(unread))
 
 
 def _without_pictures(leaves: _Leaves) -> list[Path]:
@@ -330,12 +336,21 @@ def _with_dicom_slides(leaves: _Leaves) -> _Leaves:
 
 
 def _kind(path: Path) -> str | None:
-    """Recognise what a file is: an image, objects in some format, or neither."""
+    """Recognise what a file is: an image, objects in some format, or neither.
+
+    Raises
+    ------
+    MissingPackageError
+        If that needs a package that is not installed, or reading its objects does.
+    """
     ending = path.suffix.casefold().lstrip(".")
     if ending in IMAGE_ENDINGS and ending not in ("tif", "tiff", "png"):
         return IMAGE
     try:
-        return str(format_of(path))
+        kind = str(format_of(path))
+        if kind == Source.DICOM_ANN:
+            import_dicom("pydicom", path)
+        return kind
     except MissingPackageError:
         raise
     except PanopticError:
