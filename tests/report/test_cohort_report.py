@@ -15,8 +15,8 @@ from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.nuclei.regions.conditions import LESSONS_NEIGHBOURS, Robustness, star
 from napari_panoptic.nuclei.regions.experiment import Experiment, PatientSums
 from napari_panoptic.nuclei.regions.run import AUTO, PROCESSES, RegionDone
-from napari_panoptic.report.nuclei import cohort_report as reporting
 from napari_panoptic.questions.answer import UnansweredError
+from napari_panoptic.report.nuclei import cohort_report as reporting
 from napari_panoptic.report.nuclei.cohort_report import (
     CohortReport,
     ReportRequest,

@@ -15,7 +15,7 @@ from napari_panoptic.common.errors import (
     PanopticError,
     UnreadableFileError,
 )
-from napari_panoptic.common.text import english_list
+from napari_panoptic.common.text import counted, english_list
 from napari_panoptic.io.cohorts.description import cohort_listing
 from napari_panoptic.io.cohorts.description_edits import toml_text
 from napari_panoptic.io.cohorts.layouts import Layout, MaskPatterns, Patterns
@@ -133,19 +133,19 @@ class Scan:
         """Lines that say what was recognised."""
         lines = []
         if self.images is not None:
-            lines.append(_counted(len(self.images.files), "image", self.images))
+            lines.append(_line("image", self.images))
         if self.reference is not None:
-            lines.append(_counted(len(self.reference.files), "annotation", self.reference))
+            lines.append(_line("annotation", self.reference))
         for group in self.predictions:
             teams = f" of {english_list(group.teams)}" if group.teams else ""
-            lines.append(_counted(len(group.files), f"prediction{teams}", group, plural=not teams))
+            lines.append(_line(f"prediction(s){teams}", group))
         for paths, what in (
             (self.pictures, "picture(s) of results not used"),
             (self.unknown, "file(s) not recognised"),
         ):
             if paths:
                 names = english_list([path.relative_to(self.root).as_posix() for path in paths])
-                lines.append(f"{len(paths)} {what}: {names}")
+                lines.append(f"{counted(len(paths), what)}: {names}")
         return [*lines, *self.unread]
 
     def description(self) -> str:
@@ -614,7 +614,6 @@ def _stated(group: Group, paths: Sequence[Path]) -> list[str]:
     return names
 
 
-def _counted(count: int, what: str, group: Group, *, plural: bool = True) -> str:
-    name = f"{what}s" if plural and count != 1 else what
+def _line(what: str, group: Group) -> str:
     kind = "" if group.kind == IMAGE else f", format {group.kind}"
-    return f"{count} {name}: {group.pattern}{kind}"
+    return f"{counted(len(group.files), what)}: {group.pattern}{kind}"

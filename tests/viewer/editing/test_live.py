@@ -789,11 +789,11 @@ class TestAround:
             else read_objects(path, session.cohort.scheme, session.snapshot.shape)
         )
         if ending == ".hovernet.json":
-            assert said[0].startswith(f"Saved, but {path.name} cannot hold all: 1 object(s)")
+            assert said[0].startswith(f"Saved, but {path.name} cannot hold all: 1 object has")
             assert str(tmp_path) in said[0]
             assert "holes were filled" in said[0]
             assert "9000" in said[0]
-            assert "1 ambiguous area(s)" in said[0]
+            assert "1 ambiguous area has" in said[0]
             assert "counts as not saved" in said[0]
             assert [at.words for at in part.edits.unsaved] == ["annotation", "ambiguous areas"]
             assert opened.labels.index[30, 30]
