@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, TypeVar
 
-import numpy as np
 from qtpy.QtWidgets import QMessageBox, QWidget
 
 from napari_panoptic.common.errors import PanopticError
@@ -212,7 +211,7 @@ class ObjectActions:
             return None
         at, region = datetime.now(UTC), snapshot.region.name
         done = DoneMend(region, team, mend, at, self.reviewer(), verdicts or {})
-        before = _failures(self._session.evaluation)
+        before = self._n_failures()
         try:
             self._session.apply(mend)
         except PanopticError as error:
@@ -242,12 +241,16 @@ class ObjectActions:
             if mended.action is MendAction.DRAW
         ]
 
+    def _n_failures(self) -> int:
+        shown = self._session.evaluation
+        return 0 if shown is None else int(shown.counts.n_failures)
+
     def _note(self, done: DoneMend, failures_before: int) -> None:
         self.done.append(done)
-        self._fewer[done] = failures_before - _failures(self._session.evaluation)
+        self._fewer[done] = failures_before - self._n_failures()
 
     def _redo(self, done: DoneMend) -> str:
-        before = _failures(self._session.evaluation)
+        before = self._n_failures()
         if not (problem := self._applied(done.mend, done.region, done.team)):
             self._note(done, before)
             self._say("Done again. Ctrl+Z undoes it.")
@@ -382,14 +385,6 @@ def _counted_objects(action: ObjectAction, mend: Mend) -> str:
     return counted(
         len({own.target for own in objects}), "prediction" if is_prediction else "object"
     )
-
-
-def _failures(evaluation: Evaluation | None) -> int:
-    """Count FN, FP and misclassified pairs."""
-    if evaluation is None:
-        return 0
-    confusion = evaluation.counts.confusion
-    return int(confusion.sum() - np.trace(confusion))
 
 
 def _sets(evaluation: Evaluation, targets: Sequence[Target]) -> list[list[Target]]:

@@ -9,13 +9,11 @@ import pytest
 from napari_panoptic.live import actions
 from napari_panoptic.live.autosaves import EditedPart
 from napari_panoptic.values.vocabulary import CAUSE_CODE, STATUS_CODE, Cause, Side, Status, Verdict
-from napari_panoptic.viewer.desk.nuclei import PARTS
 from napari_panoptic.viewer.editing.object_actions import Asking, ObjectAction
 from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
 from napari_panoptic.viewer.panels.review.presenter import ReviewPresenter
 from tests.viewer.editing.mending import (
-    begin,
-    end,
+    MENDING_PARTS,
     figures,
     fresh,
     layer_shows,
@@ -23,6 +21,7 @@ from tests.viewer.editing.mending import (
     select,
     state,
     undo,
+    without_edits,
 )
 from tests.viewer.finding import FIRST, SECOND
 
@@ -35,14 +34,12 @@ SQUARE = np.array([[1.0, 1.0], [1.0, 9.0], [9.0, 9.0], [9.0, 1.0]])
 
 @pytest.fixture(scope="module")
 def shown_parts():
-    return tuple(part for part in PARTS if part in (EditsPresenter, ReviewPresenter))
+    return MENDING_PARTS
 
 
 @pytest.fixture
 def at_first(fresh_desk, wait_until):
-    begin(fresh_desk, wait_until)
-    yield
-    end(fresh_desk, wait_until)
+    yield from without_edits(fresh_desk, wait_until)
 
 
 @pytest.fixture
