@@ -20,6 +20,7 @@ from napari_panoptic.review.mended_annotation import DoneMend
 from napari_panoptic.values.labels import LabelPair
 from napari_panoptic.values.vocabulary import Side, Verdict
 from napari_panoptic.viewer.editing.history import EditHistory, Step, StepLostError
+from napari_panoptic.viewer.kit.events import Within
 from napari_panoptic.viewer.kit.keys import Shortcut
 from napari_panoptic.viewer.kit.shown import show_error, show_info
 
@@ -144,6 +145,8 @@ class ObjectActions:
         #: The mends that are in effect, oldest first.
         self.done: list[DoneMend] = []
         self._fewer: dict[DoneMend, int] = {}
+        #: True while objects change by a step, or because one is undone or redone.
+        self.applying = Within()
 
     def do(self, action: ObjectAction, targets: Sequence[Target], *, elsewhere: int = 0) -> bool:
         """Do an action on objects of this region; return whether something changed.
@@ -213,7 +216,8 @@ class ObjectActions:
         done = DoneMend(region, team, mend, at, self.reviewer(), verdicts or {})
         before = self._n_failures()
         try:
-            self._session.apply(mend)
+            with self.applying:
+                self._session.apply(mend)
         except PanopticError as error:
             show_error(str(error))
             return None
@@ -271,7 +275,8 @@ class ObjectActions:
             self._go_to(region, team, None)
             return ELSEWHERE.format(region)
         try:
-            self._session.apply(mend)
+            with self.applying:
+                self._session.apply(mend)
         except PanopticError as error:
             raise StepLostError(CHANGED_SINCE.format(error.message)) from error
         return ""

@@ -117,3 +117,11 @@ def undo(desk, wait_until, *, redo=False):
         problem = desk.link.history.undo(redo=redo)
         wait_until(lambda: desk.is_settled)
     return problem
+
+
+def same_area(one, other):
+    """Return whether areas have the same pixels; without an area none has."""
+    none = np.zeros((1, 1), bool)
+    return np.array_equal(
+        *np.broadcast_arrays(*(none if at is None else at for at in (one, other)))
+    )

@@ -33,6 +33,7 @@ from napari_panoptic.viewer.panels.edits.panel import (
     NOTHING_EDITED,
 )
 from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
+from tests.viewer.editing.mending import same_area
 from tests.viewer.finding import FIRST, SECOND, on_canvas, row_of_status
 
 LEFT, RIGHT = Qt.MouseButton.LeftButton, Qt.MouseButton.RightButton
@@ -1155,14 +1156,6 @@ class TestAround:
 
 def is_hatched(viewer):
     return "ambiguous areas" in viewer.layers and viewer.layers["ambiguous areas"].visible
-
-
-def same_area(one, other):
-    """Tell whether areas have the same pixels; without an area none has."""
-    none = np.zeros((1, 1), bool)
-    return np.array_equal(
-        *np.broadcast_arrays(*(none if at is None else at for at in (one, other)))
-    )
 
 
 class TestAmbiguousAreas:

@@ -9,6 +9,7 @@ import pytest
 from napari_panoptic.live import actions
 from napari_panoptic.live.autosaves import EditedPart
 from napari_panoptic.values.vocabulary import CAUSE_CODE, STATUS_CODE, Cause, Side, Status, Verdict
+from napari_panoptic.viewer.editing.ambiguous_shapes import filled
 from napari_panoptic.viewer.editing.object_actions import Asking, ObjectAction
 from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
 from napari_panoptic.viewer.panels.review.presenter import ReviewPresenter
@@ -18,6 +19,7 @@ from tests.viewer.editing.mending import (
     fresh,
     layer_shows,
     rows_of_review,
+    same_area,
     select,
     state,
     undo,
@@ -233,6 +235,31 @@ def test_shapes_take_over_an_area_that_is_marked(desk, part, settle):
     part.shapes.layer.add(SQUARE + 20, shape_type="polygon")
     settle()
     assert desk.session.snapshot.ambiguous[marked].all()
+    part.shapes.set_on(False)
+    settle()
+
+
+def test_shapes_can_be_undone_beyond_an_area_that_is_marked(desk, part, wait_until, settle):
+    part.shapes.set_on(True)
+    settle()
+    layer, seen = part.shapes.layer, [desk.session.snapshot.ambiguous]
+    layer.add(SQUARE, shape_type="polygon")
+    settle()
+    seen.append(desk.session.snapshot.ambiguous.copy())
+    select(desk, Side.PREDICTION, Status.FP)
+    part.do(ObjectAction.MARK_AMBIGUOUS)
+    settle()
+    seen.append(desk.session.snapshot.ambiguous.copy())
+    assert (seen[2] & ~seen[1]).any()
+    layer.add(SQUARE + 20, shape_type="polygon")
+    settle()
+    for redo, areas in ((False, seen[::-1]), (True, seen[1:])):
+        for area in areas:
+            assert undo(desk, wait_until, redo=redo) == ""
+            drawn = filled(layer.data, layer.shape_type, desk.session.snapshot.shape)
+            assert same_area(drawn, area)
+            assert same_area(desk.session.snapshot.ambiguous, area)
+    assert part.shapes.layer is layer
     part.shapes.set_on(False)
     settle()
 
