@@ -281,7 +281,8 @@ def cohort_report(
         if store is not None:
             remove_kept(store)
         why = why_nothing(request.cohort, request.team_names)
-        raise UnansweredError(f"there is nothing to report: {why}", evaluation.findings)
+        message = f"there is nothing to report in {request.cohort.root}: {why}"
+        raise UnansweredError(message, evaluation.findings)
     try:
         answers = _answers(request, detailed, jobs, Progress(is_wanted))
     except StoppedError:
