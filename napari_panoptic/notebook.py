@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from napari_panoptic.common.errors import LabelError, PanopticError, SettingsError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.records import fields_of
-from napari_panoptic.common.text import english_list
+from napari_panoptic.common.text import counted, english_list
 from napari_panoptic.kernels.restore import components
 from napari_panoptic.nuclei import evaluate as engine
 from napari_panoptic.nuclei.evaluate import Evaluation
@@ -205,8 +205,9 @@ class OpenedCohort:
 
     def __repr__(self) -> str:
         return (
-            f"<cohort {self.cohort.name}: {len(self.cohort.regions)} regions, "
-            f"{len(self.cohort.patients)} patients, teams {', '.join(self.teams) or 'none'}>"
+            f"<cohort {self.cohort.name}: {counted(len(self.cohort.regions), 'region')}, "
+            f"{counted(len(self.cohort.patients), 'patient')}, "
+            f"teams {', '.join(self.teams) or 'none'}>"
         )
 
     @property

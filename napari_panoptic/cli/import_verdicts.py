@@ -7,7 +7,7 @@ from pathlib import Path
 
 from napari_panoptic.cli.printing import say
 from napari_panoptic.common.errors import PanopticError, SettingsError
-from napari_panoptic.common.text import english_list
+from napari_panoptic.common.text import counted, english_list
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.report.writing import check_writable
 from napari_panoptic.review.package.answers import Answers, read_answers
@@ -88,7 +88,7 @@ def run(options: argparse.Namespace) -> int:
         _print_imported(import_answers(cohort, answers, place, reviewer), place)
     if options.verdicts is not None:
         number = write_verdicts(options.verdicts, answers)
-        say(f"{number} verdicts written to {options.verdicts}")
+        say(f"{counted(number, 'verdict')} written to {options.verdicts}")
     return 0
 
 

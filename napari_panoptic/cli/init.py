@@ -102,14 +102,14 @@ def _print_counts(inspection: Inspection) -> None:
     header, rows = count_rows(inspection.counts)
     print_table(header, [row[:-1] for row in rows])
     read, regions = len(inspection.looked_at), len(inspection.cohort.regions)
-    say(f"objects in the {read} of {regions} region(s) that were read:")
+    say(f"objects, read in {read} of {counted(regions, 'region')}:")
     for row in rows:
         if row[-1]:
             say(f"  {row[0]}: {row[-1]}")
 
 
 def _print_doubts(doubts: Sequence[Doubt]) -> None:
-    say(f"{len(doubts)} doubt(s){':' if doubts else ''}")
+    say(f"{counted(len(doubts), 'doubt')}{':' if doubts else ''}")
     for doubt in doubts:
         say(f"  {doubt.name}: {doubt.message}")
         for fix in doubt.fixes:

@@ -209,6 +209,7 @@ def _report_alone(
 ) -> int:
     """Write a report whose file is locked."""
     # They take long to import, and evaluate does not need them.
+    from napari_panoptic.questions.answer import UnansweredError
     from napari_panoptic.questions.compare import Compare
     from napari_panoptic.questions.engines.versions import MARGIN
     from napari_panoptic.report.nuclei.cohort_report import cohort_report, remove_kept
@@ -249,6 +250,9 @@ def _report_alone(
             review = reviewed(options, request.cohort, request.source)
         date = report_date(is_wanted=options.date)
         write_report(found, options.output, date=date, review=review, versions=compared)
+    except UnansweredError as error:
+        report_findings(error.findings, None)
+        raise
     except KeyboardInterrupt:
         return report_stopped()
     remove_kept(store)

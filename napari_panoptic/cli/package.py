@@ -19,6 +19,7 @@ from napari_panoptic.cli.parser import add_seed, positive
 from napari_panoptic.cli.printing import say
 from napari_panoptic.cli.tasks import check_task
 from napari_panoptic.common.errors import PanopticError, SettingsError, checked_name
+from napari_panoptic.common.text import counted
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.report.package.page import write_package
 from napari_panoptic.review.package.choosing import (
@@ -104,7 +105,7 @@ def run(options: argparse.Namespace) -> int:
     )
     size = options.output.stat().st_size / _MEBIBYTE
     number = sum(map(len, groups))
-    say(f"{number} items written to {options.output} ({size:.1f} MiB)")
+    say(f"{counted(number, 'item')} written to {options.output} ({size:.1f} MiB)")
     return 0
 
 

@@ -15,6 +15,7 @@ from napari_panoptic.cli.console import (
 )
 from napari_panoptic.cli.printing import say
 from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.common.text import counted
 from napari_panoptic.io.cohorts.raters import open_raters
 from napari_panoptic.raters.evaluate import RatedEvaluation, evaluate_raters
 from napari_panoptic.report.page import write_page
@@ -88,7 +89,7 @@ def _print_scores(evaluation: RatedEvaluation) -> None:
     cases = {result.case for result in evaluation.results}
     say(
         f"score: Dice at {levels}, mean over levels, cases and structures "
-        f"({len(structures)} structures, {len(cases)} cases)"
+        f"({counted(len(structures), 'structure')}, {counted(len(cases), 'case')})"
     )
     if sentence := conclusion(evaluation):
         say(sentence)

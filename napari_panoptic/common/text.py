@@ -99,16 +99,39 @@ def english_list(words: Sequence[object], *, limit: int = 8) -> str:
     return f"{', '.join(texts[:-1])} and {texts[-1]}"
 
 
-def counted(number: int, noun: str, *, write: Callable[[int], str] = str) -> str:
+def counted(
+    number: int, noun: str, plural: str | None = None, *, write: Callable[[int], str] = str
+) -> str:
     """Return a number with its noun, in the plural unless there is one.
+
+    Parameters
+    ----------
+    number, noun
+        The number, and what there is one of. If more words follow the noun, ``(s)`` is in the place
+        of its ending.
+    plural
+        What there are several of, if more than the ending differs.
+    write
+        Returns the number as text.
 
     Examples
     --------
     >>> counted(1, "region"), counted(2, "region"), counted(2, "class")
     ('1 region', '2 regions', '2 classes')
+    >>> counted(1, "row(s) left out"), counted(2, "row(s) left out")
+    ('1 row left out', '2 rows left out')
+    >>> counted(1, "file is", "files are"), counted(2, "file is", "files are")
+    ('1 file is', '2 files are')
     """
-    ending = "" if number == 1 else "es" if noun.endswith("s") else "s"
-    return f"{write(number)} {noun}{ending}"
+    if number == 1:
+        words = noun.replace("(s)", "", 1)
+    elif plural is not None:
+        words = plural
+    elif "(s)" in noun:
+        words = noun.replace("(s)", "s", 1)
+    else:
+        words = f"{noun}{'es' if noun.endswith('s') else 's'}"
+    return f"{write(number)} {words}"
 
 
 def no_such(what: str, name: str, known: Sequence[str]) -> str:

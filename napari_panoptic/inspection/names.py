@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from napari_panoptic.common.findings import Finding, FindingKind
-from napari_panoptic.common.text import english_list
+from napari_panoptic.common.text import counted, english_list
 from napari_panoptic.inspection.values import REFERENCE, Doubt, Fix
 from napari_panoptic.io.cohorts.description import IGNORED
 from napari_panoptic.io.cohorts.folder_scan import affixes_of
@@ -109,8 +109,8 @@ def _name_doubt(
     side, _, form = key.partition(".")
     yield Doubt(
         f"names:{name}",
-        f"{count} file(s) of {name} belong to no region, such as {english_list(strangers[:1])}; "
-        f"with '{before}{{region}}{behind}' they would.",
+        f"{counted(count, 'file')} of {name} without a region, such as "
+        f"{english_list(strangers[:1])}; '{before}{{region}}{behind}' would find one.",
         (Fix("longer", f"Names are {before}REGION{behind}", ((("files", side, form), texts),)),),
     )
 
@@ -118,8 +118,9 @@ def _name_doubt(
 def _class_doubt(scheme: ClassScheme, name: str, count: int, sides: Sequence[str]) -> Doubt:
     known = [*scheme.names, *([scheme.ambiguous] if scheme.ambiguous else [])]
     alias = {each: Fix(each, f"is {each}", ((("aliases", name), each),)) for each in known}
-    called = f"of the class '{name}', which the cohort does not have," if name else "without class"
-    message = f"{count} object(s) or file(s) {called} are left out, in {english_list(sides)}."
+    called = f"of the class '{name}', which the cohort does not have" if name else "without class"
+    what = counted(count, "object or file", "objects or files")
+    message = f"{what} {called}, left out, in {english_list(sides)}."
     if not name:
         return Doubt("class:", message, tuple(alias.values()), is_clear=len(scheme.names) == 1)
     ignore = Fix(IGNORE, "Leave out", ((("aliases", name), IGNORED),))

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_panoptic.common.text import counted
 from napari_panoptic.inspection.looking import SampledRegion, SampledSide, Shape, sides_of
 from napari_panoptic.inspection.values import REFERENCE, Doubt, Fix, InspectedSide
 from napari_panoptic.io.cohorts.description import SLIDE_BOUNDS, forms_of_rule
@@ -149,7 +150,7 @@ def _multipolygon_message(target: InspectedSide, sides: Sequence[SampledSide]) -
     if not count:
         return ""
     return (
-        f"{count} object(s) of {target.in_words} have several parts that lie far apart: a "
+        f"{counted(count, 'object')} of {target.in_words} with several parts that lie far apart: a "
         "MultiPolygon is read as one object, and CellViT writes one for all nuclei of a class."
     )
 
@@ -160,8 +161,8 @@ def _crowd_message(target: InspectedSide, sides: Sequence[SampledSide]) -> str:
     if not count:
         return ""
     return (
-        f"{count} object(s) of {target.in_words} are crowds (iscrowd), which are excluded from "
-        "scoring; CVAT exports every mask as one."
+        f"{counted(count, 'crowd')} (iscrowd) among the objects of {target.in_words}, excluded "
+        f"from scoring; CVAT exports every mask as one."
     )
 
 
@@ -192,7 +193,7 @@ def _piece_message(target: InspectedSide, sides: Sequence[SampledSide]) -> str:
     if not apart:
         return ""
     return (
-        f"{apart} object(s) of {target.in_words} have pieces that lie far apart, as where "
+        f"{counted(apart, 'object')} of {target.in_words} with pieces that lie far apart, as where "
         "numbers wrapped or were cut off at 255 (8 bits) or 65535 (16 bits). Save the masks "
         "with more bits, or take each piece for an object."
     )

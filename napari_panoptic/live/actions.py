@@ -31,9 +31,10 @@ objects) or of `EditedPair.evaluate`. Objects that keep shared pixels are flatte
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -832,9 +833,7 @@ class _Work:
 
     def split(self, target: Target) -> None:
         """Divide an object by those of the other side that lie in it."""
-        from scipy.ndimage import distance_transform_edt
-        from skimage.segmentation import watershed
-
+        distance_transform_edt, watershed = split_functions()
         side, id_ = target
         view, canvas, row = self.views[side], self._canvases[side], self.row(target)
         seeds = _inside(self.evaluation, side, row)
@@ -963,6 +962,14 @@ class _Work:
         y, x = np.divmod(positions[_is_last(positions, width)], width)
         is_new = self.evaluation.pair.ambiguous is None
         return AreaChange(y.astype(np.int32), x.astype(np.int32), is_added=True, is_new=is_new)
+
+
+def split_functions() -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Return the functions that divide objects; the first call imports packages for 0.3 s."""
+    from scipy.ndimage import distance_transform_edt
+    from skimage.segmentation import watershed
+
+    return distance_transform_edt, watershed
 
 
 def _inside(evaluation: Evaluation, side: Side, row: int) -> IntArray:

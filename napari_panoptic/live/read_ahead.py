@@ -15,6 +15,7 @@ from threading import Event, Lock
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.io.formats.labels.label_images import SIDECAR_SUFFIXES
 from napari_panoptic.io.formats.registry import reference_shape
+from napari_panoptic.live.actions import split_functions
 from napari_panoptic.live.snapshots import RegionSnapshot, load_in_steps
 from napari_panoptic.values.cohort import Cohort, MaskFiles, Region, Source
 from napari_panoptic.values.settings import EvaluationSettings
@@ -78,7 +79,7 @@ class ReadAhead:
         return frozenset(self._known)
 
     def want(self, shown: str, neighbours: Sequence[str], wanted: ReadAheadSettings) -> None:
-        """Load these regions, in this order, and evict all others.
+        """Load these regions, in this order, and evict all others; then import what splits need.
 
         Parameters
         ----------
@@ -101,6 +102,8 @@ class ReadAhead:
         self._coming = {
             name: self._pool.submit(self._read, name, wanted, self._may_go_on) for name in names
         }
+        if not wanted.no_others:  # with that, the window is still being built
+            self._pool.submit(split_functions)
 
     def pause(self) -> None:
         """Cancel loading; what is cached stays."""

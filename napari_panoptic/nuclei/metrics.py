@@ -89,6 +89,11 @@ class Counts:
         """The quotients of each class, each (C,); NaN if undefined."""
         return _figures_by_class(self)
 
+    @property
+    def n_failures(self) -> int:
+        """The number of FNs, FPs and misclassified pairs."""
+        return int(self.confusion.sum() - np.trace(self.confusion))
+
     @classmethod
     def zero(cls, class_names: tuple[str, ...]) -> Counts:
         """Make the counts of a unit without objects."""

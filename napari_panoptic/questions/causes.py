@@ -112,7 +112,8 @@ class Causes(TeamQuestion):
             rows += sorted(own, key=lambda row: -np.nan_to_num(row["d_pq"], nan=-np.inf))
         n = sum(row["failures"] for row in rows[: len(CAUSE_WORDS)])
         return Answer(
-            f"{self.team}: what {counted(n, 'failure')} cost in {len(patients)} patients.",
+            f"{self.team}: what {counted(n, 'failure')} cost in "
+            f"{counted(len(patients), 'patient')}.",
             ("The changes of the causes do not add up.",),
             (AnswerTable(COSTS, COSTS.frame(rows), lambda r: rows[r]["objects"], printed=12),),
             (),

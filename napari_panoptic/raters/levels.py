@@ -48,8 +48,8 @@ class Reference:
         """Check that names and masks fit together."""
         if not self.raters or len(self.raters) != len(self.masks) or self.masks.ndim not in (3, 4):
             raise LabelError(
-                f"expected a 2-D or 3-D mask of each of {len(self.raters)} rater(s), at least one; "
-                f"found an array of shape {self.masks.shape}"
+                f"expected at least one rater, found {len(self.raters)}, and a 2-D or 3-D mask of "
+                f"each; found an array of shape {self.masks.shape}"
             )
 
     @property

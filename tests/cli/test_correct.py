@@ -448,6 +448,16 @@ def reviewed_plan(
     return plan
 
 
+def corrected_plan(
+    cohort: Cohort, review: Path, output: Path
+) -> tuple[Plan, dict[str, Any], dict[str, Any]]:
+    """Correct the cohort by a plan; return the plan and the first two objects that change."""
+    plan = reviewed_plan(review, cohort, cohort.team_names[0], 60)
+    assert correct(cohort.root, review, output) == 0
+    first, second, *_ = table(output).to_dict("records")
+    return plan, first, second
+
+
 def estimates(output: Path) -> pd.DataFrame:
     found = pd.read_csv(output / "estimates.csv")
     return found.set_index(["quantity", "team", "class"]).sort_index()
@@ -540,14 +550,11 @@ def test_the_newest_verdict_of_a_reviewer_holds_and_reviewers_can_differ(
     nuclei_sample: Path, tmp_path: Path
 ) -> None:
     cohort, review, output = open_cohort(nuclei_sample), tmp_path / "r.sqlite", tmp_path / "out"
-    team = cohort.team_names[0]
-    plan = reviewed_plan(review, cohort, team, 60)
-    assert correct(nuclei_sample, review, output) == 0
-    first, second, *_ = table(output).to_dict("records")
+    plan, first, second = corrected_plan(cohort, review, output)
     for row, reviewer in ((first, "Ann"), (second, "Bob")):
         target = Side(row["side"]), int(row["id"])
         verdict = {target: Verdict.ANNOTATION_RIGHT}
-        give(review, cohort, row["region"], team, verdict, reviewer=reviewer)
+        give(review, cohort, row["region"], cohort.team_names[0], verdict, reviewer=reviewer)
     before = len(table(output))
     assert correct(nuclei_sample, review, output) == 0
     assert len(table(output)) == before - 2
@@ -564,10 +571,7 @@ def test_the_newest_verdict_of_a_reviewer_holds_and_reviewers_can_differ(
 
 def test_items_that_are_other_objects_now_are_listed(nuclei_sample: Path, tmp_path: Path) -> None:
     cohort, review, output = open_cohort(nuclei_sample), tmp_path / "r.sqlite", tmp_path / "out"
-    team = cohort.team_names[0]
-    reviewed_plan(review, cohort, team, 60)
-    assert correct(nuclei_sample, review, output) == 0
-    moved, gone, *_ = table(output).to_dict("records")
+    _, moved, gone = corrected_plan(cohort, review, output)
     with closing(sqlite3.connect(review)) as connection, connection:
         for row, change in ((moved, (0.5, int(moved["id"]))), (gone, (0, 99999))):
             key = row["region"], row["side"], int(row["id"])

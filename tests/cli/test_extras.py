@@ -15,6 +15,7 @@ from packaging.requirements import Requirement
 
 from napari_panoptic.cli.main import main
 from napari_panoptic.common.errors import MissingPackageError, UnreadableFileError
+from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.formats.labels.matlab import mat_variables
 from napari_panoptic.io.formats.registry import load_masks
 from napari_panoptic.io.images.volumes import read_mask
@@ -104,12 +105,36 @@ def test_commands_name_the_extra(
         assert hint in capsys.readouterr().err
         assert main(["view", *pair, "--screenshot", str(tmp_path / "a.png")]) == 1
         assert hint in capsys.readouterr().err
-    assert main(["evaluate", *pair, *out]) == 1
-    assert hint in capsys.readouterr().err
+    for command, output in (("evaluate", "out"), ("report", "out.html")):
+        assert main([command, *pair, "-o", str(tmp_path / output)]) == 1
+        said = capsys.readouterr().err
+        assert hint in said
+        assert str(prediction) in said
     (cohort / "cohort.toml").write_text(description, encoding="utf-8")
     convert = ("convert", str(cohort), "--team", "predictions", "--to", "geojson", *out)
     assert main(convert) == 1
     assert hint in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("package", "extra"), PACKAGES[1:3])
+def test_init_lists_an_unrelated_file_and_goes_on(
+    package: str,
+    extra: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for side in ("gt", "model"):
+        (tmp_path / side).mkdir()
+        tifffile.imwrite(tmp_path / side / "r1.tif", OBJECTS.astype(np.uint16))
+    unrelated = write(tmp_path / "experiments" / "of" / "others", package)
+    monkeypatch.setitem(sys.modules, package, None)
+    assert main(["init", str(tmp_path)]) == 0
+    said = capsys.readouterr().out
+    assert f"1 file not recognised: {unrelated.relative_to(tmp_path).as_posix()}" in said
+    assert f"{unrelated}: reading this file needs the Python package {package}" in said
+    assert f'pip install "napari-panoptic[{extra}]"' in said
+    assert open_cohort(tmp_path).team_names == ("model",)
 
 
 @pytest.mark.parametrize("side", ["masks", "teams"])

@@ -172,7 +172,7 @@ def test_pictures_of_cellpose_are_no_images_and_no_teams(
             tifffile.imwrite(file, np.ones((20, 30, 3), np.uint16), photometric="rgb")
     code, out, err = run("init", tmp_path)
     assert code == 0, err
-    assert "8 picture(s) of results not used" in out
+    assert "8 pictures of results not used" in out
     cohort = open_cohort(tmp_path)
     assert cohort.team_names == ("cellpose",)
     assert [region.name for region in cohort.regions] == ["a", "b"]
@@ -193,7 +193,7 @@ def test_overlays_of_consep_are_no_images(tmp_path: Path, run: Run) -> None:
     code, out, err = run("init", tmp_path)
     assert code == 0, err
     assert "3 images: */Images/{region}.png" in out
-    assert "6 picture(s) of results not used" in out
+    assert "6 pictures of results not used" in out
     cohort = open_cohort(tmp_path)
     assert [region.name for region in cohort.regions] == ["test_1", "train_1", "train_2"]
     assert all(region.image and region.image.parent.name == "Images" for region in cohort.regions)
@@ -326,7 +326,7 @@ def test_doubts_are_printed_and_written_on_request(tmp_path: Path, run: Run) -> 
     (folder / "cohort.toml").write_text(description)
     code, out, err = run("init", folder, "--picture", file)
     assert code == 0, err
-    assert "2 doubt(s):" in out
+    assert "2 doubts:" in out
     assert """--fix 'class:tumor' writes aliases.tumor = "Tumour\"""" in out
     assert (folder / "cohort.toml").read_text() == description
     with Image.open(file) as drawn:
@@ -337,12 +337,34 @@ def test_doubts_are_printed_and_written_on_request(tmp_path: Path, run: Run) -> 
     assert "mpp=0.25" in err
     code, out, err = run("init", folder, "--fix", "class:tumor", "--fix", "mpp=0.25")
     assert code == 0, err
-    assert "0 doubt(s)" in out
+    assert "0 doubts" in out
     assert "cohort.toml.bak" in out
     assert (folder / "cohort.toml.bak").read_text() == description
     cohort = open_cohort(folder)
     assert cohort.scheme.aliases == {"tumor": "Tumour"}
     assert {region.mpp for region in cohort.regions} == {0.25}
+
+
+def test_a_class_of_one_team_only_is_a_doubt(tmp_path: Path, run: Run) -> None:
+    folder = tmp_path / "cohort"
+    for region in ("p1_a", "p2_a"):
+        picture(folder / "images" / f"{region}.png")
+        for side, names in {
+            "gt": ("Tumour", "Neutrophil"),
+            "one": ("Tumour", "PMN"),
+            "two": ("Tumour", "Mitosis"),
+            "three": ("Tumour", "Mitosis"),
+        }.items():
+            table = "id,class\n" + "".join(f"{n},{name}\n" for n, name in enumerate(names, 1))
+            labels(folder / side / f"{region}.tif", table)
+    code, out, err = run("init", folder)
+    assert code == 0, err
+    assert open_cohort(folder).scheme.names == ("Tumour", "Neutrophil", "Mitosis")
+    assert "--fix 'class:PMN' writes aliases.PMN = \"\"" in out
+    (folder / "cohort.toml").unlink()
+    code, out, err = run("init", folder, "--fix", "class:PMN=Neutrophil")
+    assert code == 0, err
+    assert open_cohort(folder).scheme.aliases == {"PMN": "Neutrophil"}
 
 
 def test_a_terminal_is_asked_and_a_script_is_not(

@@ -657,7 +657,7 @@ def test_a_slide_without_its_pixels_is_enough_to_evaluate(
 
 def test_a_region_without_annotation(run: Run, own_folder: Path, tmp_path: Path) -> None:
     xml_path(own_folder).unlink()
-    said = "have no annotation: they can be viewed but not evaluated"
+    said = "no annotation: shown, but not evaluated"
     survives(run, own_folder, tmp_path, kind="missing", said=said, lost=ALL_LOST)
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from napari_panoptic.common.errors import PanopticError
-from napari_panoptic.common.text import shortened, visible
+from napari_panoptic.common.text import counted, shortened, visible
 
 FAMILY = "\U0001f468\u200d\U0001f469\u200d\U0001f467"
 
@@ -54,3 +54,15 @@ def test_errors_cannot_act_on_a_terminal() -> None:
     error = PanopticError("no '\x1b[2J\u202e'\nforged: line", path=Path("a\x1bb"))
     assert str(error) == r"a\x1bb: no '\x1b[2J\u202e'\nforged: line"
     assert len(str(PanopticError("x" * 10**6))) <= 2000
+
+
+@pytest.mark.parametrize(
+    ("nouns", "one", "two"),
+    [
+        (("class",), "1 class", "2 classes"),
+        (("row(s) of team 'a(s)'",), "1 row of team 'a(s)'", "2 rows of team 'a(s)'"),
+        (("file is", "files are"), "1 file is", "2 files are"),
+    ],
+)
+def test_the_noun_fits_its_number(nouns: tuple[str, ...], one: str, two: str) -> None:
+    assert (counted(1, *nouns), counted(2, *nouns)) == (one, two)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Event
@@ -61,6 +62,14 @@ def test_neighbours_are_there_and_are_shown_at_once(own_cohort: Cohort, ahead: R
         (shown,) = load_in_steps(own_cohort, name, DEFAULT, previous=read.snapshot, first="alpha")
         assert shown is read.snapshot
         assert_as_read_anew(own_cohort, shown)
+
+
+def test_the_first_split_need_not_wait_for_imports(
+    ahead: ReadAhead, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "skimage.segmentation", raising=False)
+    ahead.want(NAMES[0], (), WANTED)
+    wait_until(lambda: "skimage.segmentation" in sys.modules)
 
 
 @pytest.mark.parametrize(

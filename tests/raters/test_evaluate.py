@@ -288,7 +288,7 @@ def test_a_printed_mean_is_said_to_be_of_what_could_be_evaluated(tmp_path, capsy
     _flat_cohort(tmp_path, [mask, mask], mask.astype(np.float32))
     tifffile.imwrite(tmp_path / "d_s_r0.tif", np.full((8, 9), np.nan))
     assert main(["evaluate", str(tmp_path), "--output", str(tmp_path / "out")]) == 0
-    assert "(1 structures, 1 cases)" in capsys.readouterr().out
+    assert "(1 structure, 1 case)" in capsys.readouterr().out
 
 
 def test_nothing_usable_is_an_error(tmp_path, capsys):

@@ -441,9 +441,9 @@ def test_a_report_under_the_scoring_of_the_challenge(small_cohort: Cohort) -> No
 
 
 def test_nothing_to_report_is_an_error(small_cohort: Cohort) -> None:
-    with pytest.raises(PanopticError, match="the cohort has no predictions"):
+    with pytest.raises(PanopticError, match="it has no predictions"):
         report_on(replace(small_cohort, teams=(), predictions={}))
-    with pytest.raises(PanopticError, match="the cohort has no regions"):
+    with pytest.raises(PanopticError, match="it has no regions"):
         report_on(replace(small_cohort, regions=()))
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from napari_panoptic.common.errors import CohortError, PanopticError
 from napari_panoptic.common.findings import Finding, FindingKind
-from napari_panoptic.common.text import english_list
+from napari_panoptic.common.text import counted, english_list
 from napari_panoptic.io.cohorts import schema
 from napari_panoptic.io.cohorts.description import (
     DESCRIPTION,
@@ -279,10 +279,10 @@ class _Discovery(Search):
                 *self._unannotated(tuple(frames.values())),
                 *_frame_findings(tuple(frames.values()), layout),
                 *missing_by_team(
-                    "frame(s)", [frame.name for frame in frames.values()], predictions, _no_points
+                    "frame", [frame.name for frame in frames.values()], predictions, _no_points
                 ),
-                *missing_by_team("frame(s)", [at.name for at in atypia], scores, _no_score),
-                *_spare_findings(_spare(references), "annotation(s)"),
+                *missing_by_team("frame", [at.name for at in atypia], scores, _no_score),
+                *_spare_findings(_spare(references), "annotation"),
                 *self._unused(((teams, frames), (scorers, scored)), used),
             ),
             prediction_places=tuple(pattern.in_words for pattern in layout.predictions),
@@ -378,8 +378,8 @@ class _Discovery(Search):
             yield from _spare_findings(list(paths), f"file(s) of team '{team}'", team)
         for path, regions in in_file.items():
             message = (
-                f"{len(regions)} image(s) in {path.name} are no frames of this cohort, and are not "
-                f"used: {english_list(regions)}"
+                f"{counted(len(regions), 'image')} in {path.name} without a frame in this cohort, "
+                f"not used: {english_list(regions)}"
             )
             yield Finding(FindingKind.EXTRA, message, path=path, count=len(regions))
         for key, regions_of in strange.items():
@@ -388,8 +388,8 @@ class _Discovery(Search):
             if unknown:
                 yield Finding(
                     FindingKind.EXTRA,
-                    f"{len(unknown)} file(s) of team '{team}' are for frames that this cohort does "
-                    f"not have, and are not used: {english_list(names)}",
+                    f"{counted(len(unknown), 'file')} of team '{team}' for frames that this cohort "
+                    f"does not have, not used: {english_list(names)}",
                     path=unknown[0],
                     team=team,
                     count=len(unknown),
@@ -405,12 +405,10 @@ def _spare(shelf: Shelf) -> list[Path]:
 def _frame_findings(frames: Sequence[Frame], layout: DetectionLayout) -> Iterator[Finding]:
     lacking = [frame.name for frame in frames if frame.image is None]
     if lacking and layout.image:
-        yield missing("frame(s)", lacking, "have an annotation but no image")
+        yield missing("frame", lacking, "an annotation but no image")
     lacking = [frame.name for frame in frames if frame.reference is None]
     if lacking and layout.reference:
-        yield missing(
-            "frame(s)", lacking, "have no annotation: they can be viewed but not evaluated"
-        )
+        yield missing("frame", lacking, "no annotation: shown, but not evaluated")
 
 
 def _spare_findings(files: Sequence[Path], what: str, team: str | None = None) -> Iterator[Finding]:
@@ -419,8 +417,8 @@ def _spare_findings(files: Sequence[Path], what: str, team: str | None = None) -
         names = english_list([f"{path.parent.name}/{path.name}" for path in files])
         yield Finding(
             FindingKind.EXTRA,
-            f"{len(files)} {what} are not used, since another file of the same frame comes first: "
-            f"{names}",
+            f"{counted(len(files), what)} not used, since another file of the same frame comes "
+            f"first: {names}",
             path=files[0],
             team=team,
             count=len(files),
@@ -428,7 +426,7 @@ def _spare_findings(files: Sequence[Path], what: str, team: str | None = None) -
 
 
 def _no_points(team: str) -> str:
-    return f"have no file of team '{team}' and are left out of its figures"
+    return f"no file of team '{team}': left out of its figures"
 
 
 def _no_score(team: str) -> str:

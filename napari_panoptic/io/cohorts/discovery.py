@@ -112,7 +112,7 @@ def missing_by_team(
     Parameters
     ----------
     what, names
-        What a team should have files of, such as ``frame(s)``, and their names.
+        What a team should have files of, such as ``frame``, and their names.
     there
         Team and name of each file.
     why

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,12 +15,13 @@ from napari_panoptic.common.errors import (
     PanopticError,
     UnreadableFileError,
 )
-from napari_panoptic.common.text import english_list
+from napari_panoptic.common.text import counted, english_list
 from napari_panoptic.io.cohorts.description import cohort_listing
 from napari_panoptic.io.cohorts.description_edits import toml_text
 from napari_panoptic.io.cohorts.layouts import Layout, MaskPatterns, Patterns
 from napari_panoptic.io.cohorts.pair import REFERENCE_WORDS, scheme_of
 from napari_panoptic.io.cohorts.patterns import Listing, Pattern, check_listing
+from napari_panoptic.io.formats.dicom_files import import_dicom
 from napari_panoptic.io.formats.one_file import format_of, split_name, stated_classes
 from napari_panoptic.io.images.slides import IMAGE_ENDINGS, are_one_slide, probe_image
 from napari_panoptic.values.cohort import MONUSAC_CLASSES, ONLY_CLASS, ClassScheme, Source
@@ -28,7 +30,9 @@ IMAGE = "image"
 """Kind of a group of files that are images; other kinds are formats of objects."""
 _TABLES = (".csv", ".json", ".txt", ".toml", ".md", ".xlsx")
 _EXAMINED = 5
-"""How many files of a group are opened to find out its classes."""
+"""How many files of the annotation, and of each team, are opened to find out the classes."""
+_ONE_CLASS = ClassScheme((ONLY_CLASS,), MONUSAC_CLASSES.colours[:1])
+"""The classes if files of the annotation, or of some predictions, state none."""
 _SEPARATORS = "_-. "
 _PICTURE_FOLDER = re.compile(
     r"(cp_)?(outlines?|overlays?|flows?|visuali[sz]ations?|previews?|thumbnails?)", re.IGNORECASE
@@ -87,13 +91,19 @@ class Group:
         return {name[len(before) : len(name) - len(behind) or None] for _, name in self.files}
 
     @property
+    def by_team(self) -> dict[str, list[Path]]:
+        """The files of each team; all of one without a name if the pattern does not name teams."""
+        found: dict[str, list[Path]] = defaultdict(list)
+        at = [part for part in self.folder if part in ("{team}", "{patient}", "*")][::-1]
+        for (folders, _), path in self.files.items():
+            team = folders.split("/")[at.index("{team}")] if self.has_teams else ""
+            found[team].append(path)
+        return found
+
+    @property
     def teams(self) -> list[str]:
         """Names of the teams, where the pattern has them."""
-        if not self.has_teams:
-            return []
-        at = [part for part in self.folder if part in ("{team}", "{patient}", "*")][::-1]
-        level = at.index("{team}")
-        return sorted({folders.split("/")[level] for folders, _ in self.files})
+        return sorted(self.by_team) if self.has_teams else []
 
 
 @dataclass(frozen=True)
@@ -115,26 +125,28 @@ class Scan:
     missing: tuple[str, ...]
     #: Pictures of results, such as overlays, which are not used.
     pictures: tuple[Path, ...] = ()
+    #: Sentences on files of no known kind that packages may read which are not installed.
+    unread: tuple[str, ...] = ()
 
     @property
     def summary(self) -> list[str]:
         """Lines that say what was recognised."""
         lines = []
         if self.images is not None:
-            lines.append(_counted(len(self.images.files), "image", self.images))
+            lines.append(_line("image", self.images))
         if self.reference is not None:
-            lines.append(_counted(len(self.reference.files), "annotation", self.reference))
+            lines.append(_line("annotation", self.reference))
         for group in self.predictions:
             teams = f" of {english_list(group.teams)}" if group.teams else ""
-            lines.append(_counted(len(group.files), f"prediction{teams}", group, plural=not teams))
+            lines.append(_line(f"prediction(s){teams}", group))
         for paths, what in (
             (self.pictures, "picture(s) of results not used"),
             (self.unknown, "file(s) not recognised"),
         ):
             if paths:
                 names = english_list([path.relative_to(self.root).as_posix() for path in paths])
-                lines.append(f"{len(paths)} {what}: {names}")
-        return lines
+                lines.append(f"{counted(len(paths), what)}: {names}")
+        return [*lines, *self.unread]
 
     def description(self) -> str:
         """Return the text of a ``cohort.toml`` for the folder.
@@ -145,7 +157,7 @@ class Scan:
             If something needed is missing.
         """
         if self.missing or self.reference is None:
-            raise CohortError("; ".join(self.missing), path=self.root)
+            raise CohortError("; ".join((*self.missing, *self.unread)), path=self.root)
         files: dict[str, list[str]] = {
             "image": [] if self.images is None else [self.images.pattern],
             f"reference.{self.reference.kind}": [self.reference.pattern],
@@ -240,8 +252,6 @@ def scan_folder(folder: Path, *, reference: str | None = None) -> Scan:
     ------
     CohortError
         If the folder cannot be read.
-    MissingPackageError
-        If a file needs a package that is not installed.
     """
     listing = cohort_listing(folder, allow_outside=False)
     check_listing(listing, "expected a folder with images, annotations and predictions")
@@ -257,15 +267,20 @@ def scan_folder(folder: Path, *, reference: str | None = None) -> Scan:
     leaves = _with_dicom_slides(leaves)
     groups: list[Group] = []
     unknown: list[Path] = []
+    unread: list[str] = []
     for (parents, ending), files in sorted(leaves.items()):
-        kind = _kind(next(iter(files.values())))
+        try:
+            kind = _kind(next(iter(files.values())))
+        except MissingPackageError as error:
+            kind = None
+            unread.append(str(error))
         if kind is None:
             unknown += list(files.values())
         else:
             of_file = {("", name): path for name, path in files.items()}
             groups.append(Group(kind, parents, ending, of_file))
     scan = _scan(listing, _merged(groups, reference), reference)
-    return replace(scan, unknown=tuple(unknown), pictures=tuple(pictures))
+    return replace(scan, unknown=tuple(unknown), pictures=tuple(pictures), unread=tuple(unread))
 
 
 def _without_pictures(leaves: _Leaves) -> list[Path]:
@@ -321,12 +336,21 @@ def _with_dicom_slides(leaves: _Leaves) -> _Leaves:
 
 
 def _kind(path: Path) -> str | None:
-    """Recognise what a file is: an image, objects in some format, or neither."""
+    """Recognise what a file is: an image, objects in some format, or neither.
+
+    Raises
+    ------
+    MissingPackageError
+        If that needs a package that is not installed, or reading its objects does.
+    """
     ending = path.suffix.casefold().lstrip(".")
     if ending in IMAGE_ENDINGS and ending not in ("tif", "tiff", "png"):
         return IMAGE
     try:
-        return str(format_of(path))
+        kind = str(format_of(path))
+        if kind == Source.DICOM_ANN:
+            import_dicom("pydicom", path)
+        return kind
     except MissingPackageError:
         raise
     except PanopticError:
@@ -562,24 +586,34 @@ def _reference(masks: Sequence[Group], wanted: str | None) -> tuple[Group | None
 
 
 def _scheme(reference: Group | None, predictions: Iterable[Group]) -> ClassScheme:
-    """Return the classes stated in the files; some files of each group are read."""
-    stated: list[list[str]] = []
-    for group in (reference, *predictions):
-        if group is None:
-            continue
-        names: list[str] = []
-        for path in list(group.files.values())[:_EXAMINED]:
-            try:
-                names += stated_classes(path, Source(group.kind))
-            except UnreadableFileError:
-                continue
-        stated.append(names)
-    if stated and all(stated):
-        return scheme_of([name for names in stated for name in names])
-    return ClassScheme((ONLY_CLASS,), MONUSAC_CLASSES.colours[:1])
+    """Return the classes that files of the annotation state, and those that two teams state.
+
+    A class of one team only has no partner; it becomes a doubt when the team's files are read.
+    """
+    if reference is None:
+        return _ONE_CLASS
+    annotated = _stated(reference, [*reference.files.values()])
+    teams_of: dict[str, set[str]] = defaultdict(set)
+    for group in predictions:
+        stated = {team: _stated(group, paths) for team, paths in group.by_team.items()}
+        if not any(stated.values()):
+            return _ONE_CLASS
+        for team, names in stated.items():
+            for name in names:
+                teams_of[name].add(team)
+    shared = [name for name, teams in teams_of.items() if len(teams) > 1]
+    return scheme_of([*annotated, *shared]) if annotated else _ONE_CLASS
 
 
-def _counted(count: int, what: str, group: Group, *, plural: bool = True) -> str:
-    name = f"{what}s" if plural and count != 1 else what
+def _stated(group: Group, paths: Sequence[Path]) -> list[str]:
+    """Return the classes that the first files of a side state."""
+    names: list[str] = []
+    for path in paths[:_EXAMINED]:
+        with suppress(UnreadableFileError):
+            names += stated_classes(path, Source(group.kind))
+    return names
+
+
+def _line(what: str, group: Group) -> str:
     kind = "" if group.kind == IMAGE else f", format {group.kind}"
-    return f"{count} {name}: {group.pattern}{kind}"
+    return f"{counted(len(group.files), what)}: {group.pattern}{kind}"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from napari_panoptic.common.errors import CohortError, PanopticError, UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
-from napari_panoptic.common.text import composed, english_list
+from napari_panoptic.common.text import composed, counted, english_list
 from napari_panoptic.io.cohorts.description import (
     DESCRIPTION,
     description_in,
@@ -419,7 +419,7 @@ class _Discovery(Search):
         for (team, name), paths in unknown.items():
             yield Finding(
                 FindingKind.EXTRA,
-                f"{len(paths)} file(s) of the unknown class '{name}' are not used; known are "
+                f"{counted(len(paths), 'file')} of the unknown class '{name}', not used; known are "
                 f"{english_list(known)}",
                 path=paths[0],
                 team=self._teams[team] if team else None,
@@ -434,7 +434,7 @@ class _Discovery(Search):
         if names:
             yield Finding(
                 FindingKind.EXTRA,
-                f"{len(names)} region(s) have a place in a slide, but are not in this cohort: "
+                f"{counted(len(names), 'region')} with a place in a slide, but not in this cohort: "
                 f"{english_list(names)}",
                 count=len(names),
             )
@@ -447,8 +447,8 @@ class _Discovery(Search):
                 if names := [found.region for found in shelf.others(key for _, key in regions)]:
                     yield Finding(
                         FindingKind.EXTRA,
-                        f"{source} files for {len(names)} region(s) that this cohort does not "
-                        f"have are not used: {english_list(names)}",
+                        f"{source} files for {counted(len(names), 'region')} that this cohort does "
+                        f"not have, not used: {english_list(names)}",
                         region=names[0] if len(names) == 1 else None,
                         team=self._teams[team] if team else None,
                         count=len(names),
@@ -492,8 +492,8 @@ class _Discovery(Search):
                     names = english_list([p.relative_to(folder).as_posix() for p in extra], limit=5)
                     yield Finding(
                         FindingKind.EXTRA,
-                        f"{len(extra)} file(s) in '{folder.name}' belong to no known region, "
-                        f"team or class and are not used: {names}",
+                        f"{counted(len(extra), 'file')} in '{folder.name}' of no known region, "
+                        f"team or class, not used: {names}",
                         path=extra[0] if len(extra) == 1 else folder,
                         count=len(extra),
                     )
@@ -526,14 +526,14 @@ def _places_of(masks: MaskPatterns) -> tuple[str, ...]:
 def _region_findings(regions: list[Region], layout: Layout) -> Iterator[Finding]:
     without_image = [r.name for r in regions if r.image is None]
     if without_image and layout.image:
-        text = "have an annotation but no image: they can be evaluated, not looked at"
-        yield missing("region(s)", without_image, text)
+        text = "an annotation but no image: evaluated, but not shown"
+        yield missing("region", without_image, text)
     without_reference = [r.name for r in regions if r.reference is None]
     if without_reference and layout.reference.forms:
         yield missing(
-            "region(s)",
+            "region",
             without_reference,
-            "have no annotation: they can be viewed but not evaluated",
+            "no annotation: shown, but not evaluated",
         )
 
 
@@ -544,6 +544,4 @@ def _prediction_findings(predictions: _Predictions, regions: list[Region]) -> It
             there = [name for name, forms in of_team.items() if source in forms]
             lacking = [name for name, forms in of_team.items() if source not in forms]
             if there and lacking:
-                yield missing(
-                    "region(s)", lacking, f"have no {source} file of team '{team}'", team=team
-                )
+                yield missing("region", lacking, f"no {source} file of team '{team}'", team=team)

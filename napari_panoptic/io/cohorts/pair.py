@@ -8,7 +8,7 @@ from pathlib import Path
 
 from napari_panoptic.common.errors import PanopticError, UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
-from napari_panoptic.common.text import composed, english_list
+from napari_panoptic.common.text import composed, counted, english_list
 from napari_panoptic.io.formats.labels.label_images import area_beside, sidecars_beside
 from napari_panoptic.io.formats.one_file import (
     format_of,
@@ -125,8 +125,8 @@ def pair_of_files(paths: Sequence[Path]) -> Cohort:
     if len(objects) < 2 or len(images) > 1:
         raise PanopticError(
             "expected an annotation and at least one prediction (label images or outlines), and "
-            f"at most one image; found {len(objects)} file(s) with objects and {len(images)} "
-            "image(s)"
+            f"at most one image; found {counted(len(objects), 'file')} with objects and "
+            f"{counted(len(images), 'image')}"
         )
     reference = min(objects, key=lambda path: _reference_rank(path.name))
     predictions = [path for path in objects if path is not reference]

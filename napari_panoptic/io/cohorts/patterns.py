@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from napari_panoptic.common.errors import CohortError, OutsideLinksError
 from napari_panoptic.common.findings import Finding, FindingKind
-from napari_panoptic.common.text import composed, english_list, similar
+from napari_panoptic.common.text import composed, counted, english_list, similar
 from napari_panoptic.io.files.guard import is_link, leads_out
 
 FIELDS = ("patient", "region", "team", "class", "slide")
@@ -254,9 +254,9 @@ def outside_findings(listing: Listing) -> Iterator[Finding]:
 def _outside_text(listing: Listing) -> str:
     names = [path.relative_to(listing.root).as_posix() for path in listing.outside]
     return (
-        f"{len(names)} link(s) lead out of the cohort's folder and were not followed: "
-        f"{english_list(names, limit=5)}; where you know and want what they lead to, allow it "
-        f"(in the window when it asks, on the command line by --allow-outside)"
+        f"{counted(len(names), 'link leads', 'links lead')} out of the cohort's folder, not "
+        f"followed: {english_list(names, limit=5)}; where you know and want what is there, "
+        f"allow it (in the window when it asks, on the command line by --allow-outside)"
     )
 
 
@@ -305,17 +305,17 @@ def missing(what: str, names: Sequence[str], why: str, *, team: str | None = Non
     Parameters
     ----------
     what
-        What is named, such as ``region(s)``.
+        What is named, such as ``region``.
     names
         Of those that lack one; at least one.
     why
-        What they lack, and what follows from it.
+        What they have or lack, such as ``no image``, and what follows from it.
     team
         Whose file, if a team's.
     """
     return Finding(
         FindingKind.MISSING,
-        f"{len(names)} {what} {why}: {english_list(names)}",
+        f"{counted(len(names), f'{what} has', f'{what}s have')} {why}: {english_list(names)}",
         region=names[0] if len(names) == 1 else None,
         team=team,
         count=len(names),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from napari_panoptic.common.errors import CohortError
 from napari_panoptic.common.findings import Finding, FindingKind
-from napari_panoptic.common.text import english_list
+from napari_panoptic.common.text import counted, english_list
 from napari_panoptic.io.cohorts.description import DESCRIPTION, description_in
 from napari_panoptic.io.cohorts.discovery import cohort_name, opened_folder, unread
 from napari_panoptic.io.cohorts.layouts import ONLY_TEAM
@@ -211,8 +211,7 @@ def _from_qubiq(listing: Listing) -> _Found:
         found.findings.append(
             Finding(
                 FindingKind.EXTRA,
-                f"{len(loose)} file(s) belong to no known case and structure and are not used: "
-                f"{names}",
+                f"{counted(len(loose), 'file')} of no known case and structure, not used: {names}",
                 path=loose[0] if len(loose) == 1 else None,
                 count=len(loose),
             )
@@ -268,9 +267,10 @@ def _rater_findings(cases: Sequence[RatedCase], found: _Found) -> Iterator[Findi
     for case in cases:
         for structure, own in case.masks.items():
             if lacking := sorted(raters[structure] - set(own), key=natural_key):
+                plural = "s" if len(lacking) > 1 else ""
                 yield Finding(
                     FindingKind.MISSING,
-                    f"case '{case.name}' has no mask of '{structure}' by rater(s) "
+                    f"case '{case.name}' has no mask of '{structure}' by rater{plural} "
                     f"{english_list(lacking)}: the reference is the mean of the other {len(own)}",
                     region=case.name,
                     class_name=structure,
@@ -294,8 +294,8 @@ def _extra_maps(found: _Found, wanted: set[tuple[str, str]]) -> Iterator[Finding
     for team, places in by_team.items():
         yield Finding(
             FindingKind.EXTRA,
-            f"{len(places)} prediction(s) of team '{team}' for what no rater annotated are not "
-            f"used: {english_list(places)}",
+            f"{counted(len(places), 'prediction')} of team '{team}' for what no rater annotated, "
+            f"not used: {english_list(places)}",
             team=team,
             count=len(places),
         )
@@ -316,8 +316,8 @@ def _missing_maps(
         if lacking:
             yield Finding(
                 FindingKind.MISSING,
-                f"team '{team}' has no prediction for {len(lacking)} structure(s), which count as "
-                f"background everywhere: {english_list(lacking)}",
+                f"team '{team}' has no prediction for {counted(len(lacking), 'structure')}, taken "
+                f"for background everywhere: {english_list(lacking)}",
                 team=team,
                 count=len(lacking),
             )
@@ -326,5 +326,5 @@ def _missing_maps(
 def _image_findings(cases: Sequence[RatedCase]) -> Iterator[Finding]:
     without = [case.name for case in cases if not case.images]
     if without:
-        text = "have no image: they can be evaluated, and are shown on black"
-        yield missing("case(s)", without, text)
+        text = "no image: evaluated, and shown on black"
+        yield missing("case", without, text)

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from napari_panoptic.common.errors import SettingsError, UnreadableFileError
+from napari_panoptic.common.text import counted
 from napari_panoptic.values.cohort import MaskFiles
 
 VARIABLE = "NAPARI_PANOPTIC_MAX_PIXELS"
@@ -185,8 +186,9 @@ def check_pixels(shape: Iterable[int], itemsize: int, *, path: Path, what: str) 
     found = " x ".join(str(size) for size in sizes) or "1"
     raise UnreadableFileError(
         f"expected {what} of up to {limit:,d} px and {limit * BYTES_PER_PX:,d} bytes in memory, "
-        f"found one that claims {found} numbers of {itemsize} byte(s); it was not decoded. If it "
-        f"really is that large, allow more by --max-pixels or the environment variable {VARIABLE}",
+        f"found one that claims {found} numbers of {counted(itemsize, 'byte')}; it was not "
+        f"decoded. If it really is that large, allow more by --max-pixels or the environment "
+        f"variable {VARIABLE}",
         path=path,
     )
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.common.findings import Finding, FindingKind
-from napari_panoptic.common.text import english_list
+from napari_panoptic.common.text import counted, english_list
 from napari_panoptic.io.files.guard import TABLE_BYTES, check_file
 from napari_panoptic.io.files.json_files import parsing
 from napari_panoptic.io.formats.scores import no_such_score, score_column, score_value
@@ -176,8 +176,8 @@ def _repeated(path: Path, ids: list[int]) -> list[Finding]:
         return []
     found = tuple(ids)
     message = (
-        f"{len(found)} id(s) are in several rows of the table of classes, of which the last one "
-        f"counts: {english_list(found)}; keep one row for each"
+        f"{counted(len(found), 'id')} in several rows of the table of classes, of which the last "
+        f"one counts: {english_list(found)}; keep one row for each"
     )
     return [Finding(FindingKind.MALFORMED, message, path=path, count=len(found), object_ids=found)]
 

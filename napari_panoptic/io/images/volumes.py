@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
+from napari_panoptic.common.text import counted
 from napari_panoptic.io.files.guard import check_file
 from napari_panoptic.io.images.lazy_levels import CHUNK_PX
 from napari_panoptic.io.images.slides import SLIDE_ENDINGS, read_image
@@ -197,7 +198,7 @@ def read_probabilities(path: Path, what: str) -> Volume:
     lowest, highest = float(values.min(initial=0)), float(values.max(initial=0))
     if math.isnan(lowest) or math.isnan(highest):
         count = int(np.isnan(values).sum())
-        raise _no_probability(path, what, f"{count} voxel(s) that are NaN")
+        raise _no_probability(path, what, f"NaN in {counted(count, 'voxel')}")
     if lowest < -ROUNDING or highest > 1 + ROUNDING:
         raise _no_probability(path, what, f"values from {lowest:g} to {highest:g}")
     if lowest < 0 or highest > 1:

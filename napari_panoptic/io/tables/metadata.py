@@ -8,7 +8,7 @@ from pathlib import Path
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
-from napari_panoptic.common.text import english_list
+from napari_panoptic.common.text import counted, english_list
 from napari_panoptic.io.files.guard import leads_out
 from napari_panoptic.io.tables.csv_tables import read_rows
 
@@ -81,7 +81,7 @@ def _strangers(path: Path, known: set[str], listed: set[str]) -> tuple[Finding, 
         found.append(
             Finding(
                 FindingKind.EXTRA,
-                f"{len(unknown)} patient(s) of the table are not in the cohort: "
+                f"{counted(len(unknown), 'patient')} of the table, not in the cohort: "
                 f"{english_list(unknown[:5])}",
                 path=path,
                 count=len(unknown),
@@ -91,8 +91,8 @@ def _strangers(path: Path, known: set[str], listed: set[str]) -> tuple[Finding, 
         found.append(
             Finding(
                 FindingKind.MISSING,
-                f"{len(missing)} patient(s) of the cohort are not in the table: "
-                f"{english_list(missing[:5])}; they belong to no group",
+                f"{counted(len(missing), 'patient')} of the cohort, not in the table and in no "
+                f"group: {english_list(missing[:5])}",
                 path=path,
                 count=len(missing),
             )

@@ -12,7 +12,7 @@ from typing import Any
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.progress import UNWATCHED, Progress
-from napari_panoptic.common.text import english_list
+from napari_panoptic.common.text import counted, english_list
 from napari_panoptic.nuclei.class_masks import ClassEvaluations
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.metrics import Counts
@@ -256,10 +256,10 @@ def left_out_of_reports(results: Sequence[RegionResult]) -> Finding | None:
     if not names:
         return None
     message = (
-        f"{len(names)} region(s) were too large to be held and evaluated in windows: "
-        f"{english_list(names)}. They count in every figure but those by size and by cause, the "
-        f"worst failures, shifts, and the challenge's scoring, which are of the other regions "
-        f"alone and do not compare with those that have them"
+        f"{counted(len(names), 'region')} too large to be held, evaluated in windows: "
+        f"{english_list(names)}. Such regions count in every figure but those by size and by "
+        f"cause, the worst failures, shifts, and the challenge's scoring, which are of the other "
+        f"regions alone and do not compare with those that have them"
     )
     region = names[0] if len(names) == 1 else None
     return Finding(FindingKind.FALLBACK, message, region=region, count=len(names))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from napari_panoptic.common.errors import PanopticError, UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.progress import Progress, StoppedError
-from napari_panoptic.common.text import english_list
+from napari_panoptic.common.text import counted, english_list
 from napari_panoptic.io.cohorts.description import SLIDE_BOUNDS
 from napari_panoptic.io.formats.format import LoadedMasks, TiledMasks
 from napari_panoptic.io.formats.labels.pieces import stretched_findings
@@ -492,7 +492,7 @@ def findings_after(
     if not lost:
         return others
     message = (
-        f"{len(lost)} object(s) without a pixel of their own, outside the image, covered by "
+        f"{counted(len(lost), 'object')} without a pixel left, outside the image, covered by "
         f"others or with no inner pixel: {english_list(lost)}"
     )
     return (

@@ -16,6 +16,7 @@ from typing import Generic, TypeVar
 from napari_panoptic.common.errors import LabelError, PanopticError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.progress import UNWATCHED, Progress, StoppedError
+from napari_panoptic.common.text import counted
 from napari_panoptic.io.files.fingerprints import file_stamps
 from napari_panoptic.io.formats.format import LoadedMasks
 from napari_panoptic.nuclei.class_masks import ClassEvaluations, evaluate_classes
@@ -338,8 +339,8 @@ class HeldRegion:
         if not gone:
             return ()
         message = (
-            f"{len(gone)} predicted object(s) left the image with a shift of {known.shift} px "
-            f"(y, x)"
+            f"{counted(len(gone), 'predicted object')} left the image with a shift of "
+            f"{known.shift} px (y, x)"
         )
         return (
             Finding(

@@ -8,6 +8,7 @@ from functools import partial
 
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.progress import UNWATCHED, Progress
+from napari_panoptic.common.text import counted
 from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
 from napari_panoptic.nuclei.regions.region import HeldRegion
 from napari_panoptic.nuclei.regions.run import walk
@@ -108,8 +109,8 @@ def _agreement(
             evaluations[team] = found.evaluation
     if len(evaluations) < 2:
         message = (
-            f"region {region.name} is left out: it has readable predictions of {len(evaluations)} "
-            "team(s), and the search for suspects needs two"
+            f"region {region.name} is left out: it has readable predictions of "
+            f"{counted(len(evaluations), 'team')}, and the search for suspects needs two"
         )
         return None, (*findings, Finding(FindingKind.MISSING, message, region=region.name))
     return agreement(evaluations, patient=region.patient, region=region.name), findings

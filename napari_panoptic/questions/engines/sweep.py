@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.progress import UNWATCHED, Progress
-from napari_panoptic.common.text import english_list
+from napari_panoptic.common.text import counted, english_list
 from napari_panoptic.nuclei.averages import summarise_team
 from napari_panoptic.nuclei.metrics import Counts
 from napari_panoptic.nuclei.regions.cohort_evaluation import LOWER_IS_BETTER
@@ -291,7 +291,7 @@ def _left_out(regions: Sequence[str]) -> tuple[Finding, ...]:
     if not regions:
         return ()
     message = (
-        f"{len(regions)} region(s) could not be evaluated under every setting and are left out of "
-        f"the sweep: {english_list(list(regions[:5]))}"
+        f"{counted(len(regions), 'region')} not evaluated under every setting, left out of the "
+        f"sweep: {english_list(list(regions[:5]))}"
     )
     return (Finding(FindingKind.MISSING, message, count=len(regions)),)

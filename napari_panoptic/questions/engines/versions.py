@@ -283,7 +283,7 @@ def _left_out(places: Sequence[Place], name: str) -> tuple[Finding, ...]:
         return ()
     regions = [region for _, region in places]
     message = (
-        f"{len(regions)} region(s) were evaluated for '{name}' only, and are left out of the "
+        f"{counted(len(regions), 'region')} evaluated for '{name}' only, left out of the "
         f"comparison: {english_list(regions[:5])}"
     )
     return (Finding(FindingKind.MISSING, message, team=name, count=len(regions)),)
@@ -456,8 +456,8 @@ def _placed(result: RegionResult) -> pd.DataFrame:
 
 def _without_pixels(regions: Sequence[str]) -> Finding:
     message = (
-        f"{len(regions)} region(s) were read in windows: {english_list(regions[:5])}. Their FPs "
-        "are paired as discs of their areas at their centroids, not by their pixels"
+        f"{counted(len(regions), 'region')} read in windows: {english_list(regions[:5])}. FPs in "
+        f"such regions are paired as discs of their areas at their centroids, not by their pixels"
     )
     return Finding(FindingKind.FALLBACK, message, count=len(regions))
 

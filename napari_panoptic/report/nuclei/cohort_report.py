@@ -9,7 +9,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from napari_panoptic.common.errors import PanopticError, SettingsError
+from napari_panoptic.common.errors import SettingsError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.progress import Progress, StoppedError
 from napari_panoptic.common.text import english_list
@@ -45,10 +45,16 @@ from napari_panoptic.nuclei.regions.result_store import PartStore, RegionResults
 from napari_panoptic.nuclei.regions.results import RegionResult
 from napari_panoptic.nuclei.regions.run import THREADS, RegionDone, run_regions
 from napari_panoptic.nuclei.regions.shifts import SHIFTS
-from napari_panoptic.questions.answer import Answer
+from napari_panoptic.questions.answer import Answer, UnansweredError
 from napari_panoptic.questions.conventions import Conventions
 from napari_panoptic.questions.engines.cohort_objects import cohort_objects
-from napari_panoptic.questions.question import Gathered, Question, question_kind, question_names
+from napari_panoptic.questions.question import (
+    Gathered,
+    Question,
+    question_kind,
+    question_names,
+    why_nothing,
+)
 from napari_panoptic.questions.scores import ScoreQuality
 from napari_panoptic.questions.slices import Slices
 from napari_panoptic.statistics.teams import TeamStatistics
@@ -251,9 +257,10 @@ def cohort_report(
 
     Raises
     ------
+    UnansweredError
+        If nothing could be evaluated.
     PanopticError
-        If nothing could be evaluated, the store cannot be written, or workers
-        cannot be reached or keep dying.
+        If the store cannot be written, or workers cannot be reached or keep dying.
     """
     watch = InputWatch(request.cohort, request.team_names)
     regions = _Regions(request)
@@ -273,7 +280,9 @@ def cohort_report(
     if not evaluation.evaluated:
         if store is not None:
             remove_kept(store)
-        raise PanopticError(_why_nothing(request), path=request.cohort.root)
+        why = why_nothing(request.cohort, request.team_names)
+        message = f"there is nothing to report in {request.cohort.root}: {why}"
+        raise UnansweredError(message, evaluation.findings)
     try:
         answers = _answers(request, detailed, jobs, Progress(is_wanted))
     except StoppedError:
@@ -472,18 +481,3 @@ def _with_words_on_slides(
         return evaluation
     cohort = evaluation.cohort
     return replace(evaluation, cohort=replace(cohort, findings=(*cohort.findings, left_out)))
-
-
-def _why_nothing(request: ReportRequest) -> str:
-    if not request.cohort.regions:
-        return "there is nothing to report: the cohort has no regions"
-    if not request.team_names:
-        return (
-            "there is nothing to report: the cohort has no predictions; "
-            f"{request.cohort.predictions_expected}"
-        )
-    return (
-        "there is nothing to report: no region has both a readable annotation and a readable "
-        "prediction that can be scored (regions too large to be held cannot be scored as the "
-        "challenge did); napari-panoptic evaluate tells of every file what is wrong with it"
-    )

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import PanopticError, SettingsError
 from napari_panoptic.common.findings import Finding, FindingKind
-from napari_panoptic.common.text import english_list
+from napari_panoptic.common.text import counted, english_list
 from napari_panoptic.review.plan.corrected import ALL, DECIDED, QUANTITIES, Quantity, SumPositions
 from napari_panoptic.review.plan.design import (
     Plan,
@@ -540,8 +540,8 @@ def _missing(
         findings.append(
             Finding(
                 FindingKind.MISSING,
-                f"{n} items could not be judged and are left out; the record has the estimates "
-                f"if all of them were decided one way",
+                f"{counted(n, 'item')} not judged and left out; the record has the estimates "
+                f"if all such items were decided one way",
                 count=n,
             )
         )

@@ -128,10 +128,21 @@ class AmbiguousShapes:
         if problem := self._edits.history.undo(redo=redo):
             show_info(problem)
 
-    def follow_area(self) -> None:
-        """Show an area that was redrawn in another way than by the shapes."""
-        if not self._following:
+    def follow_area(self, *, is_step: bool) -> None:
+        """Show an area that was redrawn in another way than by the shapes.
+
+        Parameters
+        ----------
+        is_step
+            Whether that can be undone, so that earlier steps of the shapes can be, too.
+        """
+        if self._following:
+            return
+        snapshot, history = self._session.snapshot, self._history
+        if not is_step or snapshot is None or history is None or is_in_hand(history.layer):
             self.show_region()
+        elif not _equal(self._drawn(), self._present()):
+            history.show(outlines(self._present(), snapshot.shape))
 
     def settle(self) -> None:
         """Let the figures follow at once what was drawn a moment ago."""
@@ -248,26 +259,33 @@ class ShapesHistory:
     """
 
     def __init__(self, layer: Shapes, asked: Callable[[bool], object] | None = None) -> None:
-        self._layer = layer
+        self.layer = layer
         self._now = self._drawn()
         self._done: deque[_Drawn] = deque(maxlen=MAX_STEPS)
         self._undone: deque[_Drawn] = deque(maxlen=MAX_STEPS)
         self._n_forgotten = 0
-        self._is_stepping = False
+        self._showing = Within()
         layer.events.data.connect(self._on_data)
         for key, redo in ((UNDO_KEY, False), (REDO_KEY, True)):
             layer.bind_key(key, self._step_of_key(asked, redo=redo), overwrite=True)
 
     def close(self) -> None:
         """Let go of the layer."""
-        self._layer.events.data.disconnect(self._on_data)
+        self.layer.events.data.disconnect(self._on_data)
         for key in (UNDO_KEY, REDO_KEY):
-            self._layer.bind_key(key, None)
+            self.layer.bind_key(key, None)
 
     def replay(self, *, redo: bool) -> None:
         """Take the last step back, or do what was undone last again."""
         steps = self._done, self._undone
         self._step(*reversed(steps) if redo else steps)
+
+    def show(self, polygons: Sequence[NDArray[np.float64]]) -> None:
+        """Replace all shapes by polygons (n, 2) of y, x in px, which is no step of the layer."""
+        self._note()
+        style = (EDGE_PX, np.array(EDGE_COLOUR), np.array(FACE_COLOUR))
+        self._show([_Shape(corners, "polygon", *style) for corners in polygons])
+        self._now = self._drawn()
 
     def depth(self, *, redo: bool = False) -> int:
         """Return how many steps can be undone, or redone."""
@@ -297,35 +315,32 @@ class ShapesHistory:
         return step
 
     def _step(self, source: deque[_Drawn], target: deque[_Drawn]) -> None:
-        if is_in_hand(self._layer):
+        if is_in_hand(self.layer):
             return
         self._note()  # changes without an event
         if not source:
             return
         target.append(self._now)
         self._now = source.pop()
-        self._is_stepping = True
-        try:
-            self._show(self._now)
-        finally:
-            self._is_stepping = False
+        self._show(self._now)
 
     def _show(self, drawn: _Drawn) -> None:
         """Replace all shapes, each in its own style: napari keeps styles by position only."""
-        layer = self._layer
-        layer.selected_data = set()
-        layer.data = []
-        if drawn:
-            layer.add(
-                [shape.corners.copy() for shape in drawn],
-                shape_type=[shape.kind for shape in drawn],
-                edge_width=[shape.edge_width for shape in drawn],
-                edge_color=np.array([shape.edge_colour for shape in drawn]),
-                face_color=np.array([shape.face_colour for shape in drawn]),
-            )
+        layer = self.layer
+        with self._showing:
+            layer.selected_data = set()
+            layer.data = []
+            if drawn:
+                layer.add(
+                    [shape.corners.copy() for shape in drawn],
+                    shape_type=[shape.kind for shape in drawn],
+                    edge_width=[shape.edge_width for shape in drawn],
+                    edge_color=np.array([shape.edge_colour for shape in drawn]),
+                    face_color=np.array([shape.face_colour for shape in drawn]),
+                )
 
     def _on_data(self, event: Any) -> None:
-        if not self._is_stepping and str(event.action) in _ENDS_OF_STEPS:
+        if not self._showing and str(event.action) in _ENDS_OF_STEPS:
             self._note()
 
     def _note(self) -> None:
@@ -338,7 +353,7 @@ class ShapesHistory:
             self._now = drawn
 
     def _drawn(self) -> _Drawn:
-        layer = self._layer
+        layer = self.layer
         columns = (layer.data, layer.shape_type, layer.edge_width)
         return [
             _Shape(np.array(corners), str(kind), float(width), np.array(edge), np.array(face))

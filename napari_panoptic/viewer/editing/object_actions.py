@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, TypeVar
 
-import numpy as np
 from qtpy.QtWidgets import QMessageBox, QWidget
 
 from napari_panoptic.common.errors import PanopticError
@@ -21,6 +20,7 @@ from napari_panoptic.review.mended_annotation import DoneMend
 from napari_panoptic.values.labels import LabelPair
 from napari_panoptic.values.vocabulary import Side, Verdict
 from napari_panoptic.viewer.editing.history import EditHistory, Step, StepLostError
+from napari_panoptic.viewer.kit.events import Within
 from napari_panoptic.viewer.kit.keys import Shortcut
 from napari_panoptic.viewer.kit.shown import show_error, show_info
 
@@ -145,6 +145,8 @@ class ObjectActions:
         #: The mends that are in effect, oldest first.
         self.done: list[DoneMend] = []
         self._fewer: dict[DoneMend, int] = {}
+        #: True while objects change by a step, or because one is undone or redone.
+        self.applying = Within()
 
     def do(self, action: ObjectAction, targets: Sequence[Target], *, elsewhere: int = 0) -> bool:
         """Do an action on objects of this region; return whether something changed.
@@ -212,9 +214,10 @@ class ObjectActions:
             return None
         at, region = datetime.now(UTC), snapshot.region.name
         done = DoneMend(region, team, mend, at, self.reviewer(), verdicts or {})
-        before = _failures(self._session.evaluation)
+        before = self._n_failures()
         try:
-            self._session.apply(mend)
+            with self.applying:
+                self._session.apply(mend)
         except PanopticError as error:
             show_error(str(error))
             return None
@@ -242,12 +245,16 @@ class ObjectActions:
             if mended.action is MendAction.DRAW
         ]
 
+    def _n_failures(self) -> int:
+        shown = self._session.evaluation
+        return 0 if shown is None else int(shown.counts.n_failures)
+
     def _note(self, done: DoneMend, failures_before: int) -> None:
         self.done.append(done)
-        self._fewer[done] = failures_before - _failures(self._session.evaluation)
+        self._fewer[done] = failures_before - self._n_failures()
 
     def _redo(self, done: DoneMend) -> str:
-        before = _failures(self._session.evaluation)
+        before = self._n_failures()
         if not (problem := self._applied(done.mend, done.region, done.team)):
             self._note(done, before)
             self._say("Done again. Ctrl+Z undoes it.")
@@ -268,7 +275,8 @@ class ObjectActions:
             self._go_to(region, team, None)
             return ELSEWHERE.format(region)
         try:
-            self._session.apply(mend)
+            with self.applying:
+                self._session.apply(mend)
         except PanopticError as error:
             raise StepLostError(CHANGED_SINCE.format(error.message)) from error
         return ""
@@ -382,14 +390,6 @@ def _counted_objects(action: ObjectAction, mend: Mend) -> str:
     return counted(
         len({own.target for own in objects}), "prediction" if is_prediction else "object"
     )
-
-
-def _failures(evaluation: Evaluation | None) -> int:
-    """Count FN, FP and misclassified pairs."""
-    if evaluation is None:
-        return 0
-    confusion = evaluation.counts.confusion
-    return int(confusion.sum() - np.trace(confusion))
 
 
 def _sets(evaluation: Evaluation, targets: Sequence[Target]) -> list[list[Target]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Callable
+from typing import Any
 
 from psygnal import Signal
 from qtpy.QtCore import QEvent, QPoint, QRectF, QSize, Qt
@@ -316,23 +317,27 @@ class ElidedLabel(PlainLabel):
         self.setToolTip("\n".join(line for line in lines if line))
 
 
-class ClickableLabel(PlainLabel):
-    """A line of text that does something when it is clicked."""
+class Clickable:
+    """Makes a widget do something when it is clicked.
 
-    clicked = Signal()
+    Subclasses derive from it and from a widget, and have a signal ``clicked``. It is no widget
+    itself: PySide6 cannot paint one that derives from two.
+    """
 
-    def __init__(self, text: str = "") -> None:
-        super().__init__(text)
+    def __init__(self: Any, *args: Any) -> None:
+        super().__init__(*args)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
 
-    def mouseReleaseEvent(self, event: QMouseEvent | None) -> None:  # noqa: N802
+    def mouseReleaseEvent(self: Any, event: QMouseEvent | None) -> None:  # noqa: N802
         """Report a click."""
         if event is not None and self.rect().contains(event.position().toPoint()):
             self.clicked.emit()
 
 
-class LinkLabel(ClickableLabel, ElidedLabel):
+class LinkLabel(Clickable, ElidedLabel):
     """A line of text that can be clicked, and is cut with an ellipsis where it does not fit."""
+
+    clicked = Signal()
 
 
 def share_text(share: float) -> str:

@@ -264,5 +264,5 @@ def _counts(inspection: Inspection) -> QGridLayout:
 def _objects(inspection: Inspection) -> str:
     _, rows = count_rows(inspection.counts)
     read, regions = len(inspection.looked_at), len(inspection.cohort.regions)
-    lines = [f"Objects in the {read} of {regions} regions that were read:"]
+    lines = [f"Objects, read in {read} of {counted(regions, 'region')}:"]
     return "\n".join([*lines, *(f"{row[0]}: {row[-1]}" for row in rows if row[-1])])

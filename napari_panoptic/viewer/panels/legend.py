@@ -29,7 +29,7 @@ from napari_panoptic.values.vocabulary import SIDES, Side, Status
 from napari_panoptic.viewer.kit.inputs import TickMenu
 from napari_panoptic.viewer.kit.layouts import Grow, row_of
 from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel
-from napari_panoptic.viewer.kit.widgets import ClickableLabel, opens_menu, outline_icon
+from napari_panoptic.viewer.kit.widgets import Clickable, opens_menu, outline_icon
 from napari_panoptic.viewer.panels.objects.panel import ObjectsPresenter
 from napari_panoptic.viewer.panels.part import BLIND_SENTENCE, Connections, Presenter
 
@@ -93,8 +93,10 @@ def class_chips(
     ]
 
 
-class LegendEntry(ClickableLabel):
+class LegendEntry(Clickable, PlainLabel):
     """An outline in a colour, a word and its counts; a click lists only these objects."""
+
+    clicked = Signal()
 
     def __init__(self) -> None:
         super().__init__()

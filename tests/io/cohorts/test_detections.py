@@ -136,12 +136,11 @@ def test_a_second_file_of_a_frame_is_told_of_and_not_used(described):
     assert cohort.region("A1_1").reference == root / "truth/A1_1.csv"
     assert cohort.predictions["one", "A1_1"] == root / "teams/one/a/A1_1.csv"
     told = {f.message for f in cohort.findings if f.kind is FindingKind.EXTRA}
-    first = "are not used, since another file of the same frame comes first"
+    first = "not used, since another file of the same frame comes first"
     assert told == {
-        f"1 annotation(s) {first}: old/A1_1.csv",
-        f"1 file(s) of team 'one' {first}: b/A1_1.csv",
-        "1 file(s) of team 'one' are for frames that this cohort does not have, and are not used: "
-        "C",
+        f"1 annotation {first}: old/A1_1.csv",
+        f"1 file of team 'one' {first}: b/A1_1.csv",
+        "1 file of team 'one' for frames that this cohort does not have, not used: C",
     }
 
 

@@ -202,7 +202,7 @@ def test_images_without_annotation_and_annotations_without_image(tmp_path: Path)
         (FindingKind.MISSING, "P_2"),
         (FindingKind.MISSING, "P_1"),
     ]
-    assert "viewed but not evaluated" in cohort.findings[1].message
+    assert "shown, but not evaluated" in cohort.findings[1].message
 
 
 def test_what_belongs_nowhere_is_reported_and_left(tmp_path: Path) -> None:

@@ -77,10 +77,10 @@ def test_what_is_missing_is_said(tmp_path):
     (tmp_path / "case03" / "image.nii.gz").unlink()
     _touch(tmp_path, "A/case01/task01.nii.gz")
     messages = [finding.message for finding in open_raters(tmp_path).findings]
-    assert any("'case02' has no mask of 'task01' by rater(s) 03" in m for m in messages)
+    assert any("'case02' has no mask of 'task01' by rater 03" in m for m in messages)
     assert any("'case03' has a mask of 'task01' by one rater only" in m for m in messages)
-    assert any("no prediction for 2 structure(s), which count as background" in m for m in messages)
-    assert any("1 case(s) have no image" in m for m in messages)
+    assert any("no prediction for 2 structures, taken for background" in m for m in messages)
+    assert any("1 case has no image" in m for m in messages)
 
 
 def test_a_folder_without_masks_is_no_such_cohort(tmp_path):

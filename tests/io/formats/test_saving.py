@@ -92,7 +92,7 @@ def test_what_was_written_is_read_again(tmp_path: Path, objects: Objects, form: 
 
 def test_holes_that_hovernet_cannot_hold_are_told(objects: Objects) -> None:
     (told,) = hovernet.losses(objects)
-    assert "1 ambiguous area(s) have holes" in told.message
+    assert "1 ambiguous area has holes" in told.message
     assert (told.count, told.object_ids) == (1, ())
     assert hovernet.losses(replace(objects, ambiguous=None)) == ()
 

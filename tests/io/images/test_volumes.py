@@ -92,7 +92,7 @@ def test_a_stack_of_few_pages_is_a_volume_and_not_colours(tmp_path):
     [
         (np.array([[0.0, 1.5]], np.float32), "values from 0 to 1.5"),
         (np.array([[-0.5, 1.0]], np.float32), "values from -0.5 to 1"),
-        (np.array([[np.nan, 1.0]], np.float32), r"1 voxel\(s\) that are NaN"),
+        (np.array([[np.nan, 1.0]], np.float32), r"NaN in 1 voxel"),
         (np.array([[np.inf, 1.0]], np.float32), "inf"),
         (np.array([[-3, 4]], np.int16), "whole numbers from -3 to 4"),
         (np.array([[1j, 0]], np.complex64), "complex"),

@@ -349,7 +349,7 @@ def test_the_report_says_what_it_leaves_out(
         assert "too large to be held" not in said + page
         return
     for text in (said, page):
-        assert f"evaluated in windows: {names}. They count in every figure but" in text
+        assert f"evaluated in windows: {names}. Such regions count in every figure but" in text
 
 
 def test_the_size_decides_region_by_region(folder: Path) -> None:

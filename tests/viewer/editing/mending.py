@@ -8,10 +8,14 @@ from napari_panoptic.nuclei.evaluate import evaluate
 from napari_panoptic.nuclei.metrics import METRIC_NAMES
 from napari_panoptic.values.labels import LabelPair
 from napari_panoptic.values.vocabulary import CAUSE_CODE, STATUS_CODE, Side
+from napari_panoptic.viewer.desk.nuclei import PARTS
 from napari_panoptic.viewer.editing.object_actions import Asking
 from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
+from napari_panoptic.viewer.panels.review.presenter import ReviewPresenter
 from napari_panoptic.viewer.state.preferences import PREFERENCES
 from tests.viewer.finding import FIRST, canvas_of
+
+MENDING_PARTS = tuple(part for part in PARTS if part in (EditsPresenter, ReviewPresenter))
 
 
 def begin(desk, wait_until):
@@ -28,8 +32,10 @@ def begin(desk, wait_until):
     wait_until(lambda: desk.is_settled)
 
 
-def end(desk, wait_until):
-    """Go back to the files of all regions."""
+def without_edits(desk, wait_until):
+    """Begin, yield, and go back to the files of all regions."""
+    begin(desk, wait_until)
+    yield
     PREFERENCES.mends_at_once = False
     part, session = desk.presenter(EditsPresenter), desk.session
     for region in {at.region for at in part.edits.unsaved}:
@@ -111,3 +117,11 @@ def undo(desk, wait_until, *, redo=False):
         problem = desk.link.history.undo(redo=redo)
         wait_until(lambda: desk.is_settled)
     return problem
+
+
+def same_area(one, other):
+    """Return whether areas have the same pixels; without an area none has."""
+    none = np.zeros((1, 1), bool)
+    return np.array_equal(
+        *np.broadcast_arrays(*(none if at is None else at for at in (one, other)))
+    )

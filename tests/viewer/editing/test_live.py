@@ -33,6 +33,7 @@ from napari_panoptic.viewer.panels.edits.panel import (
     NOTHING_EDITED,
 )
 from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
+from tests.viewer.editing.mending import same_area
 from tests.viewer.finding import FIRST, SECOND, on_canvas, row_of_status
 
 LEFT, RIGHT = Qt.MouseButton.LeftButton, Qt.MouseButton.RightButton
@@ -789,11 +790,11 @@ class TestAround:
             else read_objects(path, session.cohort.scheme, session.snapshot.shape)
         )
         if ending == ".hovernet.json":
-            assert said[0].startswith(f"Saved, but {path.name} cannot hold all: 1 object(s)")
+            assert said[0].startswith(f"Saved, but {path.name} cannot hold all: 1 object has")
             assert str(tmp_path) in said[0]
             assert "holes were filled" in said[0]
             assert "9000" in said[0]
-            assert "1 ambiguous area(s)" in said[0]
+            assert "1 ambiguous area has" in said[0]
             assert "counts as not saved" in said[0]
             assert [at.words for at in part.edits.unsaved] == ["annotation", "ambiguous areas"]
             assert opened.labels.index[30, 30]
@@ -1155,14 +1156,6 @@ class TestAround:
 
 def is_hatched(viewer):
     return "ambiguous areas" in viewer.layers and viewer.layers["ambiguous areas"].visible
-
-
-def same_area(one, other):
-    """Tell whether areas have the same pixels; without an area none has."""
-    none = np.zeros((1, 1), bool)
-    return np.array_equal(
-        *np.broadcast_arrays(*(none if at is None else at for at in (one, other)))
-    )
 
 
 class TestAmbiguousAreas:

@@ -9,20 +9,21 @@ import pytest
 from napari_panoptic.live import actions
 from napari_panoptic.live.autosaves import EditedPart
 from napari_panoptic.values.vocabulary import CAUSE_CODE, STATUS_CODE, Cause, Side, Status, Verdict
-from napari_panoptic.viewer.desk.nuclei import PARTS
+from napari_panoptic.viewer.editing.ambiguous_shapes import filled
 from napari_panoptic.viewer.editing.object_actions import Asking, ObjectAction
 from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
 from napari_panoptic.viewer.panels.review.presenter import ReviewPresenter
 from tests.viewer.editing.mending import (
-    begin,
-    end,
+    MENDING_PARTS,
     figures,
     fresh,
     layer_shows,
     rows_of_review,
+    same_area,
     select,
     state,
     undo,
+    without_edits,
 )
 from tests.viewer.finding import FIRST, SECOND
 
@@ -35,14 +36,12 @@ SQUARE = np.array([[1.0, 1.0], [1.0, 9.0], [9.0, 9.0], [9.0, 1.0]])
 
 @pytest.fixture(scope="module")
 def shown_parts():
-    return tuple(part for part in PARTS if part in (EditsPresenter, ReviewPresenter))
+    return MENDING_PARTS
 
 
 @pytest.fixture
 def at_first(fresh_desk, wait_until):
-    begin(fresh_desk, wait_until)
-    yield
-    end(fresh_desk, wait_until)
+    yield from without_edits(fresh_desk, wait_until)
 
 
 @pytest.fixture
@@ -236,6 +235,31 @@ def test_shapes_take_over_an_area_that_is_marked(desk, part, settle):
     part.shapes.layer.add(SQUARE + 20, shape_type="polygon")
     settle()
     assert desk.session.snapshot.ambiguous[marked].all()
+    part.shapes.set_on(False)
+    settle()
+
+
+def test_shapes_can_be_undone_beyond_an_area_that_is_marked(desk, part, wait_until, settle):
+    part.shapes.set_on(True)
+    settle()
+    layer, seen = part.shapes.layer, [desk.session.snapshot.ambiguous]
+    layer.add(SQUARE, shape_type="polygon")
+    settle()
+    seen.append(desk.session.snapshot.ambiguous.copy())
+    select(desk, Side.PREDICTION, Status.FP)
+    part.do(ObjectAction.MARK_AMBIGUOUS)
+    settle()
+    seen.append(desk.session.snapshot.ambiguous.copy())
+    assert (seen[2] & ~seen[1]).any()
+    layer.add(SQUARE + 20, shape_type="polygon")
+    settle()
+    for redo, areas in ((False, seen[::-1]), (True, seen[1:])):
+        for area in areas:
+            assert undo(desk, wait_until, redo=redo) == ""
+            drawn = filled(layer.data, layer.shape_type, desk.session.snapshot.shape)
+            assert same_area(drawn, area)
+            assert same_area(desk.session.snapshot.ambiguous, area)
+    assert part.shapes.layer is layer
     part.shapes.set_on(False)
     settle()
 

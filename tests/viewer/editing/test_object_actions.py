@@ -20,7 +20,6 @@ from napari_panoptic.values.vocabulary import (
     Status,
     Verdict,
 )
-from napari_panoptic.viewer.desk.nuclei import PARTS
 from napari_panoptic.viewer.editing.object_actions import ACTION_TEXTS, Asking, ObjectAction
 from napari_panoptic.viewer.panels.edits import corrections
 from napari_panoptic.viewer.panels.edits.panel import OWN
@@ -28,14 +27,14 @@ from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
 from napari_panoptic.viewer.panels.review.presenter import ReviewPresenter
 from tests.support.corrected import assert_same_figures, evaluation_of
 from tests.viewer.editing.mending import (
-    begin,
-    end,
+    MENDING_PARTS,
     figures,
     fresh,
     layer_shows,
     press_on_canvas,
     select,
     state,
+    without_edits,
 )
 from tests.viewer.finding import FIRST, SECOND
 
@@ -46,14 +45,12 @@ CTRL, SHIFT = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.ShiftModi
 
 @pytest.fixture(scope="module")
 def shown_parts():
-    return tuple(part for part in PARTS if part in (EditsPresenter, ReviewPresenter))
+    return MENDING_PARTS
 
 
 @pytest.fixture
 def at_first(fresh_desk, wait_until):
-    begin(fresh_desk, wait_until)
-    yield
-    end(fresh_desk, wait_until)
+    yield from without_edits(fresh_desk, wait_until)
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,14 @@
 """Buttons and labels of the panels."""
 
+import inspect
+from importlib import import_module
+from pkgutil import walk_packages
+
 import pytest
-from qtpy.QtCore import Qt
+from qtpy.QtCore import QObject, Qt
 from qtpy.QtWidgets import QDialogButtonBox, QLabel, QWidget
 
+from napari_panoptic import viewer
 from napari_panoptic.viewer.kit.layouts import FoldButton, Grow, lay_out, stack
 from napari_panoptic.viewer.kit.widgets import ElidedLabel, PushButton, ToolButton, button_box
 
@@ -75,3 +80,15 @@ def test_rows_stay_at_the_top_while_what_grows_is_hidden(is_shown, qtbot):
     assert growing.isVisible() == is_shown
     if is_shown:
         assert growing.geometry().bottom() == box.rect().bottom()
+
+
+def test_no_class_derives_from_two_of_qt():
+    """PySide6 makes two objects of such a class, and cannot paint it."""
+    names = [module.name for module in walk_packages(viewer.__path__, f"{viewer.__name__}.")]
+    classes = {
+        kind
+        for name in names
+        for _, kind in inspect.getmembers(import_module(name), inspect.isclass)
+    }
+    doubled = [kind for kind in classes if sum(issubclass(b, QObject) for b in kind.__bases__) > 1]
+    assert doubled == []

@@ -21,7 +21,7 @@ from PIL import Image
 
 from napari_panoptic.common.errors import CohortError, UnreadableFileError, UnwritableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
-from napari_panoptic.common.text import english_list, shortened, visible
+from napari_panoptic.common.text import counted, english_list, shortened, visible
 from napari_panoptic.io.files.guard import check_file, check_length
 from napari_panoptic.io.files.json_files import parsed_json, parsing
 from napari_panoptic.io.files.replacing import replaced_when_complete
@@ -198,7 +198,9 @@ def _vanished(
     painted = set(np.unique(ids_of_pixels).tolist()) - {0}
     lost = tuple(sorted({s.id for s in segments} - painted))
     if lost:
-        message = f"{len(lost)} segment(s) without a pixel in the PNG: {english_list(lost)}"
+        message = (
+            f"{counted(len(lost), 'segment')} without a pixel in the PNG: {english_list(lost)}"
+        )
         yield Finding(FindingKind.VANISHED, message, path=png, count=len(lost), object_ids=lost)
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
-from napari_panoptic.common.text import english_list
+from napari_panoptic.common.text import counted, english_list
 from napari_panoptic.io.formats.format import NOTHING_STATED, LoadedMasks, LoadRequest, located
 from napari_panoptic.io.formats.labels.masks import vanished_findings
 from napari_panoptic.io.pixels.decode import check_size, pixel_shape, read_pixels
@@ -225,7 +225,7 @@ def _alpha_finding(transparent: NDArray[np.bool_]) -> Finding:
         return Finding(
             FindingKind.FALLBACK, "the mask's alpha channel, opaque all over, is ignored"
         )
-    message = f"{count} transparent pixel(s) of the mask count as background"
+    message = f"{counted(count, 'transparent pixel')} of the mask taken for background"
     return Finding(FindingKind.FALLBACK, message, count=count)
 
 

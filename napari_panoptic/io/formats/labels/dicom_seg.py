@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
-from napari_panoptic.common.text import english_list
+from napari_panoptic.common.text import counted, english_list
 from napari_panoptic.io.files.guard import check_file, check_pixels, check_segment
 from napari_panoptic.io.formats.class_numbers import ClassNumbers
 from napari_panoptic.io.formats.dicom_files import (
@@ -142,8 +142,8 @@ def _described(
     ids = tuple(np.unique(numbers[~known]).tolist())
     finding = Finding(
         FindingKind.UNKNOWN_CLASS,
-        f"{len(ids)} number(s) of the label map are described by no segment and have no class; "
-        f"their pixels were left out: {english_list(ids)}. Describe them in SegmentSequence",
+        f"{counted(len(ids), 'number')} of the label map without a segment, and so without a "
+        f"class, left out: {english_list(ids)}. Describe each in SegmentSequence",
         path=path,
         count=len(ids),
         object_ids=ids,

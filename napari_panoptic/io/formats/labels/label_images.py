@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.progress import CountReport, unreported
+from napari_panoptic.common.text import counted
 from napari_panoptic.io.files.guard import check_pixels, has_file
 from napari_panoptic.io.formats.class_tables import ClassTable, read_class_table
 from napari_panoptic.io.formats.format import (
@@ -356,9 +357,10 @@ def _check_background(numbers: NDArray[np.integer], path: Path, region: str | No
     if n_numbers > 1 or n_shared:
         n = numbers.shape[2]
         raise UnreadableFileError(
-            f"expected {n - 1} channel(s) or page(s) of ids, one per class, and one of background "
-            f"(one number where no object is), found {n} of which the last holds {n_numbers} "
-            f"different number(s), {n_shared} px of them under objects; save the label image alone",
+            f"expected {n} channels or pages: ids of each class, and one of background "
+            f"(one number where no object is), found "
+            f"{counted(n_numbers, 'different number')} in the last, {n_shared} px of them under "
+            f"objects; save the label image alone",
             path=path,
             region=region,
         )

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
-from napari_panoptic.common.text import english_list
+from napari_panoptic.common.text import counted, english_list
 from napari_panoptic.values.labels import Vanished
 
 
@@ -65,8 +65,8 @@ def vanished_findings(
         kinds = {lost.class_name for lost in objects}
         yield Finding(
             FindingKind.VANISHED,
-            f"{len(ids)} {english_list(sorted(kinds))} object(s) without a pixel of their own, "
-            f"{reason}: {english_list(ids)}",
+            f"{counted(len(ids), f'{english_list(sorted(kinds))} object')} without a pixel "
+            f"left, {reason}: {english_list(ids)}",
             path=path,
             region=region,
             team=team,
@@ -113,8 +113,8 @@ def most_frequent_classes(
     if not mixed:
         return winners, []
     message = (
-        f"{len(mixed)} object(s) with pixels of several classes; that of most of their "
-        f"pixels was taken: {english_list(mixed)}"
+        f"{counted(len(mixed), 'object')} with pixels of several classes, of which the most "
+        f"frequent was taken: {english_list(mixed)}"
     )
     found = Finding(
         FindingKind.FALLBACK, message, path=path, count=len(mixed), object_ids=tuple(mixed)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.progress import CountReport, unreported
-from napari_panoptic.common.text import english_list
+from napari_panoptic.common.text import counted, english_list
 from napari_panoptic.io.files.guard import largest_px
 from napari_panoptic.io.formats.class_tables import ClassTable
 from napari_panoptic.io.formats.format import (
@@ -293,8 +293,8 @@ def _unknown_classes(
         called = f"of the unknown class '{name}'" if name else "without a class"
         yield Finding(
             FindingKind.UNKNOWN_CLASS,
-            f"{len(concerned)} object(s) {called} left out: {english_list(concerned)}; known "
-            f"classes are {english_list(list(scheme.names))}",
+            f"{counted(len(concerned), 'object')} {called} left out: {english_list(concerned)}; "
+            f"known classes are {english_list(list(scheme.names))}",
             path=path,
             class_name=name or None,
             count=len(concerned),

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
-from napari_panoptic.common.text import english_list
+from napari_panoptic.common.text import counted, english_list
 from napari_panoptic.io.files.guard import check_file
 from napari_panoptic.io.formats.coco_files import CocoContent, coco_refused, read_coco
 from napari_panoptic.values.detections import Points, unique_ids
@@ -72,9 +72,9 @@ def unannotated(path: Path, category: str | None) -> Iterator[Finding]:
     names = read_boxes(path, category).empty
     if names:
         message = (
-            f"{len(names)} image(s) have no annotation of any category, and count as images in "
-            f"which nothing was found: {english_list(names)}. If they were not annotated, leave "
-            f"them out of the JSON"
+            f"{counted(len(names), 'image')} without an annotation of any category, taken for "
+            f"images in which nothing was found: {english_list(names)}. Leave those that were not "
+            f"annotated out of the JSON"
         )
         yield Finding(FindingKind.MISSING, message, path=path, count=len(names))
 
@@ -202,7 +202,7 @@ def _unused(content: CocoContent, wanted: int, path: Path) -> Iterator[Finding]:
         if number != wanted:
             name = content.categories.get(number, str(number))
             message = (
-                f"{count} annotation(s) of the category '{name}' are not used; "
-                f"'{content.categories[wanted]}' is"
+                f"{counted(count, 'annotation')} of the category '{name}' not used; "
+                f"those of '{content.categories[wanted]}' are"
             )
             yield Finding(FindingKind.EXTRA, message, path=path, class_name=str(name), count=count)

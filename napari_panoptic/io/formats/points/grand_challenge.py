@@ -14,6 +14,7 @@ import orjson
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
+from napari_panoptic.common.text import counted
 from napari_panoptic.io.files.guard import check_file, check_length
 from napari_panoptic.io.files.json_files import parsing
 from napari_panoptic.io.formats.points.boxes import CATEGORY, LARGEST_PX
@@ -76,6 +77,7 @@ def read_point_list(
     unused = []
     for name in dict.fromkeys(np.array(names, object)[~kept].tolist()):
         own = tuple(id_ for id_ in ids[~kept].tolist() if names[id_ - 1] == name)
-        message = f"{len(own)} point(s) of the name '{name}' are not used; '{wanted}' is"
+        left_out = f"{counted(len(own), 'point')} of the name '{name}'"
+        message = f"{left_out} not used; those of '{wanted}' are"
         unused.append(Finding(FindingKind.EXTRA, message, count=len(own), object_ids=own))
     return Points(xy_px[kept], confidence[kept], ids[kept]), unused

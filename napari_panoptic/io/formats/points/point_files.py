@@ -12,6 +12,7 @@ import numpy as np
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
+from napari_panoptic.common.text import counted
 from napari_panoptic.io.files.guard import TABLE_BYTES
 from napari_panoptic.io.files.replacing import replaced_when_complete
 from napari_panoptic.io.formats.format import LoadRequest, located
@@ -210,10 +211,10 @@ def _beyond(points: Points, shape: tuple[int, int] | None, path: Path) -> list[F
     if not beyond:
         return []
     first = "number" if path.suffix.casefold() == boxes.ENDING else "in line"
-    size = "have negative coordinates" if shape is None else f"lie outside {size_text(shape)}"
+    size = "with negative coordinates" if shape is None else f"outside {size_text(shape)}"
     message = (
-        f"{len(beyond)} point(s) of {path.name}, the first {first} {beyond[0]}, {size}; counted "
-        f"like any other"
+        f"{counted(len(beyond), 'point')} of {path.name}, the first {first} {beyond[0]}, {size}; "
+        f"counted like any other"
     )
     kind = FindingKind.OUTSIDE_IMAGE
     return [Finding(kind, message, count=len(beyond), object_ids=beyond)]

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.common.findings import Finding, FindingKind
-from napari_panoptic.common.text import english_list
+from napari_panoptic.common.text import counted, english_list
 from napari_panoptic.io.formats.class_numbers import ClassNumbers
 from napari_panoptic.io.formats.polygons.model import (
     UNKNOWN,
@@ -244,14 +244,14 @@ def object_findings(
     ids
         int64 (n,): of the objects.
     message
-        What they are and what was done; it follows their number.
+        What they are and what was done, after their number: ``row(s) left out``.
     path
         The file.
     """
     if len(ids):
         numbers = tuple(ids.tolist())
-        text = f"{len(numbers)} {message} ({'object' if len(numbers) == 1 else 'objects'} "
-        text += f"{english_list(numbers)})"
+        objects = "object" if len(numbers) == 1 else "objects"
+        text = f"{counted(len(numbers), message)} ({objects} {english_list(numbers)})"
         yield Finding(kind, text, path=path, count=len(numbers), object_ids=numbers)
 
 
@@ -265,7 +265,7 @@ def _unknown_classes(
         alias = f' as "" = "{known[0]}"' if name is None else ""
         yield Finding(
             FindingKind.UNKNOWN_CLASS,
-            f"{len(ids)} polygon(s) {called} left out; known are {english_list(known)} "
+            f"{counted(len(ids), 'polygon')} {called} left out; known are {english_list(known)} "
             f"(other spellings can be listed under [aliases] in cohort.toml{alias})",
             path=path,
             class_name=name,

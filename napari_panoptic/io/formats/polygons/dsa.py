@@ -40,7 +40,7 @@ def read_objects(path: Path) -> Iterator[Outline]:
             else:
                 kind = str(element["type"])[:40]
                 is_line = kind == "polyline"
-                what = "line(s) that are not closed" if is_line else "element(s) without an area"
+                what = "open line(s)" if is_line else "element(s) without an area"
                 yield [], LeftOut(what if is_line else f"{what} ({kind})"), None
 
 

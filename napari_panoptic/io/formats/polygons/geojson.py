@@ -55,13 +55,13 @@ _NO_GEOMETRY = "feature(s) without a geometry, left out"
 _OTHER_GEOMETRY = (
     "feature(s) whose geometry is neither a Polygon nor a MultiPolygon but {}, left out"
 )
-_OUTLINES_NO_OBJECT = "tile(s) or cores of a tissue array, which outline no object, left out"
+_OUTLINES_NO_OBJECT = "outline(s) of tiles or of cores of a tissue array, left out"
 _OUTLINES_OF_AREAS = (
     "annotation(s) without a class beside detections, taken for outlines of areas and left out"
 )
 _OUTLINES_OF_DETECTIONS = (
-    "annotation(s) with a class that contain detections, taken for outlines of areas and left out; "
-    "if they are nuclei, export them without the detections"
+    "annotation(s) with a class around detections, taken for outlines of areas and left out; "
+    "if these are nuclei, export them without the detections"
 )
 _NUCLEUS_TAKEN = "cell(s) with a nucleus, of which the nucleus was taken"
 

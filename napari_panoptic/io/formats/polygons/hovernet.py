@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.progress import CountReport, unreported
-from napari_panoptic.common.text import english_list
+from napari_panoptic.common.text import counted, english_list
 from napari_panoptic.io.files.guard import check_file
 from napari_panoptic.io.files.json_files import parsed_json
 from napari_panoptic.io.files.replacing import replaced_when_complete
@@ -114,15 +114,15 @@ def losses(objects: Objects) -> tuple[Finding, ...]:
     """Return findings about objects and excluded areas whose pixels change."""
     found: list[tuple[str, tuple[int, ...], tuple[int, ...]]] = []
     if changed := _changed(objects.labels):
-        found.append((f"{len(changed)} object(s)", changed, changed))
+        found.append((counted(len(changed), "object has", "objects have"), changed, changed))
     if objects.ambiguous is not None:
         areas = connected_areas(objects.ambiguous, objects.ambiguous_class)
         if odd := _changed(areas):
-            found.append((f"{len(odd)} ambiguous area(s)", odd, ()))
+            found.append((counted(len(odd), "ambiguous area has", "ambiguous areas have"), odd, ()))
     return tuple(
         Finding(
             FindingKind.FALLBACK,
-            f"{what} have holes or several pieces, and HoVer-Net one contour each: holes were "
+            f"{what} holes or several pieces, and HoVer-Net one contour each: holes were "
             f"filled, and pieces joined by lines of one pixel: {english_list(numbers)}",
             region=objects.region,
             team=objects.team or None,

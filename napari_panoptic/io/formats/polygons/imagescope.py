@@ -49,7 +49,7 @@ _RECTANGLE, _ELLIPSE = "1", "2"
 """Types of regions that may be given by two corners of a box; 0 is an outline."""
 _WITHOUT_AREA = {"3": "arrow", "4": "ruler"}
 _NEGATIVE = "negative region"
-_LEFT_OUT = "{}(s) of ImageScope, which outline no nucleus, left out"
+_LEFT_OUT = "{}(s) of ImageScope, no outlines of nuclei, left out"
 
 _DESCRIPTION = "description"
 

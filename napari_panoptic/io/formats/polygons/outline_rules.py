@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.common.findings import Finding, FindingKind
+from napari_panoptic.common.text import counted
 from napari_panoptic.io.formats.polygons.collect import BETWEEN_PIXELS, object_findings
 from napari_panoptic.io.formats.polygons.model import AMBIGUOUS, PolygonFile, Polygons
 from napari_panoptic.io.formats.polygons.trace import as_contours
@@ -60,7 +61,7 @@ def in_convention(file: PolygonFile, rules: OutlineRules, path: Path, *, side: s
 
 def _crowds(count: int, path: Path, side: str) -> Finding:
     message = (
-        f"{count} crowd(s) (iscrowd), which are excluded from scoring, as areas in which single "
+        f"{counted(count, 'crowd')} (iscrowd), excluded from scoring, as areas in which single "
         f"objects are not annotated. If each is an object (as CVAT exports every mask), set "
         f'{side}.crowds = "{Crowds.OBJECTS}" under [files] in cohort.toml; if not, '
         f'"{Crowds.EXCLUDED}"'
@@ -93,7 +94,7 @@ def _look_traced(polygons: Polygons, path: Path, side: str) -> Iterator[Finding]
     if diagonals >= LEAST_DIAGONALS and traced >= LEAST_SHARE * (traced + others):
         yield Finding(
             FindingKind.CONVENTION,
-            f"{traced} outline(s) look like OpenCV contours, which run through the centres of "
+            f"{counted(traced, 'outline')} like OpenCV contours, which run through the centres of "
             f"border pixels (whole numbers, steps of 45 degrees). They were read as pixel edges, "
             f"by which such objects lack their right and lower rim. If a program traced them so "
             f'(OpenCV, HoVer-Net, Cellpose), set {side}.vertices = "{Vertices.PIXEL_CENTRES}" '

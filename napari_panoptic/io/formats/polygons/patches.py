@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.common.findings import Finding, FindingKind
+from napari_panoptic.common.text import counted
 from napari_panoptic.io.formats.polygons.model import PixelRule, PolygonFile, Polygons
 from napari_panoptic.kernels.fill import bounds, have_pixels
 from napari_panoptic.values.cohort import SlidePatch
@@ -117,8 +118,8 @@ def _counted(used: Polygons, total: int, shape: tuple[int, int], path: Path) -> 
     boxes = bounds(used.flat)
     cut = (boxes[:, :2] < 0).any(axis=1) | (boxes[:, 2:] > shape).any(axis=1)
     message = (
-        f"of {total} outline(s) of the slide {len(used)} touch this region, "
-        f"{np.count_nonzero(cut)} of them cut at its edge; the others are not used"
+        f"{len(used)} of {counted(total, 'outline')} of the slide used, since they touch this "
+        f"region, {np.count_nonzero(cut)} of them cut at its edge"
     )
     if total and not len(used):
         message += ". Check the x, y and scale of the region"

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.progress import CountReport, unreported
+from napari_panoptic.common.text import counted
 from napari_panoptic.io.files.fingerprints import file_stamps
 from napari_panoptic.io.files.guard import TABLE_BYTES, check_file, check_length
 from napari_panoptic.io.files.json_files import parsing
@@ -71,7 +72,7 @@ EXCLUDED = object()
 class LeftOut:
     """In place of a class: something that outlines no object, and is listed."""
 
-    #: What it is, after a number: ``line(s)``.
+    #: What it is, after a number: ``row(s) without an area``.
     what: str
 
 
@@ -191,7 +192,7 @@ def collected(
             objects.add(points, known, id_=number, score=more[0] if more else None)
     return objects.finished(
         findings=[
-            Finding(FindingKind.FALLBACK, f"{n} {what} left out", path=path, count=n)
+            Finding(FindingKind.FALLBACK, f"{counted(n, what)} left out", path=path, count=n)
             for what, n in left_out.items()
         ]
     )

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import LabelError
 from napari_panoptic.common.findings import Finding, FindingKind
-from napari_panoptic.common.text import english_list
+from napari_panoptic.common.text import counted, english_list
 from napari_panoptic.io.formats.format import TiledMasks
 from napari_panoptic.io.formats.labels.masks import vanished_findings
 from napari_panoptic.io.formats.polygons.model import AMBIGUOUS, Polygons, starts_of
@@ -363,17 +363,17 @@ def outside_findings(
     if ids and is_outside.all():
         yield Finding(
             FindingKind.CONVENTION,
-            f"all of the {len(ids)} polygon(s) lie outside the image of {size_text(shape)}: they "
-            f"may be in px of another image or resolution, moved, or x and y swapped. If so, set "
-            f"scale, offset or axes under [files] in cohort.toml (init proposes them)",
+            f"{counted(len(ids), 'polygon')}, none in the image of {size_text(shape)}: "
+            f"coordinates may be in px of another image or resolution, moved, or x and y swapped. "
+            f"If so, set scale, offset or axes under [files] in cohort.toml (init proposes them)",
             region=region,
             count=len(ids),
         )
     if ids:
         yield Finding(
             FindingKind.OUTSIDE_IMAGE,
-            f"{len(ids)} polygon(s) with vertices outside the image of {size_text(shape)}, "
-            f"cut at its edge: {english_list(ids)}",
+            f"{counted(len(ids), 'polygon')} with vertices outside the image of "
+            f"{size_text(shape)}, cut at its edge: {english_list(ids)}",
             region=region,
             count=len(ids),
             object_ids=ids,

@@ -308,7 +308,7 @@ class EditsPresenter(Presenter[EditsPanel]):
         if result.is_area:
             snapshot = self.session.snapshot
             self.link.scene.show_ambiguous(None if snapshot is None else snapshot.ambiguous)
-            self.shapes.follow_area()
+            self.shapes.follow_area(is_step=bool(self.mending.applying))
 
     # What the user does.
 

@@ -17,6 +17,7 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
+from napari_panoptic.common.text import counted
 from napari_panoptic.display.glossary import KAPPA_MEANING, VERDICT_MEANINGS, VERDICT_WORDS
 from napari_panoptic.display.styles import UNDEFINED, count_text, ratio_text, with_sign
 from napari_panoptic.review.verdicts import AgreementItem, ReviewerAgreement, ReviewRecord
@@ -209,7 +210,7 @@ def agreement_text(found: ReviewerAgreement) -> str:
     agreement = found.agreement
     if not agreement.n:
         return NONE_SHARED
-    objects = f"{count_text(agreement.n)} object{'' if agreement.n == 1 else 's'}"
+    objects = counted(agreement.n, "object", write=count_text)
     same = agreement.n - len(found.disagreements)
     start = f"Both judged {objects}, {count_text(same)} of them alike. Cohen's κ = "
     if math.isnan(agreement.kappa):

@@ -15,12 +15,11 @@ from napari_panoptic.live.session import Selection
 from napari_panoptic.questions.engines.cohort_failures import FailureName
 from napari_panoptic.review.cohort_verdicts import CohortVerdicts, Details
 from napari_panoptic.review.file import may_be_there
-from napari_panoptic.review.identity import one_spelling, reviewer_name
+from napari_panoptic.review.identity import reviewer_name
 from napari_panoptic.review.judged import Judged
 from napari_panoptic.review.reviewing import Reviewing, usual_place
 from napari_panoptic.review.verdicts import ReviewRecord, Role
 from napari_panoptic.values.vocabulary import Side, Verdict
-from napari_panoptic.viewer.editing.history import Step, StepLostError
 from napari_panoptic.viewer.editing.object_actions import ELSEWHERE, ObjectAction
 from napari_panoptic.viewer.jobs.jobs import single_shot, stop_timers
 from napari_panoptic.viewer.kit.commands import SingleKeys
@@ -47,6 +46,7 @@ from napari_panoptic.viewer.panels.review.panel import (
     verdict_text,
 )
 from napari_panoptic.viewer.panels.review.review_queue import Adjudicating, ReviewQueue
+from napari_panoptic.viewer.panels.review.verdict_steps import Replay, VerdictSteps
 from napari_panoptic.viewer.panels.slide_texts import on_slide
 from napari_panoptic.viewer.state.preferences import PREFERENCES
 
@@ -119,10 +119,8 @@ class ReviewPresenter(Presenter[ReviewPanel]):
         self._saved: ReviewRecord | None = None
         self._shown: tuple[object, ...] = ()
         """Reviewer and objects that the panel shows."""
-        self._steps: list[_VerdictStep] = []
-        """The verdicts of this window that can be taken back, oldest first."""
-        self._every_step: list[_VerdictStep] = []
-        """Those that were undone as well."""
+        replay = Replay(self.reviewing, self._save, self._show_undone, self._is_elsewhere)
+        self._steps = VerdictSteps(self.link.history, replay)
         panel.goes_on.setChecked(PREFERENCES.goes_on)
         panel.show_mending(PREFERENCES.mends_at_once)
         self.say("")
@@ -326,15 +324,10 @@ class ReviewPresenter(Presenter[ReviewPanel]):
     def undo(self) -> None:
         """Withdraw the newest verdicts of this window, with what they mended; show their object."""
         self.panel.finish_name()
-        while self._steps:
-            step = self._steps[-1]
-            if problem := step.undo():
+        if (problem := self._steps.undo_last()) is not None:
+            if problem:
                 self.say(problem)
-                return
-            self.link.history.drop(step.own)
-            if step.did_undo:  # else another window has withdrawn or replaced its verdicts
-                return
-        if records := self.reviewing.undo():
+        elif records := self.reviewing.undo():
             self._show_undone(records)
         else:
             failure = self.reviewing.problem
@@ -393,10 +386,7 @@ class ReviewPresenter(Presenter[ReviewPanel]):
         if edits is not None:
             verdicts = {(name.side, name.id): verdict for name, (verdict, *_) in given.items()}
             mended = edits.mending.apply(mend, verdicts)
-        step = _VerdictStep(self, given, records, mended)
-        self._steps.append(step)
-        self._every_step.append(step)
-        self.link.history.push(step.own)
+        self._steps.push(given, records, mended)
         return mended is not None
 
     def _is_elsewhere(self, names: Collection[FailureName]) -> str:
@@ -410,15 +400,6 @@ class ReviewPresenter(Presenter[ReviewPanel]):
         self.link.go_to(region, team=team)
         return ELSEWHERE.format(region)
 
-    def _forget_steps(self, forget: Callable[[_VerdictStep], None]) -> None:
-        """Let steps forget something; those that have nothing left to undo are dropped."""
-        for step in self._every_step:
-            forget(step)
-        self._steps = [step for step in self._steps if step.has_verdicts]
-        for step in [step for step in self._every_step if step.is_empty]:
-            self._every_step.remove(step)
-            self.link.history.drop(step.own)
-
     def withdraw(self) -> None:
         """Withdraw the verdict on the selected object, whenever it was given."""
         chosen = self.session.selection
@@ -426,7 +407,7 @@ class ReviewPresenter(Presenter[ReviewPanel]):
             return
         record = self.reviewing.withdraw(chosen.side, chosen.row)
         if record is not None:
-            self._forget_steps(lambda step: step.forget_verdicts([record]))
+            self._steps.forget(lambda step: step.forget_verdicts([record]))
             self._take_back([record])
             self.say(f"withdrawn: {verdict_text([record])}")
             self.return_keys()
@@ -527,7 +508,7 @@ class ReviewPresenter(Presenter[ReviewPanel]):
 
     def _restart(self) -> None:
         """Forget what belonged to another reviewer or file."""
-        self._forget_steps(lambda step: step.forget_verdicts())
+        self._steps.forget(lambda step: step.forget_verdicts())
         self.counting.forget_all()
         self._queue.allow()
         self.say("")
@@ -564,7 +545,7 @@ class ReviewPresenter(Presenter[ReviewPanel]):
     def _on_discarded(self, *_told: object) -> None:
         if (snapshot := self.session.snapshot) is not None:
             region = snapshot.region.name
-            self._forget_steps(lambda step: step.forget_mend(region))
+            self._steps.forget(lambda step: step.forget_mend(region))
 
     def _on_region(self, _snapshot: object) -> None:
         self.reviewing.refresh()
@@ -622,93 +603,6 @@ class ReviewPresenter(Presenter[ReviewPanel]):
 
     def _on_noticed(self, finding: Finding) -> None:
         show_warning(finding.message)
-
-
-class _VerdictStep:
-    """Verdicts that were given together, and what they mended."""
-
-    def __init__(
-        self,
-        review: ReviewPresenter,
-        given: dict[FailureName, Details],
-        records: Sequence[ReviewRecord],
-        mended: Step | None,
-    ) -> None:
-        self._review, self._given, self._mended = review, given, mended
-        self._records = list(records)
-        self.own = Step(self.undo, self.redo)
-        #: Whether the last undo changed something.
-        self.did_undo = False
-
-    @property
-    def has_verdicts(self) -> bool:
-        """Whether there are verdicts that it can withdraw."""
-        return bool(self._records)
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether nothing is left that it can undo or do again."""
-        return not self._given and self._mended is None
-
-    def undo(self) -> str:
-        """Undo what they mended and withdraw them; return why not, empty if it was done."""
-        if problem := self._replay_mend(redo=False):
-            return problem
-        withdrawn = self._review.reviewing.take_back(self._records) if self._records else []
-        if withdrawn is None:
-            self._replay_mend(redo=True)
-            return str(self._review.reviewing.problem)
-        # Others were withdrawn or replaced in another window: that counts.
-        self._forget([record for record in self._records if record not in withdrawn])
-        self._records = []
-        self._review._steps = [step for step in self._review._steps if step is not self]
-        self.did_undo = bool(withdrawn) or self._mended is not None
-        if withdrawn:
-            self._review._show_undone(withdrawn)
-        return ""
-
-    def redo(self) -> str:
-        """Save them again, and mend; return why not, empty if it was done."""
-        if problem := self._review._is_elsewhere(self._given):
-            return problem
-        if self._given:
-            self._records = self._review._save(self._given)
-            if not self._records:
-                return "the verdict could not be saved again"
-            self._review._steps.append(self)
-        return self._replay_mend(redo=True)
-
-    def forget_mend(self, region: str) -> None:
-        """Forget what they mended in a region whose edits were discarded."""
-        if self._mended is not None and self._mended.region == region:
-            self._mended = None
-
-    def forget_verdicts(self, records: Sequence[ReviewRecord] | None = None) -> None:
-        """Forget some of the verdicts, or all: they are not to be withdrawn or saved again."""
-        if records is None:
-            self._given, self._records = {}, []
-        else:
-            self._forget([record for record in records if record in self._records])
-
-    def _forget(self, records: Sequence[ReviewRecord]) -> None:
-        gone = {(record.region, record.side, record.object_id) for record in records}
-        self._given = {
-            name: details
-            for name, details in self._given.items()
-            if (one_spelling(name.region), name.side, name.id) not in gone
-        }
-        self._records = [record for record in self._records if record not in records]
-
-    def _replay_mend(self, *, redo: bool) -> str:
-        """Undo or redo what they mended, as long as that is possible; return why not now."""
-        if self._mended is None:
-            return ""
-        try:
-            return self._mended.redo() if redo else self._mended.undo()
-        except StepLostError as error:
-            self._mended = None
-            show_info(str(error))
-            return ""
 
 
 def _give_by_key(presenter: ReviewPresenter, *, verdict: Verdict) -> None:

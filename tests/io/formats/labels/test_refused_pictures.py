@@ -64,7 +64,7 @@ def test_a_second_page_is_no_background(tmp_path: Path) -> None:
     path, page = tmp_path / "m.tif", two_objects().astype(np.uint16)
     for second in (np.roll(page, 1, axis=1), 5 * page, np.flipud(page)):
         tifffile.imwrite(path, np.stack([page, second]), photometric="minisblack")
-        refused(path, ONE, "the last holds")
+        refused(path, ONE, "different numbers in the last")
 
 
 def test_a_background_is_still_left_out(tmp_path: Path) -> None:

@@ -242,7 +242,7 @@ def test_one_that_belongs_to_nothing_is_told_once(tmp_path: Path) -> None:
     (tmp_path / "Teams" / "one" / "p_1.geojson").write_text("[]")
     extra = [f for f in open_cohort(tmp_path).findings if f.kind is FindingKind.EXTRA]
     assert [f.message for f in extra] == [
-        "labels files for 1 region(s) that this cohort does not have are not used: other"
+        "labels files for 1 region that this cohort does not have, not used: other"
     ]
 
 

@@ -204,7 +204,7 @@ def test_crowds_are_listed_and_become_objects_where_the_cohort_says_so(tmp_path:
     crowds = [{"iscrowd": 1, "segmentation": RUNS}, {"id": 2, "iscrowd": 1, "segmentation": SQUARE}]
     path = written(tmp_path, crowds)
     (finding,) = loaded(path, None).findings
-    assert finding.message.startswith("2 crowd(s)")
+    assert finding.message.startswith("2 crowds")
     assert 'reference.crowds = "objects"' in finding.message
     masks = loaded(path, None, crowds=Crowds.OBJECTS)
     assert len(masks.labels) == 2

@@ -77,7 +77,7 @@ def test_contours_of_opencv_are_listed_and_read_as_the_cohort_states(tmp_path: P
     rings = [octagon + np.array(corner) for corner in ((2, 2), (20, 2), (2, 30))]
     path = write_ann(tmp_path / "a.dcm", [ann_group("Epithelial", rings)])
     (finding,) = loaded(path).findings
-    assert finding.message.startswith("3 outline(s) look like OpenCV contours")
+    assert finding.message.startswith("3 outlines like OpenCV contours")
     rules = OutlineRules(vertices=Vertices.PIXEL_CENTRES)
     files = MaskFiles(Source.DICOM_ANN, {"": (path,)}, rules=rules)
     masks = load_masks(files, MONUSAC_CLASSES, shape=(60, 80))
@@ -103,7 +103,7 @@ def test_shapes_and_what_has_no_area(tmp_path: Path) -> None:
     across = ((x - 40) * -8 + (y - 30) * 6) / 10
     inside = (along / 20) ** 2 + (across / 10) ** 2
     (finding,) = masks.findings
-    assert finding.message == "1 group(s) of annotations without an area (POINT) left out"
+    assert finding.message == "1 group of annotations without an area (POINT) left out"
     found = masks.labels.id_image()
     sure = np.abs(inside - 1) > 0.05
     assert np.array_equal(found[sure & (image == 0)] == 2, inside[sure & (image == 0)] < 1)

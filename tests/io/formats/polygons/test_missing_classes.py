@@ -49,7 +49,7 @@ def test_an_annotation_around_detections_is_no_nucleus(tmp_path: Path) -> None:
     write_features(cohort / "qupath" / "P_1.geojson", [parent, *parts])
     found = evaluated(cohort)
     assert found.score == {"qupath": 1.0}
-    assert any("1 annotation(s) without a class" in text for text in found.messages("fallback"))
+    assert any("1 annotation without a class" in text for text in found.messages("fallback"))
 
 
 def test_an_alias_names_the_class_of_objects_without_one(tmp_path: Path) -> None:

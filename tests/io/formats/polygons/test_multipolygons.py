@@ -55,7 +55,7 @@ def test_parts_far_apart_are_reported(tmp_path: Path) -> None:
     found = evaluated(cohort)
     assert 0 <= (found.score["cellvit"] or 0) < 0.1
     (message,) = found.messages("convention")
-    assert "2 object(s) of 10 parts" in message
+    assert "2 objects of 10 parts" in message
     assert SPLIT in message
 
 

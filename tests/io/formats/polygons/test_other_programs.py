@@ -158,7 +158,7 @@ def test_regions_of_halo_are_those_of_pyhaloxml() -> None:
     # The same ellipse by other vertices.
     different = (ours.labels.index == 3) != (theirs.labels.index == 3)
     assert different.sum() <= 2
-    assert [f.message for f in ours.findings] == ["1 region(s) without an area (Ruler) left out"]
+    assert [f.message for f in ours.findings] == ["1 region without an area (Ruler) left out"]
 
 
 def test_a_hole_outside_of_all_regions_has_no_effect(tmp_path: Path) -> None:
@@ -167,8 +167,8 @@ def test_a_hole_outside_of_all_regions_has_no_effect(tmp_path: Path) -> None:
     masks = loaded(saved(tmp_path, "a.annotations", moved), Source.HALO)
     assert (masks.labels.index == 1).sum() == 12 * 10
     assert {finding.message for finding in masks.findings} == {
-        "1 region(s) without an area (Ruler) left out",
-        "1 negative region(s) outside of all regions of their layer left out",
+        "1 region without an area (Ruler) left out",
+        "1 negative region outside of all regions of their layer left out",
     }
 
 
@@ -209,8 +209,8 @@ def test_elements_of_the_slide_archive(wrapped: bool, tmp_path: Path) -> None:
     y, x = np.indices(SHAPE) + 0.5
     assert np.array_equal(image == 3, (x - 10) ** 2 + (y - 20) ** 2 <= 16)
     assert [finding.message for finding in masks.findings] == [
-        "1 line(s) that are not closed left out",
-        "1 element(s) without an area (point) left out",
+        "1 open line left out",
+        "1 element without an area (point) left out",
     ]
 
 
@@ -344,7 +344,7 @@ def test_contours_of_opencv_are_listed_and_read_as_the_cohort_states(
 ) -> None:
     path = write(tmp_path)
     (finding,) = loaded(path, source).findings
-    assert finding.message.startswith("4 outline(s) look like OpenCV contours")
+    assert finding.message.startswith("4 outlines like OpenCV contours")
     rules = OutlineRules(vertices=Vertices.PIXEL_CENTRES)
     files = MaskFiles(source, {"": (path,)}, rules=rules)
     masks = load_masks(files, MONUSAC_CLASSES, shape=SHAPE)

@@ -129,7 +129,7 @@ def test_a_patch_is_cut_out_of_the_slide(source: Source, tmp_path: Path) -> None
         (finding,) = [f for f in masks.findings if f.kind is FindingKind.OUTSIDE_IMAGE]
         n_used = len(np.unique(expected[expected > 0]))
         assert finding.count == total - n_used
-        assert f"of {total} outline(s) of the slide {n_used} touch" in finding.message
+        assert f"{n_used} of {total} outlines of the slide used" in finding.message
         tiles = open_masks(files, MONUSAC_CLASSES, (height, width))
         assert np.array_equal(tiles.labels.read((0, 0, height, width)), masks.labels.index)
 

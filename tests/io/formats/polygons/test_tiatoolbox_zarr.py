@@ -116,7 +116,7 @@ def test_a_cohort_with_stores_of_two_teams(
         for team in ("one", "two"):
             saved(tmp_path / team / f"{region}.zarr", nuclei())
     assert main(["init", str(tmp_path)]) == 0
-    assert "prediction of one and two: {team}/{region}.zarr, format tiatoolbox-zarr" in (
+    assert "4 predictions of one and two: {team}/{region}.zarr, format tiatoolbox-zarr" in (
         capsys.readouterr().out
     )
     assert main(["evaluate", str(tmp_path), "-o", str(tmp_path.with_name("tables"))]) == 0
