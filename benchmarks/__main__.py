@@ -15,7 +15,7 @@ from collections.abc import Callable
 from benchmarks.measure import ROOT
 
 MODULES = {
-    "edits": ("strokes", "fills"),
+    "edits": ("strokes", "fills", "mends"),
     "views": ("start", "switch", "sliders", "objects", "slide_view"),
     "long_use": ("long_use",),
     "cohorts": ("evaluate", "experiment", "memory", "slide"),
@@ -30,7 +30,7 @@ ALL = (
     f"start cohort={CASES}/monusac",
     f"switch cohort={CASES}/monusac",
     f"switch cohort={CASES}/monusac-large",
-    *("switch", "sliders", "strokes", "fills", "objects"),
+    *("switch", "sliders", "strokes", "mends", "fills", "objects"),
     f"evaluate cohort={CASES}/monusac",
     f"experiment cohort={CASES}/monusac",
     *("slide", "slide_view"),

@@ -1,18 +1,25 @@
-"""Edits in a window: strokes of the brush, and edits of the whole image.
+"""Edits in a window: strokes of the brush, edits of the whole image, and actions on objects.
 
 The main thread's processor time, so that other work on the machine does not count.
 """
 
 from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import tifffile
+from qtpy.QtWidgets import QApplication, QDockWidget
 
-from benchmarks.cases import MEDIUM, Size, label_near, sizes, write_cohort
+from benchmarks.cases import MEDIUM, Size, label_near, sizes, write_classes, write_cohort
 from benchmarks.measure import Measured, ms, report, temporary
 from benchmarks.windows import opened, redraw, settle, window
+from napari_panoptic.live.actions import Target
 from napari_panoptic.nuclei.edits import EditedPair
+from napari_panoptic.values.vocabulary import CAUSE_CODE, STATUS_CODE, Cause, Side, Status
 from napari_panoptic.viewer.desk.nuclei import Desk
+from napari_panoptic.viewer.editing.object_actions import Asking, ObjectAction
 from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
 
 Times = dict[str, list[float]]
@@ -141,3 +148,103 @@ def redrawn_ms(desk: Desk, size: Size) -> list[float]:
         masks.append(masks[-1].copy())
         masks[-1][y : y + 400, x : x + 600] ^= True
     return [ms(lambda mask=mask: live.set_ambiguous(mask)) for mask in masks[1:]][1:]  # type: ignore[misc]
+
+
+# --- actions on objects -------------------------------------------------------------------------
+
+PANELS = ("Edits", "Review", "Objects", "Metrics")
+
+
+def mends(n: int = 30, many: int = 500) -> None:
+    """Actions on single objects and on many at once, done and undone, with all panels in sight."""
+    size = Size("M", 1500, 1200)
+    with temporary() as folder:
+        spoil(write_cohort(folder, size))
+        with opened(folder) as (desk, _viewer):
+            show_panels(desk)
+            desk.presenter(EditsPresenter).mending.asking = Asking.TAKE
+            found = []
+            for objects, limit in ((1, 12.0), (many, 100.0)):
+                for kind in ObjectAction:
+                    calls = n if objects == 1 else max(3, n // 4)
+                    times = mend_ms(desk, kind, objects, calls)
+                    found += [
+                        Measured(f"{kind}, {objects}: {name}", each[1:], limit=limit)
+                        for name, each in times.items()
+                    ]
+            report(f"Actions on objects, {size}", found)
+            discard(desk)
+
+
+def spoil(root: Path) -> None:
+    """Let some predictions be pieces of an object, and some contain two."""
+    places = [root / "reference" / "R_1.tif", root / "teams" / "team" / "R_1.tif"]
+    reference, labels = (tifffile.imread(path) for path in places)
+    columns = np.indices(labels.shape)[1]
+    ids = np.unique(labels[labels > 0]).tolist()
+    for one, other in list(pairwise(ids[:40]))[::2]:
+        own = labels == one
+        labels[labels == other] = 0
+        labels[own & (columns > columns[own].mean())] = other
+    for own in (labels == id_ for id_ in ids[40:80]):
+        found = np.bincount(reference[own]).argmax() if own.any() else 0
+        if found:
+            part = (reference == found) & (columns > int(columns[own].mean()))
+            reference[part] = reference.max() + 1
+    for path, image in zip(places, (reference, labels), strict=True):
+        tifffile.imwrite(path, image)
+        present = np.unique(image[image > 0])
+        write_classes(path, present, present % 4)
+
+
+def show_panels(desk: Desk) -> None:
+    """Show the panels beside each other, in windows of their own."""
+    docks = desk.strip.window().findChildren(QDockWidget)
+    for number, title in enumerate(PANELS):
+        dock = next(dock for dock in docks if dock.windowTitle() == title)
+        dock.setFloating(True)
+        dock.show()
+        dock.move(40 + 380 * number, 60)
+        dock.resize(370, 700)
+    QApplication.processEvents()
+    settle(desk)
+
+
+def targets_of(desk: Desk, kind: ObjectAction) -> list[Target]:
+    """Return objects that an action changes something of."""
+    outcomes = desk.session.evaluation.outcomes
+    reference, prediction = (outcomes.side(side) for side in Side)
+    match kind:
+        case ObjectAction.MERGE:
+            own, rows = prediction, prediction.cause == CAUSE_CODE[Cause.FRAGMENT]
+        case ObjectAction.SPLIT:
+            own, rows = prediction, prediction.cause == CAUSE_CODE[Cause.MERGER]
+        case ObjectAction.TAKE_CLASS:
+            own, rows = reference, reference.status == STATUS_CODE[Status.MISCLASSIFIED]
+        case _:
+            own, rows = reference, reference.partner >= 0
+    return [(own.side, int(own.ids[row])) for row in np.flatnonzero(rows)]
+
+
+def mend_ms(desk: Desk, kind: ObjectAction, n: int, calls: int) -> Times:
+    """Do an action, undo and redo it, each time on other objects."""
+    part, every = desk.presenter(EditsPresenter), targets_of(desk, kind)
+    found: Times = {"do": [], "undo": [], "redo": []}
+    rng = np.random.default_rng(2)
+    for _ in range(calls + 2):
+        chosen = [every[k] for k in rng.permutation(len(every))[:n]]
+        side, id_ = chosen[0]
+        desk.session.select_row(side, desk.session.evaluation.outcomes.side(side).row_of(id_))
+        settle(desk)
+        before = len(part.mending.done)
+        took = ms(lambda: part.mending.do(kind, chosen))  # noqa: B023
+        if len(part.mending.done) == before:
+            continue
+        found["do"].append(took)
+        for name, call in (("undo", part.undo), ("redo", lambda: part.undo(redo=True))):
+            settle(desk)
+            found[name].append(ms(call))
+        settle(desk)
+        part.undo()
+        settle(desk)
+    return found
