@@ -21,6 +21,7 @@ from typing import Any
 
 import nibabel
 import numpy as np
+import pandas as pd
 import pytest
 import tifffile
 from numpy.typing import NDArray
@@ -45,6 +46,7 @@ from napari_panoptic.io.images.volumes import read_mask, read_volume
 from napari_panoptic.io.pixels.decode import pixel_shape, read_pixels, without_warnings
 from napari_panoptic.io.pixels.label_windows import open_pixels, zarr_areas, zarr_label
 from napari_panoptic.io.tables.metadata import read_metadata
+from napari_panoptic.nuclei.metrics import Counts
 from napari_panoptic.nuclei.regions.result_store import DamagedPartError, PartStore
 from napari_panoptic.nuclei.regions.results import RegionResult
 from napari_panoptic.review.file import ReviewError, open_review_file
@@ -651,18 +653,55 @@ def test_a_stored_table_whose_columns_have_several_fields(tmp_path: Path, dtype:
         store.read("r")
 
 
+def _change(path: Path, *keys: Any, value: Any) -> None:
+    """Change a value of the results in a stored region."""
+    header, body, _ = path.read_text(encoding="utf-8").split("\n")
+    results = json.loads(body)
+    place = results
+    for key in keys[:-1]:
+        place = place[key]
+    place[keys[-1]] = value
+    body = json.dumps(results)
+    line = json.dumps(json.loads(header) | {"sha256": sha256(body.encode()).hexdigest()})
+    path.write_text(f"{line}\n{body}\n", encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("keys", "value"),
+    [
+        (("region",), "s"),  # the results of another region
+        (("objects", 0, 2, 0), 1e300),  # a warning of a conversion
+        (("objects", 0, 2, 0), 1.5),
+        (("objects", 1, 2, 0), "1"),
+        (("counts", "tp"), []),
+        (("counts", "tp"), [1, 2]),
+        (("counts", "tp", 0), 1.5),
+        (("counts", "tp", 0), -1),
+        (("counts", "confusion"), [[0]]),
+        (("counts", "iou_sum", 0), float("nan")),
+        (("counts", "hausdorff_sum_px", 0), float("inf")),
+        (("counts", "ignored_reference"), -1),
+    ],
+)
+def test_a_stored_number_that_no_evaluation_has(
+    tmp_path: Path, keys: tuple[Any, ...], value: Any
+) -> None:
+    store = PartStore(tmp_path)
+    objects = pd.DataFrame({"partner_id": pd.array([1], "Int64"), "iou": [0.5]})
+    store.write("r", "f", [[RegionResult("t", "p", "r", objects, Counts.zero(("a",)))]])
+    assert store.read("r") is not None
+    _change(store._path("r"), 0, 0, *keys, value=value)
+    with pytest.raises(DamagedPartError, match="evaluated again"):
+        store.read("r")
+
+
 @pytest.mark.parametrize("count", [0, -1, 1.0])
 def test_a_stored_finding_that_nobody_made(tmp_path: Path, count: float) -> None:
     """It was shown as found no times."""
     store = PartStore(tmp_path)
     finding = Finding(FindingKind.EXTRA, "odd", count=7)
     store.write("r", "f", [[RegionResult("t", "p", "r", None, None, findings=(finding,))]])
-    path = store._path("r")
-    header, body, _ = path.read_text(encoding="utf-8").split("\n")
-    assert '"count":7' in body.replace(" ", "")
-    body = body.replace('"count": 7', f'"count": {count}').replace('"count":7', f'"count":{count}')
-    line = json.dumps(json.loads(header) | {"sha256": sha256(body.encode()).hexdigest()})
-    path.write_text(f"{line}\n{body}\n", encoding="utf-8")
+    _change(store._path("r"), 0, 0, "findings", 0, "count", value=count)
     with pytest.raises(DamagedPartError):
         store.read("r")
 
