@@ -840,7 +840,7 @@ def test_a_name_that_no_file_can_have(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "words"),
-    [("a" * 300 + ".png", "cannot be opened"), ("a\0/b.png", "is a name in the folder")],
+    [("a" * 300 + ".png", "cannot be opened"), ("a\0/b.png", "in the folder of the PNG files")],
 )
 def test_pictures_of_coco_panoptic_that_no_file_can_have(
     tmp_path: Path, name: str, words: str
