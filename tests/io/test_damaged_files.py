@@ -300,6 +300,18 @@ def test_a_large_class_number_is_an_unknown_class(tmp_path: Path) -> None:
     assert any(str(2**40) in finding.message for finding in loaded.findings)
 
 
+@pytest.mark.parametrize("kind", ["9" * 5000, "²", "٣" * 30])
+def test_a_text_of_digits_that_is_no_class_number(tmp_path: Path, kind: str) -> None:
+    """Python refuses to convert thousands of digits, and small raised ones."""
+    contour = [[1, 1], [5, 1], [5, 4], [1, 4]]
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps({"nuc": {"1": {"contour": contour, "type": kind}}}))
+    loaded = load_masks(MaskFiles(Source.HOVERNET, {"": (path,)}), MONUSAC_CLASSES, shape=SHAPE)
+    assert loaded.labels.ids.tolist() == []
+    (finding,) = loaded.findings
+    assert finding.kind is FindingKind.UNKNOWN_CLASS
+
+
 # --- MATLAB ---------------------------------------------------------------------------------
 
 
