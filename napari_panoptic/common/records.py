@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
@@ -27,6 +28,8 @@ _TYPES_OF_KIND: Mapping[str, frozenset[type]] = {
 }
 """What arrays and columns hold in JSON, by `numpy.dtype.kind`: other values would be converted,
 such as 1.5 to the whole number 1."""
+
+_COLUMN_TYPE = re.compile("object|string|str|bool(ean)?|([iI]nt|u[iI]nt|UInt|[fF]loat)[0-9]{1,2}")
 
 
 def fields_of(value: object, *names: str) -> dict[str, Any]:
@@ -143,9 +146,9 @@ def _column(record: Any, name: Any) -> pd.Series[Any]:
     """Return the column of a table, of the type of this name."""
     import pandas as pd
 
-    dtype = pd.api.types.pandas_dtype(_checked(str, name))
-    if dtype.kind not in _TYPES_OF_KIND:  # for types of several fields, pandas has other errors
-        raise TypeError(f"expected a column of numbers or texts, found the type {dtype}")
+    if not _COLUMN_TYPE.fullmatch(_checked(str, name)):  # NumPy would evaluate other names
+        raise TypeError(f"expected a column of numbers or texts, found the type {name[:60]!r}")
+    dtype = pd.api.types.pandas_dtype(name)
     allowed, found = _TYPES_OF_KIND[dtype.kind], set(map(type, _checked(list, record)))
     if isinstance(dtype, pd.StringDtype):
         # A missing text is NaN; pandas would make a text of any other number.

@@ -76,7 +76,7 @@ class Row:
             raise self._wrong(column, f"a whole number from {lowest} to {highest}")
         return value
 
-    def whole_or_none(self, column: str) -> int | None:
+    def whole_or_none(self, column: str, highest: int = LARGEST_WHOLE) -> int | None:
         """Return a whole number from 0, or None if there is no value.
 
         Raises
@@ -84,7 +84,7 @@ class Row:
         ValueError
             If the value is another one.
         """
-        return None if self._values[column] is None else self.whole(column)
+        return None if self._values[column] is None else self.whole(column, 0, highest)
 
     def number(self, column: str, lowest: float, highest: float) -> float:
         """Return a number within limits.

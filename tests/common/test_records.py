@@ -73,7 +73,10 @@ def test_everything_comes_back_as_it_was() -> None:
         {"inner": {"x": {"kind": "one", "sums": [1], "share": True}}},
         {"inner": {"x": {"kind": "one", "sums": [1]}}},
         {"more": 1},
-        {"table": [["n", "no type", [1]]]},
+        *(
+            {"table": [["n", dtype, [1]]]}
+            for dtype in ("no type", "9" * 5000, "a", "int99", "i4,i4", "M8[ns]", "category", 5)
+        ),
         *(
             {"inner": {"x": {"kind": "one", "sums": sums, "share": 1.0}}}
             for sums in ([1.5], [True], ["1"], [None], [2**63], [[1], [2.0]], [[1], [2, 3]])

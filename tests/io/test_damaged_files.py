@@ -773,6 +773,17 @@ def test_a_review_whose_schema_is_no_text(tmp_path: Path) -> None:
     assert "schema" in notices[0].message
 
 
+def test_a_review_of_which_a_statement_is_no_text(tmp_path: Path) -> None:
+    """The bytes were searched like a text, which raised `TypeError`."""
+    path = tmp_path / "review.sqlite"
+    open_review_file(path, 1.0)[0].close()
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute("UPDATE sqlite_master SET sql = CAST(sql AS BLOB)")
+    with every_file_closed(), pytest.raises(ReviewError, match="expected a review file of plain"):
+        open_review_file(path, 1.0)
+
+
 def test_warnings_are_back_when_the_last_decoder_ends() -> None:
     before = list(warnings.filters)
     entered, may_end = threading.Event(), threading.Event()

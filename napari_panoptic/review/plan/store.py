@@ -22,7 +22,15 @@ from napari_panoptic.review.file import ReviewError, explained, now, open_to_rea
 from napari_panoptic.review.identity import one_spelling, reviewer_name
 from napari_panoptic.review.plan.design import Level, Plan
 from napari_panoptic.review.plan.estimates import ItemVerdict
-from napari_panoptic.review.plan.units import KINDS, NO_ID, SIDES, ItemKind, ItemSide, Units
+from napari_panoptic.review.plan.units import (
+    KINDS,
+    MOST_COUNTED,
+    NO_ID,
+    SIDES,
+    ItemKind,
+    ItemSide,
+    Units,
+)
 from napari_panoptic.review.rows import LARGEST_PX, Row, understood
 from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.review.verdicts import Share
@@ -394,10 +402,10 @@ class PlannedReview(ReviewStore):
                     path=self.path,
                 )
             return None
-        if count is None or count < 0:
+        if count is None or not 0 <= count <= MOST_COUNTED:
             raise ReviewError(
                 f"expected the number of nuclei without an outline for item {item}, found "
-                f"{'none' if count is None else count}; enter a number from 0",
+                f"{'none' if count is None else count}; enter a number from 0 to {MOST_COUNTED}",
                 path=self.path,
             )
         return count
@@ -544,7 +552,7 @@ def _given_answer(row: Row, kinds: Mapping[Any, Any]) -> GivenAnswer:
     item = row.whole("item", 1)
     if item not in kinds:
         raise ValueError(f"there is no item {item}")
-    verdict, count = row.word("verdict", Verdict), row.whole_or_none("count")
+    verdict, count = row.word("verdict", Verdict), row.whole_or_none("count", MOST_COUNTED)
     is_counted = kinds[item] == ItemKind.BACKGROUND and verdict is not Verdict.CANNOT_TELL
     if is_counted != (count is not None):
         expected = "a count" if is_counted else "no count"
@@ -654,6 +662,8 @@ def _plan(
         iou=numbers("iou", 0, 1),
         detail=names("detail"),
     )
+    if len(set(units.keys)) < len(rows):
+        raise ValueError("several items are the same object or tile")
     probability = numbers("probability", _LEAST_PROBABILITY, 1)
     return Plan(units, tuple(names("stratum")), probability, level, seed)
 

@@ -292,6 +292,8 @@ def test_a_plan_that_another_program_changed_is_refused(path, plan, statement):
         "object_id = 1.5 WHERE object_id IS NOT NULL",
         "object_id = NULL",
         "object_id = 1 WHERE object_id IS NULL",
+        "object_id = 1, region = 'R' WHERE object_id IS NOT NULL",  # an object twice
+        "y_px = 1, x_px = 1, region = 'R' WHERE object_id IS NULL",  # a tile twice
         "reference_class = 0.5",
         "prediction_class = -1",
     ],
@@ -334,6 +336,7 @@ def test_a_plan_whose_settings_are_nested_too_deeply_is_refused(path, plan):
         "count = 1 WHERE count IS NULL",
         "count = NULL",
         "count = -1 WHERE count IS NOT NULL",
+        "count = 10000 WHERE count IS NOT NULL",
         "count = 2.5 WHERE count IS NOT NULL",
         "count = 9e999 WHERE count IS NOT NULL",
         "count = 'many' WHERE count IS NOT NULL",
