@@ -300,6 +300,39 @@ def test_a_large_class_number_is_an_unknown_class(tmp_path: Path) -> None:
     assert any(str(2**40) in finding.message for finding in loaded.findings)
 
 
+@pytest.mark.parametrize("number", [10**400, -(10**400)])
+def test_a_vertex_of_hundreds_of_digits(tmp_path: Path, number: int) -> None:
+    """It raised `OverflowError`."""
+    path = tmp_path / "a.geojson"
+    ring = [[number, 0], [1, 1], [5, 1], [5, 4], [1, 4]]
+    geometry = {"type": "Polygon", "coordinates": [ring]}
+    # NaN keeps the vertices from the scanner of plain numbers.
+    path.write_text(json.dumps({"type": "Feature", "geometry": geometry, "x": float("nan")}))
+    found = read_geojson(path, MONUSAC_CLASSES)
+    assert not (np.abs(found.polygons.vertices_xy) > 5).any()
+    assert found.findings
+
+
+@pytest.mark.parametrize("x", ["1e308", "-1e308", "1e999", "nan"])
+def test_a_hole_in_a_region_with_an_absurd_vertex(tmp_path: Path, x: str) -> None:
+    """Looking for the region that contains the hole warned of overflows."""
+
+    def region(negative: int, *points: tuple[str, int]) -> str:
+        vertices = "".join(f'<V X="{x}" Y="{y}"/>' for x, y in points)
+        head = f'<Region Type="Polygon" NegativeROA="{negative}"><Vertices>'
+        return f"{head}{vertices}</Vertices></Region>"
+
+    outer = region(0, ("2", 2), ("14", 2), (x, 12), ("2", 12))
+    inner = region(1, ("4", 4), ("6", 4), ("6", 6))
+    path = tmp_path / "a.annotations"
+    path.write_text(
+        f'<Annotations><Annotation Name="Epithelial"><Regions>{outer}{inner}</Regions>'
+        "</Annotation></Annotations>"
+    )
+    with pytest.raises(UnreadableFileError, match="coordinate of object 1 is out of range"):
+        load_masks(MaskFiles(Source.HALO, {"": (path,)}), MONUSAC_CLASSES, shape=SHAPE)
+
+
 @pytest.mark.parametrize("kind", ["9" * 5000, "²", "٣" * 30])
 def test_a_text_of_digits_that_is_no_class_number(tmp_path: Path, kind: str) -> None:
     """Python refuses to convert thousands of digits, and small raised ones."""
