@@ -30,11 +30,16 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from fuzz.documents import zipped
+from napari_panoptic.review.plan.design import draw
+from napari_panoptic.review.plan.goal import PlanSetup
+from napari_panoptic.review.plan.store import PlannedReview
+from napari_panoptic.review.plan.units import KINDS, Units
 from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.values.vocabulary import Verdict
 from tests.support.builders import Points, annotation_xml, colour_mask, square, two_objects
 from tests.support.paths import REPOSITORY, SHARED_CASES, contents
 from tests.support.review_cases import subject
+from tests.support.review_units import units_of_kinds
 from tests.support.zarr_stores import FOREIGN, write_zarr
 
 LARGEST_BYTES = 6000  # larger files are no seeds: inputs should be quick
@@ -482,6 +487,35 @@ def reviews() -> list[bytes]:
                 store.give(subject(1, team="t"), Verdict.BOTH_WRONG, tag="artefact", note="a note")
         with closing(sqlite3.connect(path)) as connection, connection:
             connection.execute("UPDATE verdicts SET given_at = '2026-01-01', writer = 'w'")
+            connection.execute("UPDATE schema_version SET since = '2026-01-01'")
+        return [path.read_bytes()]
+
+
+@cache
+def plan_units() -> Units:
+    """Return a population of five items, one of each kind."""
+    kinds, classes = np.arange(5), np.array([1, 2, 1, 2, 1])
+    details = np.array(["", "", "missed", "split", "empty"], object)
+    other = np.where(kinds == 1, 3 - classes, classes)
+    return units_of_kinds(
+        *(("Round", "Long"), kinds, kinds % 2, (classes, other), np.full(5, 0.75), details)
+    )
+
+
+def plans() -> list[bytes]:
+    """Return a review with a plan of these items, and the verdicts on them."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "panoptic-review.sqlite"
+        for reviewer in ("me", "you"):
+            with PlannedReview(path, reviewer=reviewer) as review:
+                if review.stored_plan() is None:
+                    review.save_plan(draw(plan_units(), 5, 3), PlanSetup().as_record())
+                while (item := review.next_item()) is not None:
+                    is_tile = KINDS[review.stored_plan().plan.units.kind[item - 1]] == "background"
+                    review.answer(item, Verdict.BOTH_WRONG, count=2 if is_tile else None)
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute("UPDATE plan_verdicts SET given_at = '2026-01-01', writer = 'w'")
+            connection.execute("UPDATE plans SET made_at = '2026-01-01'")
             connection.execute("UPDATE schema_version SET since = '2026-01-01'")
         return [path.read_bytes()]
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from fuzz.documents import unpack_files
+from fuzz.goods import plan_units
 from fuzz.judge import Read, check_findings
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.io.cohorts.description import read_description
@@ -46,6 +47,9 @@ from napari_panoptic.io.tables.challenge_dump import read_dump, read_organs
 from napari_panoptic.io.tables.metadata import read_metadata
 from napari_panoptic.nuclei.regions.result_store import PartStore
 from napari_panoptic.review.export import VERDICT_COLUMNS, verdict_rows, write_csv
+from napari_panoptic.review.plan.estimates import estimate
+from napari_panoptic.review.plan.goal import PlanSetup
+from napari_panoptic.review.plan.store import PlannedReview, read_plan_answers
 from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.values.cohort import MONUSAC_CLASSES, ClassScheme, MaskFiles, Source
 from napari_panoptic.values.detections import Points
@@ -416,6 +420,24 @@ def read_review(path: Path) -> None:
         store.undo()
     finally:
         store.close()
+
+
+def read_plan(path: Path) -> None:
+    """Open the plan of a review, and estimate figures with it."""
+    with PlannedReview(path, reviewer="me", timeout_s=0.01) as review:
+        check_findings(review.notices)
+        stored = review.stored_plan()
+        review.next_item()
+        review.plan_agreement("me", "you")
+        done = review.plan_progress(is_shared=True)
+        assert done.done <= done.total
+        review.undo_answer()
+    found = read_plan_answers(path)
+    if stored is None or found is None:
+        return
+    assert ((stored.plan.probability > 0) & (stored.plan.probability <= 1)).all()
+    PlanSetup.of(stored.settings)
+    estimate(stored.plan, plan_units(), found.answers)
 
 
 def read_preferences(path: Path) -> None:

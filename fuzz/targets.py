@@ -127,6 +127,7 @@ TARGETS: dict[str, Target] = {
     "raters-cohort": _folder(readers.read_raters_cohort, goods.RATERS_COHORTS),
     "parts": Target("part", readers.read_part, doc.PART, goods.parts, makes_files=True),
     "review": _database("panoptic-review.sqlite", readers.read_review, goods.reviews),
+    "plan": _database("panoptic-review.sqlite", readers.read_plan, goods.plans),
     "preferences": Target("a.json", readers.read_preferences, doc.JSON, goods.preferences),
 }
 """Name -> target."""

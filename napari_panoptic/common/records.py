@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cache
@@ -11,13 +13,23 @@ from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
 import numpy as np
+from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _AS_THEY_ARE = {NoneType, bool, int, float, str}
-_COLUMN_KINDS = "biufO"
-"""Of tables: truth values, numbers and texts, as `numpy.dtype.kind` has them."""
+_TYPES_OF_KIND: Mapping[str, frozenset[type]] = {
+    "b": frozenset({bool}),
+    "i": frozenset({int}),
+    "u": frozenset({int}),
+    "f": frozenset({float, int}),
+    "O": frozenset({str, bool, int, float, NoneType}),
+}
+"""What arrays and columns hold in JSON, by `numpy.dtype.kind`: other values would be converted,
+such as 1.5 to the whole number 1."""
+
+_COLUMN_TYPE = re.compile("object|string|str|bool(ean)?|([iI]nt|u[iI]nt|UInt|[fF]loat)[0-9]{1,2}")
 
 
 def fields_of(value: object, *names: str) -> dict[str, Any]:
@@ -73,7 +85,7 @@ def decoded(kind: Any, record: Any) -> Any:
         return None if record is None else decoded(kind, record)
     if origin is np.ndarray:
         (scalar,) = get_args(arguments[1])
-        return np.array(_checked(list, record), scalar)
+        return _array(record, np.dtype(scalar))
     if origin in (tuple, list):
         return origin(decoded(arguments[0], each) for each in _checked(list, record))
     if origin is not None:  # a mapping
@@ -85,17 +97,16 @@ def decoded(kind: Any, record: Any) -> Any:
     if issubclass(kind, Enum | Path):
         return kind(_checked(str, record))
     if kind is float and type(record) is int:
-        return float(record)
+        with _in_range():
+            return float(record)
     if kind in _AS_THEY_ARE:
         return _checked(kind, record)
     import pandas as pd
 
     if kind is pd.DataFrame:
+        columns = _checked(list, record)
         return pd.DataFrame(
-            {
-                _checked(str, name): pd.Series(_checked(list, each), dtype=_column_type(dtype))
-                for name, dtype, each in _checked(list, record)
-            }
+            {_checked(str, name): _column(values, dtype) for name, dtype, values in columns}
         )
     return _checked(kind, record)
 
@@ -116,13 +127,54 @@ def _checked(kind: type, value: Any) -> Any:
     return value
 
 
-def _column_type(name: Any) -> Any:
+def _array(record: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
+    _check_types(_types_in(_checked(list, record)), _TYPES_OF_KIND[dtype.kind])
+    with _in_range():
+        return np.array(record, dtype)
+
+
+def _types_in(values: list[Any]) -> set[type]:
+    """Return the types of the values in lists of lists."""
+    types = set(map(type, values))
+    if list in types:
+        nested = (_types_in(each) for each in values if type(each) is list)
+        types = types.difference({list}).union(*nested)
+    return types
+
+
+def _column(record: Any, name: Any) -> pd.Series[Any]:
+    """Return the column of a table, of the type of this name."""
     import pandas as pd
 
-    dtype = pd.api.types.pandas_dtype(_checked(str, name))
-    if dtype.kind not in _COLUMN_KINDS:  # for types of several fields, pandas has other errors
-        raise TypeError(f"expected a column of numbers or texts, found the type {dtype}")
-    return dtype
+    if not _COLUMN_TYPE.fullmatch(_checked(str, name)):  # NumPy would evaluate other names
+        raise TypeError(f"expected a column of numbers or texts, found the type {name[:60]!r}")
+    dtype = pd.api.types.pandas_dtype(name)
+    allowed, found = _TYPES_OF_KIND[dtype.kind], set(map(type, _checked(list, record)))
+    if isinstance(dtype, pd.StringDtype):
+        # A missing text is NaN; pandas would make a text of any other number.
+        allowed = frozenset({str, NoneType})
+        found = {type(each) for each in record if type(each) is not float or each == each}
+    elif isinstance(dtype, pd.api.extensions.ExtensionDtype):
+        allowed |= {NoneType}
+    _check_types(found, allowed)
+    with _in_range():
+        return pd.Series(record, dtype=dtype)
+
+
+def _check_types(found: set[type], allowed: frozenset[type]) -> None:
+    if strange := found - allowed:
+        names = sorted(each.__name__ for each in allowed)
+        raise TypeError(f"expected {' or '.join(names)}, found {min(map(repr, strange))}")
+
+
+@contextmanager
+def _in_range() -> Iterator[None]:
+    """Raise `ValueError` where a number is too large for its type, instead of a warning."""
+    try:
+        with np.errstate(over="raise", invalid="raise"):
+            yield
+    except ArithmeticError as error:
+        raise ValueError(f"expected a smaller number: {error}") from error
 
 
 def _values(column: pd.Series[Any]) -> list[Any]:

@@ -287,7 +287,7 @@ def _check_schema(connection: sqlite3.Connection, path: Path) -> None:
     acting = [
         f"{kind} {name}"
         for kind, name, sql in connection.execute("SELECT type, name, sql FROM sqlite_master")
-        if kind not in ("table", "index") or re.match(r"(?i)\s*CREATE\s+VIRTUAL\b", sql or "")
+        if kind not in ("table", "index") or not _is_plain(sql)
     ]
     acting += [f"index {name}" for (name,) in connection.execute(_COMPUTED_INDEXES)]
     for table in ("schema_version", "verdicts", "receipts", "plans", "plan_items", "plan_verdicts"):
@@ -300,6 +300,13 @@ def _check_schema(connection: sqlite3.Connection, path: Path) -> None:
             f"another file",
             path=path,
         )
+
+
+def _is_plain(sql: object) -> bool:
+    """Return whether a statement of the schema makes no virtual table; indexes may have none."""
+    if sql is None:
+        return True
+    return isinstance(sql, str) and not re.match(r"(?i)\s*CREATE\s+VIRTUAL\b", sql)
 
 
 def _prepared(connection: sqlite3.Connection, path: Path) -> tuple[Finding, ...]:

@@ -32,6 +32,7 @@ from napari_panoptic.review.identity import (
     reach_px,
     reviewer_name,
 )
+from napari_panoptic.review.rows import LARGEST_WHOLE, Row, names_in, understood
 from napari_panoptic.review.verdicts import (
     HistoryEntry,
     Judgement,
@@ -47,6 +48,7 @@ _COLUMNS = (
     "reviewer, team, region, side, object_id, class_name, centroid_y_px, centroid_x_px, area_px, "
     "verdict, tag, note, given_at, role"
 )
+_NAMES = tuple(_COLUMNS.split(", "))
 # In files of any layout: added with the first receipt, and no business of other versions.
 _RECEIPTS = (
     "CREATE TABLE IF NOT EXISTS receipts (digest TEXT PRIMARY KEY, package TEXT NOT NULL, "
@@ -331,9 +333,10 @@ class ReviewStore:
                 f"AND {_STANDING} ORDER BY id DESC LIMIT 1) ORDER BY id",
                 self._own() | {"writer": self._writer},
             ).fetchall()
+            records = [_record(row[1:], self._path) for row in rows]
             for row in rows:
                 self._withdraw(connection, row[0])
-        return [_record(row[1:], self._path) for row in rows]
+        return records
 
     def may_undo(self) -> bool:
         """Return whether :meth:`undo` has a verdict to withdraw.
@@ -469,12 +472,18 @@ class ReviewStore:
             HistoryEntry(
                 _record(row[:-2], self._path),
                 standing=bool(row[-1]),
-                withdrawn_at=None if row[-2] is None else datetime.fromisoformat(row[-2]),
+                withdrawn_at=self._withdrawn_at(row[-2]),
             )
             for row in rows
         ]
         own = subject.fingerprint
         return [e for e in entries if own.likeness(e.record.fingerprint) is not None]
+
+    def _withdrawn_at(self, value: Any) -> datetime | None:
+        with understood("verdict", self._path):
+            return (
+                None if value is None else Row(("withdrawn_at",), (value,)).moment("withdrawn_at")
+            )
 
     def recent(self, count: int) -> list[ReviewRecord]:
         """Return the reviewer's newest verdicts that stand, newest first.
@@ -504,7 +513,7 @@ class ReviewStore:
             "AND role = :role ORDER BY reviewer",
             {"role": Role.REVIEWER},
         )
-        return [name for (name,) in rows]
+        return names_in(rows, "reviewer", self._path)
 
     def regions(self, *, team: str) -> list[str]:
         """Return the regions with verdicts on a team that count here, sorted.
@@ -521,7 +530,7 @@ class ReviewStore:
             f"AND (:everybody OR ({_OWN})) AND team = :team ORDER BY region",
             self._own() | {"everybody": self._adjudicates is not None, "team": one_spelling(team)},
         )
-        return [name for (name,) in rows]
+        return names_in(rows, "region", self._path)
 
     def agreement(self, first: str, second: str, *, region: str | None = None) -> ReviewerAgreement:
         """Compare two reviewers. The reviewer who asks is no longer blind.
@@ -611,7 +620,7 @@ class ReviewStore:
                 },
             )
             self._seen = version, newest
-        return tuple(region for (region,) in rows)
+        return tuple(names_in(rows, "region", self._path))
 
     def _open(self, *, create: bool = True) -> None:
         self._connection, notices = open_review_file(self._path, self._timeout_s, create=create)
@@ -684,7 +693,10 @@ class ReviewStore:
         ).fetchall()
         known = [_record(row[1:], self._path) for row in rows]
         (number,) = matched([object_key(record)], map(object_key, known))
-        return None if number is None else int(rows[number][0])
+        if number is None:
+            return None
+        with understood("verdict", self._path, **_where(record)):
+            return Row(("id",), rows[number][:1]).whole("id")
 
     def _nearby(self, subject: Subject) -> dict[str, str | float]:
         """Return the values of `_OWN_NEARBY`."""
@@ -731,28 +743,25 @@ def _reviewer_name(name: str) -> str:
     return cleaned
 
 
-def _record(row: Sequence[Any], path: Path) -> ReviewRecord:
-    reviewer, team, region, side, object_id, class_name, y, x, area, verdict, tag, note = row[:-2]
-    at, role = row[-2:]
-    try:
+def _record(values: Sequence[Any], path: Path) -> ReviewRecord:
+    row = Row(_NAMES, values)
+    _, _, region, _, object_id, *_ = values
+    with understood("verdict", path, region=region, object_id=object_id):
         return ReviewRecord(
-            reviewer=reviewer,
-            team=team,
-            region=region,
-            side=Side(side),
-            object_id=object_id,
-            fingerprint=Fingerprint(class_name, y, x, area),
-            verdict=Verdict(verdict),
-            tag=tag,
-            note=note,
-            given_at=datetime.fromisoformat(at),
-            role=Role(role),
+            reviewer=row.text("reviewer"),
+            team=row.text("team"),
+            region=row.text("region"),
+            side=row.word("side", Side),
+            object_id=row.whole("object_id", -LARGEST_WHOLE),
+            fingerprint=Fingerprint(
+                row.text("class_name"),
+                row.centroid_px("centroid_y_px"),
+                row.centroid_px("centroid_x_px"),
+                row.whole("area_px"),
+            ),
+            verdict=row.word("verdict", Verdict),
+            tag=row.text("tag"),
+            note=row.text("note"),
+            given_at=row.moment("given_at"),
+            role=row.word("role", Role),
         )
-    except ValueError as error:
-        raise ReviewError(
-            f"the review file holds a verdict that cannot be understood ({error}); it was "
-            f"changed by another program: restore a copy, or begin another file",
-            path=path,
-            region=region,
-            object_id=object_id,
-        ) from error

@@ -39,7 +39,16 @@ class Outer:
 OUTER = Outer(
     ("a", "b"),
     {"x": Inner(Kind.ONE, np.array([[1, 2], [3, 2**53 + 1]]), 0.1 + 0.2, Path("p"))},
-    pd.DataFrame({"n": pd.array([1, None], "Int64"), "f": [np.nan, 1 / 3], "s": ["t", ""]}),
+    pd.DataFrame(
+        {
+            "n": pd.array([1, None], "Int64"),
+            "f": [np.nan, 1 / 3],
+            "s": ["t", ""],
+            "missing": pd.Series(["t", None], dtype="str"),
+            "object": pd.Series(["t", None], dtype="object"),
+            "is": [True, False],
+        }
+    ),
 )
 
 
@@ -64,7 +73,29 @@ def test_everything_comes_back_as_it_was() -> None:
         {"inner": {"x": {"kind": "one", "sums": [1], "share": True}}},
         {"inner": {"x": {"kind": "one", "sums": [1]}}},
         {"more": 1},
-        {"table": [["n", "no type", [1]]]},
+        *(
+            {"table": [["n", dtype, [1]]]}
+            for dtype in ("no type", "9" * 5000, "a", "int99", "i4,i4", "M8[ns]", "category", 5)
+        ),
+        *(
+            {"inner": {"x": {"kind": "one", "sums": sums, "share": 1.0}}}
+            for sums in ([1.5], [True], ["1"], [None], [2**63], [[1], [2.0]], [[1], [2, 3]])
+        ),
+        {"inner": {"x": {"kind": "one", "sums": [1], "share": 10**400}}},
+        *(
+            {"table": [["n", dtype, [value]]]}
+            for dtype, values in (
+                ("Int64", (1e300, 1.5, "1", True, 2**63)),
+                ("int64", (1e300, 1.0, "1", True, None, 2**63)),
+                ("uint8", (-1, 256)),
+                ("float32", (1e300,)),
+                ("float64", ("1", True, None, [1], 10**400)),
+                ("bool", (1, 1.5, "", None)),
+                ("str", (1, 1.5, True, [])),
+                ("object", ([], {})),
+            )
+            for value in values
+        ),
     ],
 )
 def test_other_values_are_refused(changes: dict[str, Any]) -> None:

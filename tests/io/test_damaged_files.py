@@ -21,6 +21,7 @@ from typing import Any
 
 import nibabel
 import numpy as np
+import pandas as pd
 import pytest
 import tifffile
 from numpy.typing import NDArray
@@ -45,6 +46,7 @@ from napari_panoptic.io.images.volumes import read_mask, read_volume
 from napari_panoptic.io.pixels.decode import pixel_shape, read_pixels, without_warnings
 from napari_panoptic.io.pixels.label_windows import open_pixels, zarr_areas, zarr_label
 from napari_panoptic.io.tables.metadata import read_metadata
+from napari_panoptic.nuclei.metrics import Counts
 from napari_panoptic.nuclei.regions.result_store import DamagedPartError, PartStore
 from napari_panoptic.nuclei.regions.results import RegionResult
 from napari_panoptic.review.file import ReviewError, open_review_file
@@ -296,6 +298,51 @@ def test_a_large_class_number_is_an_unknown_class(tmp_path: Path) -> None:
     loaded = load_masks(label_files(path), MONUSAC_CLASSES, shape=SHAPE)
     assert loaded.labels.ids.tolist() == [1]
     assert any(str(2**40) in finding.message for finding in loaded.findings)
+
+
+@pytest.mark.parametrize("number", [10**400, -(10**400)])
+def test_a_vertex_of_hundreds_of_digits(tmp_path: Path, number: int) -> None:
+    """It raised `OverflowError`."""
+    path = tmp_path / "a.geojson"
+    ring = [[number, 0], [1, 1], [5, 1], [5, 4], [1, 4]]
+    geometry = {"type": "Polygon", "coordinates": [ring]}
+    # NaN keeps the vertices from the scanner of plain numbers.
+    path.write_text(json.dumps({"type": "Feature", "geometry": geometry, "x": float("nan")}))
+    found = read_geojson(path, MONUSAC_CLASSES)
+    assert not (np.abs(found.polygons.vertices_xy) > 5).any()
+    assert found.findings
+
+
+@pytest.mark.parametrize("x", ["1e308", "-1e308", "1e999", "nan"])
+def test_a_hole_in_a_region_with_an_absurd_vertex(tmp_path: Path, x: str) -> None:
+    """Looking for the region that contains the hole warned of overflows."""
+
+    def region(negative: int, *points: tuple[str, int]) -> str:
+        vertices = "".join(f'<V X="{x}" Y="{y}"/>' for x, y in points)
+        head = f'<Region Type="Polygon" NegativeROA="{negative}"><Vertices>'
+        return f"{head}{vertices}</Vertices></Region>"
+
+    outer = region(0, ("2", 2), ("14", 2), (x, 12), ("2", 12))
+    inner = region(1, ("4", 4), ("6", 4), ("6", 6))
+    path = tmp_path / "a.annotations"
+    path.write_text(
+        f'<Annotations><Annotation Name="Epithelial"><Regions>{outer}{inner}</Regions>'
+        "</Annotation></Annotations>"
+    )
+    with pytest.raises(UnreadableFileError, match="coordinate of object 1 is out of range"):
+        load_masks(MaskFiles(Source.HALO, {"": (path,)}), MONUSAC_CLASSES, shape=SHAPE)
+
+
+@pytest.mark.parametrize("kind", ["9" * 5000, "²", "٣" * 30])
+def test_a_text_of_digits_that_is_no_class_number(tmp_path: Path, kind: str) -> None:
+    """Python refuses to convert thousands of digits, and small raised ones."""
+    contour = [[1, 1], [5, 1], [5, 4], [1, 4]]
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps({"nuc": {"1": {"contour": contour, "type": kind}}}))
+    loaded = load_masks(MaskFiles(Source.HOVERNET, {"": (path,)}), MONUSAC_CLASSES, shape=SHAPE)
+    assert loaded.labels.ids.tolist() == []
+    (finding,) = loaded.findings
+    assert finding.kind is FindingKind.UNKNOWN_CLASS
 
 
 # --- MATLAB ---------------------------------------------------------------------------------
@@ -651,18 +698,55 @@ def test_a_stored_table_whose_columns_have_several_fields(tmp_path: Path, dtype:
         store.read("r")
 
 
+def _change(path: Path, *keys: Any, value: Any) -> None:
+    """Change a value of the results in a stored region."""
+    header, body, _ = path.read_text(encoding="utf-8").split("\n")
+    results = json.loads(body)
+    place = results
+    for key in keys[:-1]:
+        place = place[key]
+    place[keys[-1]] = value
+    body = json.dumps(results)
+    line = json.dumps(json.loads(header) | {"sha256": sha256(body.encode()).hexdigest()})
+    path.write_text(f"{line}\n{body}\n", encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("keys", "value"),
+    [
+        (("region",), "s"),  # the results of another region
+        (("objects", 0, 2, 0), 1e300),  # a warning of a conversion
+        (("objects", 0, 2, 0), 1.5),
+        (("objects", 1, 2, 0), "1"),
+        (("counts", "tp"), []),
+        (("counts", "tp"), [1, 2]),
+        (("counts", "tp", 0), 1.5),
+        (("counts", "tp", 0), -1),
+        (("counts", "confusion"), [[0]]),
+        (("counts", "iou_sum", 0), float("nan")),
+        (("counts", "hausdorff_sum_px", 0), float("inf")),
+        (("counts", "ignored_reference"), -1),
+    ],
+)
+def test_a_stored_number_that_no_evaluation_has(
+    tmp_path: Path, keys: tuple[Any, ...], value: Any
+) -> None:
+    store = PartStore(tmp_path)
+    objects = pd.DataFrame({"partner_id": pd.array([1], "Int64"), "iou": [0.5]})
+    store.write("r", "f", [[RegionResult("t", "p", "r", objects, Counts.zero(("a",)))]])
+    assert store.read("r") is not None
+    _change(store._path("r"), 0, 0, *keys, value=value)
+    with pytest.raises(DamagedPartError, match="evaluated again"):
+        store.read("r")
+
+
 @pytest.mark.parametrize("count", [0, -1, 1.0])
 def test_a_stored_finding_that_nobody_made(tmp_path: Path, count: float) -> None:
     """It was shown as found no times."""
     store = PartStore(tmp_path)
     finding = Finding(FindingKind.EXTRA, "odd", count=7)
     store.write("r", "f", [[RegionResult("t", "p", "r", None, None, findings=(finding,))]])
-    path = store._path("r")
-    header, body, _ = path.read_text(encoding="utf-8").split("\n")
-    assert '"count":7' in body.replace(" ", "")
-    body = body.replace('"count": 7', f'"count": {count}').replace('"count":7', f'"count":{count}')
-    line = json.dumps(json.loads(header) | {"sha256": sha256(body.encode()).hexdigest()})
-    path.write_text(f"{line}\n{body}\n", encoding="utf-8")
+    _change(store._path("r"), 0, 0, "findings", 0, "count", value=count)
     with pytest.raises(DamagedPartError):
         store.read("r")
 
@@ -720,6 +804,17 @@ def test_a_review_whose_schema_is_no_text(tmp_path: Path) -> None:
     connection.close()
     assert len(notices) == 1
     assert "schema" in notices[0].message
+
+
+def test_a_review_of_which_a_statement_is_no_text(tmp_path: Path) -> None:
+    """The bytes were searched like a text, which raised `TypeError`."""
+    path = tmp_path / "review.sqlite"
+    open_review_file(path, 1.0)[0].close()
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute("UPDATE sqlite_master SET sql = CAST(sql AS BLOB)")
+    with every_file_closed(), pytest.raises(ReviewError, match="expected a review file of plain"):
+        open_review_file(path, 1.0)
 
 
 def test_warnings_are_back_when_the_last_decoder_ends() -> None:
@@ -801,7 +896,7 @@ def test_a_name_that_no_file_can_have(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "words"),
-    [("a" * 300 + ".png", "cannot be opened"), ("a\0/b.png", "is a name in the folder")],
+    [("a" * 300 + ".png", "cannot be opened"), ("a\0/b.png", "in the folder of the PNG files")],
 )
 def test_pictures_of_coco_panoptic_that_no_file_can_have(
     tmp_path: Path, name: str, words: str

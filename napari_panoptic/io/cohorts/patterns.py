@@ -27,7 +27,13 @@ ARRAY_FOLDERS = (".zarr",)
 def natural_key(text: str) -> list[tuple[int, int, str]]:
     """Return a sort key under which region_2 comes before region_10."""
     parts = re.split(r"([0-9]+)", text.casefold())
-    return [(1, int(p), "") if p.isdecimal() else (0, 0, p) for p in parts]
+    return [_number_key(part) if part.isdecimal() else (0, 0, part) for part in parts]
+
+
+def _number_key(digits: str) -> tuple[int, int, str]:
+    # Python refuses to make numbers of thousands of digits; more digits are a larger number.
+    significant = digits.lstrip("0")
+    return 1, len(significant), significant
 
 
 @dataclass(frozen=True)

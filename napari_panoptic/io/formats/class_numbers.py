@@ -14,6 +14,8 @@ from napari_panoptic.values.cohort import ClassScheme
 
 TYPE_INFO = "type_info.json"
 """Names of the numbers, as HoVer-Net takes them: ``{"1": ["neopla", [255, 0, 0]]}``."""
+_MOST_DIGITS = 20
+"""Texts with more digits are no numbers of classes; Python refuses to convert thousands."""
 
 
 class FromZero(int):
@@ -108,7 +110,7 @@ class ClassNumbers:
             value = int(value)
         names = [str(value)]
         first = 0 if isinstance(value, FromZero) else 1
-        if str(value).isdigit():
+        if str(value).isdecimal() and len(str(value)) <= _MOST_DIGITS:
             number = int(value)
             if self._names is not None:
                 names += [self._names[str(number)]] if str(number) in self._names else []

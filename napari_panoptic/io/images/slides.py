@@ -51,6 +51,8 @@ PLAUSIBLE_MPP = (0.01, 20.0)
 MPP_TOLERANCE = 0.01
 """Relative difference of x and y above which pixels count as not square."""
 RGBA_BYTES = 4
+_MOST_DIGITS = 10
+"""Of an offset in px."""
 _TILE_SIDES = ("height", "width")
 MICROMETRES = {"inch": 25_400.0, "centimeter": 10_000.0}
 RESOLUTION_UNITS = {2: "inch", 3: "centimeter"}
@@ -192,8 +194,10 @@ def _bounds_xy(slide: openslide.OpenSlide) -> tuple[int, int]:
     import openslide
 
     names = openslide.PROPERTY_NAME_BOUNDS_X, openslide.PROPERTY_NAME_BOUNDS_Y
-    x, y = (slide.properties.get(name, "") for name in names)
-    return (int(x), int(y)) if x.isdecimal() and y.isdecimal() else (0, 0)
+    bounds = [slide.properties.get(name, "") for name in names]
+    is_stated = all(text.isdecimal() and len(text) <= _MOST_DIGITS for text in bounds)
+    x, y = map(int, bounds) if is_stated else (0, 0)
+    return x, y
 
 
 def read_image(path: Path, item: str | None = None) -> SlideImage:

@@ -12,12 +12,16 @@ import json
 import os
 import re
 import threading
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from itertools import chain
 from pathlib import Path
+
+import numpy as np
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.records import decoded, encoded
 from napari_panoptic.common.text import utf8
+from napari_panoptic.nuclei.metrics import Counts
 from napari_panoptic.nuclei.regions.results import RegionResult, RowsFile
 
 RegionResults = list[list[RegionResult]]
@@ -107,10 +111,8 @@ class PartStore:
             return None
         try:
             results: RegionResults = decoded(RegionResults, json.loads(found[1]))
-            if any(
-                finding.count < 1 for each in results for one in each for finding in one.findings
-            ):
-                raise ValueError("a finding was found no times")
+            for result in chain.from_iterable(results):
+                _check(result, region)
         except _NOT_AS_WRITTEN as error:
             raise self._damaged(region) from error
         return [[self._with_whole_rows(result) for result in found] for found in results]
@@ -200,6 +202,28 @@ class PartStore:
             path=self._path(region),
             region=region,
         )
+
+
+def _check(result: RegionResult, region: str) -> None:
+    """Check what types do not tell.
+
+    Raises
+    ------
+    ValueError
+        If no evaluation of the region has such a result.
+    """
+    if result.region != region:
+        raise ValueError(f"expected the region {region}, found {result.region}")
+    if any(finding.count < 1 for finding in result.findings):
+        raise ValueError("a finding was found no times")
+    if result.counts is None:
+        return
+    zero = Counts.zero(result.counts.class_names)
+    for field in fields(zero)[1:]:
+        found, size = getattr(result.counts, field.name), np.shape(getattr(zero, field.name))
+        is_possible = np.isfinite(found) & (np.asarray(found) >= 0)
+        if np.shape(found) != size or not np.all(is_possible):
+            raise ValueError(f"expected {size} finite numbers from 0 as {field.name}")
 
 
 def _sha256(text: str) -> str:

@@ -15,12 +15,11 @@ from napari_panoptic.common.text import english_list, shortened
 from napari_panoptic.io.files.guard import SMALL_TABLE_BYTES, check_file, check_length
 from napari_panoptic.io.files.json_files import parsed_json
 from napari_panoptic.review.package.contents import Contents, PackageItem, package_id, unseal
+from napari_panoptic.review.plan.units import MOST_COUNTED
 from napari_panoptic.values.vocabulary import Verdict
 
 FORMAT = "napari-panoptic verdicts"
 VERSION = 1
-MOST_COUNTED = 9999
-"""Most nuclei in one background tile."""
 _WHAT = "a file of verdicts that the page of a review package saved"
 _AGAIN = "ask the reviewer to save the verdicts again from the page, and send that file unchanged"
 

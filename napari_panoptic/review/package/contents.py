@@ -5,16 +5,15 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from napari_panoptic.common.records import decoded, encoded
 from napari_panoptic.review.identity import Fingerprint, Subject
+from napari_panoptic.review.rows import LARGEST_PX, LARGEST_WHOLE
 from napari_panoptic.values.vocabulary import Side
 
 _ID_LENGTH = 32
-_LARGEST = 2**62
 
 
 @dataclass(frozen=True)
@@ -100,8 +99,12 @@ def unseal(sealed: str) -> Contents:
 
 def _is_possible(target: Target) -> bool:
     fingerprint = target.fingerprint
-    whole_numbers = abs(target.object_id) < _LARGEST and 0 <= fingerprint.area_px < _LARGEST
-    return whole_numbers and math.isfinite(fingerprint.centroid_y_px + fingerprint.centroid_x_px)
+    centroid = fingerprint.centroid_y_px, fingerprint.centroid_x_px
+    return (
+        abs(target.object_id) <= LARGEST_WHOLE
+        and 0 <= fingerprint.area_px <= LARGEST_WHOLE
+        and all(abs(place) <= LARGEST_PX for place in centroid)
+    )
 
 
 def package_id(sealed: str) -> str:

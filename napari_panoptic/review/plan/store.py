@@ -22,7 +22,16 @@ from napari_panoptic.review.file import ReviewError, explained, now, open_to_rea
 from napari_panoptic.review.identity import one_spelling, reviewer_name
 from napari_panoptic.review.plan.design import Level, Plan
 from napari_panoptic.review.plan.estimates import ItemVerdict
-from napari_panoptic.review.plan.units import KINDS, NO_ID, SIDES, ItemKind, ItemSide, Units
+from napari_panoptic.review.plan.units import (
+    KINDS,
+    MOST_COUNTED,
+    NO_ID,
+    SIDES,
+    ItemKind,
+    ItemSide,
+    Units,
+)
+from napari_panoptic.review.rows import LARGEST_PX, Row, understood
 from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.review.verdicts import Share
 from napari_panoptic.statistics.kappa import Kappa, cohens_kappa
@@ -34,6 +43,8 @@ _ITEM_COLUMNS = (
     "item, team, patient, region, side, object_id, y_px, x_px, kind, detail, reference_class, "
     "prediction_class, iou, stratum, probability"
 )
+_ITEM_NAMES = tuple(_ITEM_COLUMNS.split(", "))
+_ANSWER_COLUMNS = "reviewer, item, verdict, count, note, given_at"
 _TABLES = (
     """CREATE TABLE IF NOT EXISTS plans (
         id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -75,6 +86,9 @@ _TABLES = (
     "CREATE INDEX IF NOT EXISTS plan_verdicts_by_item ON plan_verdicts (plan, reviewer, item)",
     "CREATE INDEX IF NOT EXISTS plan_verdicts_by_replaced ON plan_verdicts (replaces)",
 )
+_LEAST_PROBABILITY = 1e-12
+"""No item of a population that fits into memory is less likely to be drawn."""
+_MOST_CLASSES = 2**15 - 1
 _STANDING = (
     "withdrawn_at IS NULL AND NOT EXISTS (SELECT 1 FROM plan_verdicts AS later "
     "WHERE later.replaces = plan_verdicts.id AND later.withdrawn_at IS NULL)"
@@ -254,10 +268,12 @@ class PlannedReview(ReviewStore):
             ).fetchone()
             if found is None:
                 return None
+            with understood("verdict", self.path):
+                item = Row(("item",), found[1:]).whole("item", 1)
             connection.execute(
                 "UPDATE plan_verdicts SET withdrawn_at = ? WHERE id = ?", (stamp(now()), found[0])
             )
-        return int(found[1])
+        return item
 
     def answers(self, reviewer: str | None = None) -> list[ItemVerdict]:
         """Return a reviewer's verdicts on the items of the current plan, by item.
@@ -386,10 +402,10 @@ class PlannedReview(ReviewStore):
                     path=self.path,
                 )
             return None
-        if count is None or count < 0:
+        if count is None or not 0 <= count <= MOST_COUNTED:
             raise ReviewError(
                 f"expected the number of nuclei without an outline for item {item}, found "
-                f"{'none' if count is None else count}; enter a number from 0",
+                f"{'none' if count is None else count}; enter a number from 0 to {MOST_COUNTED}",
                 path=self.path,
             )
         return count
@@ -451,12 +467,7 @@ def read_plan_answers(path: Path) -> PlanAnswers | None:
         stored = _stored_plan(read, path)
         if stored is None:
             return None
-        given = _given(read, path)
-    items = [own.answer.item for own in given]
-    if strange := [item for item in items if not 1 <= item <= len(stored.plan)]:
-        error = ValueError(f"there is no item {strange[0]}")
-        raise _not_understood("verdict", error, path) from error
-    return PlanAnswers(stored, tuple(given))
+        return PlanAnswers(stored, tuple(_given(read, path)))
 
 
 def _has_tables(read: _Read) -> bool:
@@ -471,37 +482,83 @@ def _stored_plan(read: _Read, path: Path) -> StoredPlan | None:
     )
     if not found:
         return None
-    ((number, seed, level, class_names, settings),) = found
-    rows = read(
-        f"SELECT {_ITEM_COLUMNS} FROM plan_items WHERE plan = :plan ORDER BY item",  # noqa: S608
-        {"plan": number},
-    )
-    try:
-        names = tuple(str(name) for name in json.loads(class_names))
-        plan = _plan(rows, names, Level(level), int(seed) if seed else None)
-        return StoredPlan(int(number), plan, json.loads(settings))
-    except (ValueError, TypeError, OverflowError) as error:
-        raise _not_understood("plan", error, path) from error
+    row = Row(("id", "seed", "level", "class_names", "settings"), found[0])
+    with understood("plan", path):
+        number, seed = row.whole("id"), row.text("seed")
+        items = read(
+            f"SELECT {_ITEM_COLUMNS} FROM plan_items WHERE plan = :plan ORDER BY item",  # noqa: S608
+            {"plan": number},
+        )
+        plan = _plan(
+            [Row(_ITEM_NAMES, values) for values in items],
+            _class_names(row.text("class_names")),
+            row.word("level", Level),
+            _seed(seed) if seed else None,
+        )
+        settings = json.loads(row.text("settings"))
+        if not isinstance(settings, dict):
+            raise ValueError("expected an object of JSON as settings")
+    return StoredPlan(number, plan, settings)
+
+
+def _class_names(text: str) -> tuple[str, ...]:
+    names = json.loads(text)
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ValueError("expected a list of texts as class_names")
+    if len(names) > _MOST_CLASSES:
+        raise ValueError(f"expected up to {_MOST_CLASSES} class_names, found {len(names)}")
+    return tuple(names)
+
+
+def _seed(text: str) -> int:
+    seed = int(text)
+    if seed < 0:
+        raise ValueError(f"expected a seed from 0, found {seed}")
+    return seed
 
 
 def _given(read: _Read, path: Path) -> list[GivenAnswer]:
     """Return the verdicts on the items of the current plan, by item."""
     if not _has_tables(read):
         return []
+    kinds = dict(
+        read("SELECT item, kind FROM plan_items WHERE plan = (SELECT max(id) FROM plans)", {})
+    )
     rows = read(
-        f"SELECT reviewer, item, verdict, count, note, given_at FROM plan_verdicts "  # noqa: S608
+        f"SELECT {_ANSWER_COLUMNS} FROM plan_verdicts "  # noqa: S608
         f"WHERE plan = (SELECT max(id) FROM plans) AND {_STANDING} ORDER BY item, id",
         {},
     )
-    result = []
-    try:
-        for reviewer, item, verdict, count, note, at in rows:
-            answer = ItemVerdict(int(item), Verdict(verdict), None if count is None else int(count))
-            given_at = datetime.fromisoformat(at)
-            result.append(GivenAnswer(str(reviewer), answer, str(note), given_at))
-    except (ValueError, TypeError) as error:
-        raise _not_understood("verdict", error, path) from error
-    return result
+    names = tuple(_ANSWER_COLUMNS.split(", "))
+    with understood("verdict", path):
+        return [_given_answer(Row(names, values), kinds) for values in rows]
+
+
+def _given_answer(row: Row, kinds: Mapping[Any, Any]) -> GivenAnswer:
+    """Return a verdict from its row.
+
+    Parameters
+    ----------
+    row
+        The row.
+    kinds
+        Item -> the word for its kind.
+
+    Raises
+    ------
+    ValueError
+        If the plan has no such item, or that item cannot have such a verdict.
+    """
+    item = row.whole("item", 1)
+    if item not in kinds:
+        raise ValueError(f"there is no item {item}")
+    verdict, count = row.word("verdict", Verdict), row.whole_or_none("count", MOST_COUNTED)
+    is_counted = kinds[item] == ItemKind.BACKGROUND and verdict is not Verdict.CANNOT_TELL
+    if is_counted != (count is not None):
+        expected = "a count" if is_counted else "no count"
+        raise ValueError(f"expected {expected} for item {item}")
+    answer = ItemVerdict(item, verdict, count)
+    return GivenAnswer(row.text("reviewer"), answer, row.text("note"), row.moment("given_at"))
 
 
 def _by_reviewer(given: Sequence[GivenAnswer]) -> dict[str, list[ItemVerdict]]:
@@ -509,14 +566,6 @@ def _by_reviewer(given: Sequence[GivenAnswer]) -> dict[str, list[ItemVerdict]]:
     for own in given:
         result.setdefault(own.reviewer, []).append(own.answer)
     return result
-
-
-def _not_understood(what: str, error: Exception, path: Path) -> ReviewError:
-    return ReviewError(
-        f"the review file holds a {what} that cannot be understood ({error}); it was changed "
-        f"by another program: restore a copy, or begin another file",
-        path=path,
-    )
 
 
 def _all_pooled(by_reviewer: Mapping[str, Sequence[ItemVerdict]]) -> list[ItemVerdict]:
@@ -576,42 +625,52 @@ def _item_rows(plan: Plan) -> list[tuple[Any, ...]]:
 
 
 def _plan(
-    rows: Sequence[tuple[Any, ...]], class_names: tuple[str, ...], level: Level, seed: int | None
+    rows: Sequence[Row], class_names: tuple[str, ...], level: Level, seed: int | None
 ) -> Plan:
     """Return a plan from its rows.
 
     Raises
     ------
-    ValueError, TypeError
+    ValueError
         If the rows are none of a plan.
     """
-    columns = list(zip(*rows, strict=True)) if rows else [()] * len(_ITEM_COLUMNS.split(","))
-    item, team, patient, region, side, ids, y, x, kind, detail, reference, predicted, *rest = (
-        columns
-    )
-    iou, stratum, probability = rest
-    if list(item) != list(range(1, len(rows) + 1)):
+    if [row.whole("item") for row in rows] != list(range(1, len(rows) + 1)):
         raise ValueError("items are missing")
-    classes = [int(code) for code in (*reference, *predicted)]
-    if not all(0 <= code <= len(class_names) for code in classes):
-        raise ValueError("unknown classes")
 
-    def names(values: Sequence[Any]) -> Any:
-        return np.array(list(map(str, values)), object)
+    def names(column: str) -> Any:
+        return np.array([row.text(column) for row in rows], object)
 
+    def numbers(column: str, lowest: float, highest: float) -> Any:
+        return np.array([row.number(column, lowest, highest) for row in rows], np.float64)
+
+    def classes(column: str) -> Any:
+        return np.array([row.whole(column, 0, len(class_names)) for row in rows], np.int16)
+
+    sides = [row.word("side", ItemSide) for row in rows]
     units = Units(
         class_names=class_names,
-        team=names(team),
-        patient=names(patient),
-        region=names(region),
-        side=np.array([SIDES.index(ItemSide(word)) for word in side], np.int8),
-        kind=np.array([KINDS.index(ItemKind(word)) for word in kind], np.int8),
-        id=np.array([NO_ID if id_ is None else int(id_) for id_ in ids], np.int64),
-        y_px=np.array(y, np.float64),
-        x_px=np.array(x, np.float64),
-        reference_class=np.array(classes[: len(rows)], np.int16),
-        prediction_class=np.array(classes[len(rows) :], np.int16),
-        iou=np.array(iou, np.float64),
-        detail=names(detail),
+        team=names("team"),
+        patient=names("patient"),
+        region=names("region"),
+        side=np.array([SIDES.index(side) for side in sides], np.int8),
+        kind=np.array([KINDS.index(row.word("kind", ItemKind)) for row in rows], np.int8),
+        id=np.array(list(map(_object_id, rows, sides)), np.int64),
+        y_px=numbers("y_px", -LARGEST_PX, LARGEST_PX),
+        x_px=numbers("x_px", -LARGEST_PX, LARGEST_PX),
+        reference_class=classes("reference_class"),
+        prediction_class=classes("prediction_class"),
+        iou=numbers("iou", 0, 1),
+        detail=names("detail"),
     )
-    return Plan(units, tuple(map(str, stratum)), np.array(probability, np.float64), level, seed)
+    if len(set(units.keys)) < len(rows):
+        raise ValueError("several items are the same object or tile")
+    probability = numbers("probability", _LEAST_PROBABILITY, 1)
+    return Plan(units, tuple(names("stratum")), probability, level, seed)
+
+
+def _object_id(row: Row, side: ItemSide) -> int:
+    """Return the id of an object, `NO_ID` for a tile."""
+    id_ = row.whole_or_none("object_id")
+    if (id_ is None) != (side is ItemSide.BACKGROUND):
+        raise ValueError(f"expected an object_id for each object and for no tile, found {id_}")
+    return NO_ID if id_ is None else id_

@@ -29,6 +29,8 @@ from napari_panoptic.values.vocabulary import CAUSES, STATUS_CODE, Status
 
 TILE_PX = 64
 """Height and width of a tile of background, in px."""
+MOST_COUNTED = 9999
+"""Most nuclei in one tile; it has fewer pixels."""
 NO_ID = -1
 """The id of a tile."""
 _SEPARATOR = "\x1f"  # in no name that a file system or a table can show

@@ -325,6 +325,12 @@ def test_natural_order() -> None:
     assert sorted(names, key=natural_key) == ["9", "10", "a", "r_2", "r_002b", "R_9", "r_10"]
 
 
+def test_numbers_of_thousands_of_digits_have_an_order() -> None:
+    """Python refuses to convert them."""
+    names = ["r" + "9" * 5000, "r" + "1" * 5001, "r9", "r" + "0" * 5000 + "1"]
+    assert sorted(names, key=natural_key) == [names[3], names[2], names[0], names[1]]
+
+
 def test_patterns_bind_the_same_text_everywhere(tmp_path: Path) -> None:
     root = touch(tmp_path, "a/a_1.x", "a/b_1.x", "b/b_2.x", "b/deep/b_3.x", "a+/a+_[9].x")
     found = list(Pattern("{patient}/{patient}_{region}.x").files(Listing(root)))

@@ -434,16 +434,15 @@ def test_names_that_look_alike_as_files_are_kept_apart(tmp_path: Path) -> None:
 
 
 def test_odd_numbers_keep_all_their_digits(small_cohort: Cohort, tmp_path: Path) -> None:
-    (results,) = Experiment(("alpha",), SMALL_WORK.conditions).evaluate(
-        small_cohort, small_cohort.regions[0]
-    )
+    region = small_cohort.regions[0]
+    (results,) = Experiment(("alpha",), SMALL_WORK.conditions).evaluate(small_cohort, region)
     objects = results[0].objects
     assert objects is not None
     odd = [0.1 + 0.2, -0.0, float("nan"), float("inf"), 5e-324, 1 / 3, np.nextafter(1, 2)]
     objects["iou"] = np.resize(odd, len(objects))
     store = PartStore(tmp_path)
-    store.write("r", "f", [results])
-    found = store.read("r")
+    store.write(region.name, "f", [results])
+    found = store.read(region.name)
     assert found is not None
     assert found[0][0].objects is not None
     np.testing.assert_array_equal(

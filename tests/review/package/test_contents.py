@@ -76,7 +76,11 @@ def test_a_text_by_hand_is_read():
         changed(object_id=2**70),
         changed(more=1),
         changed(fingerprint={"area_px": -1}),
-        changed(fingerprint={"centroid_y_px": float("nan")}),
+        *(
+            changed(fingerprint={f"centroid_{axis}_px": value})
+            for axis in "yx"
+            for value in (float("nan"), float("-inf"), 1e308, -1e308, 10**400)
+        ),
     ],
 )
 def test_other_texts_are_refused(sealed):

@@ -261,6 +261,12 @@ def test_names_in_another_spelling_are_the_same_items(path, small_units):
         "UPDATE plans SET level = 'deep'",
         "UPDATE plans SET class_names = '['",
         "UPDATE plans SET seed = 'one'",
+        "UPDATE plans SET seed = '-1'",
+        "UPDATE plans SET seed = x'31'",
+        "UPDATE plans SET class_names = '\"Epithelial\"'",
+        'UPDATE plans SET class_names = \'{"Epithelial": 1, "Lymphocyte": 2}\'',
+        "UPDATE plans SET settings = '[]'",
+        "UPDATE plans SET settings = x'7b7d'",
     ],
 )
 def test_a_plan_that_another_program_changed_is_refused(path, plan, statement):
@@ -274,6 +280,92 @@ def test_a_plan_that_another_program_changed_is_refused(path, plan, statement):
         pytest.raises(ReviewError, match="holds a plan that cannot be understood"),
     ):
         review.stored_plan()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *(f"{column} = x'00'" for column in ("team", "patient", "region", "detail", "stratum")),
+        *(f"{axis} = {value}" for axis in ("y_px", "x_px") for value in ("'far'", "1e308")),
+        *(f"iou = {value}" for value in ("-0.5", "1.5", "9e999")),
+        *(f"probability = {value}" for value in ("0", "-0.5", "1.5", "1e-320", "9e999", "'often'")),
+        "object_id = 1.5 WHERE object_id IS NOT NULL",
+        "object_id = NULL",
+        "object_id = 1 WHERE object_id IS NULL",
+        "object_id = 1, region = 'R' WHERE object_id IS NOT NULL",  # an object twice
+        "y_px = 1, x_px = 1, region = 'R' WHERE object_id IS NULL",  # a tile twice
+        "reference_class = 0.5",
+        "prediction_class = -1",
+    ],
+)
+def test_items_that_another_program_changed_are_refused(path, plan, change):
+    with PlannedReview(path, reviewer="Ada") as review:
+        review.save_plan(plan)
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute(f"UPDATE plan_items SET {change}")  # noqa: S608
+        refused = "holds a plan that cannot be understood .*restore a copy"
+        with pytest.raises(ReviewError, match=refused):
+            review.stored_plan()
+        with pytest.raises(ReviewError, match=refused):
+            read_plan_answers(path)
+
+
+def test_a_plan_whose_settings_are_nested_too_deeply_is_refused(path, plan):
+    with PlannedReview(path, reviewer="Ada") as review:
+        review.save_plan(plan)
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute("UPDATE plans SET settings = ?", ("[" * 100_000,))
+        with pytest.raises(ReviewError, match="nested too deeply"):
+            review.stored_plan()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "item = 0",
+        "item = 1000",
+        "item = 1.5",
+        "item = 'x'",
+        "item = 9e999",
+        "reviewer = x'00'",
+        "verdict = 'maybe'",
+        "verdict = x'00'",
+        "note = x'00'",
+        "given_at = x'00'",
+        "given_at = 'yesterday'",
+        "count = 1 WHERE count IS NULL",
+        "count = NULL",
+        "count = -1 WHERE count IS NOT NULL",
+        "count = 10000 WHERE count IS NOT NULL",
+        "count = 2.5 WHERE count IS NOT NULL",
+        "count = 9e999 WHERE count IS NOT NULL",
+        "count = 'many' WHERE count IS NOT NULL",
+    ],
+)
+def test_a_verdict_on_an_item_that_another_program_changed_is_refused(path, plan, change):
+    with PlannedReview(path, reviewer="Ada") as review:
+        review.save_plan(plan)
+        answer_all(review, plan)
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute(f"UPDATE plan_verdicts SET {change}")  # noqa: S608
+        refused = "holds a verdict that cannot be understood .*restore a copy"
+        for read in (review.answers, review.pooled_answers, review.plan_progress):
+            with pytest.raises(ReviewError, match=refused):
+                read()
+        with pytest.raises(ReviewError, match=refused):
+            read_plan_answers(path)
+
+
+def test_a_verdict_on_an_item_without_a_number_is_not_undone(path, plan):
+    with PlannedReview(path, reviewer="Ada") as review:
+        review.save_plan(plan)
+        review.answer(objects(plan)[0], Verdict.BOTH_WRONG)
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute("UPDATE plan_verdicts SET item = 1.5")
+        with pytest.raises(ReviewError, match=r"as item, found 1\.5"):
+            review.undo_answer()
+        with closing(sqlite3.connect(path)) as connection:
+            assert [*connection.execute("SELECT withdrawn_at FROM plan_verdicts")] == [(None,)]
 
 
 def test_computed_columns_in_the_tables_of_plans_are_refused(path, plan):

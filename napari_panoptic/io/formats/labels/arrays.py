@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import UnreadableFileError, UnwritableFileError
 from napari_panoptic.common.findings import Finding
+from napari_panoptic.io.files.stated_names import checked_name
 from napari_panoptic.io.formats.format import FileItem, LoadedMasks, LoadRequest, Objects, located
 from napari_panoptic.io.formats.labels.label_images import (
     check_background_is_last,
@@ -33,6 +34,7 @@ REGIONS_TABLE = "regions.csv"
 AREAS = "ambiguous.npy"
 """Beside an array: the excluded areas, bool (n, y, x)."""
 _TYPES = "types.npy"
+_TYPES_WHAT = "types of PanNuke (an NPY array of texts)"
 _PATCHES = "patch_info.csv"
 
 
@@ -70,15 +72,41 @@ def _names_and_patients(
                 "expected a different name of a region in every row, found some empty or repeated",
                 path=table,
             )
-        return names, [row.get("patient") or None for row in rows], (table,)
+        patients = [row.get("patient", "") for row in rows]
+        return _checked_names(names, "a region", table), _patients(patients, table), (table,)
     if (types := folder / _TYPES).is_file():
-        tissues = opened_array(types, "types of PanNuke (an NPY array of texts)")
+        tissues = opened_array(types, _TYPES_WHAT)
         _check_count(tissues.size, count, types)
-        return numbers, [str(tissue).strip() or None for tissue in tissues.ravel()], (types,)
+        return numbers, _patients(_texts(tissues, types), types), (types,)
     if (patches := folder / _PATCHES).is_file():
         rows = _rows(patches, "patch_info", count)
-        return numbers, [row["patch_info"].rpartition("-")[0] or None for row in rows], (patches,)
+        patients = [row["patch_info"].rpartition("-")[0] for row in rows]
+        return numbers, _patients(patients, patches), (patches,)
     return numbers, [None] * count, ()
+
+
+def _patients(names: Sequence[str], path: Path) -> list[str | None]:
+    """Return the names of patients, None for empty ones."""
+    _checked_names([name for name in names if name], "a patient", path)
+    return [name or None for name in names]
+
+
+def _checked_names(names: list[str], what: str, path: Path) -> list[str]:
+    try:
+        return [checked_name(name, what) for name in names]
+    except ValueError as error:
+        raise UnreadableFileError(f"{error}; correct it", path=path) from error
+
+
+def _texts(array: NDArray[Any], path: Path) -> list[str]:
+    """Return the texts of an array, which may be bytes or whole numbers, too."""
+    if array.dtype.kind not in "USiu":
+        raise UnreadableFileError(
+            f"expected {_TYPES_WHAT}, found an array of the type {array.dtype}", path=path
+        )
+    values = array.ravel().tolist()
+    texts = (each.decode("utf-8", "replace") if type(each) is bytes else each for each in values)
+    return [str(text).strip() for text in texts]
 
 
 def _rows(path: Path, column: str, count: int) -> list[dict[str, str]]:

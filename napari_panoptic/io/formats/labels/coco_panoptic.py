@@ -25,6 +25,7 @@ from napari_panoptic.common.text import counted, english_list, shortened, visibl
 from napari_panoptic.io.files.guard import check_file, check_length
 from napari_panoptic.io.files.json_files import parsed_json, parsing
 from napari_panoptic.io.files.replacing import replaced_when_complete
+from napari_panoptic.io.files.stated_names import checked_name
 from napari_panoptic.io.formats.format import FileItem, LoadedMasks, LoadRequest, Objects, located
 from napari_panoptic.io.formats.labels.planes import labels_with_classes
 from napari_panoptic.io.pixels.decode import (
@@ -251,10 +252,12 @@ def _segment(info: Mapping[str, Any]) -> _Segment:
 
 
 def _inside(file_name: Any) -> str:
-    """Refuse names that lead out of the folder of the PNG files."""
-    name = PurePosixPath(str(file_name).replace("\\", "/"))
-    if name.is_absolute() or ".." in name.parts or not name.name or "\0" in str(name):
-        raise ValueError(f"file_name is a name in the folder of the PNG files, found '{name}'")
+    """Refuse names that lead out of the folder of the PNG files, or name no region."""
+    if not isinstance(file_name, str):
+        raise ValueError(f"expected a text as file_name, found {file_name!r:.60}")
+    name = PurePosixPath(file_name.replace("\\", "/"))
+    checked_name(str(name), "a file in the folder of the PNG files")
+    checked_name(name.stem, "a region as file_name")
     return str(name)
 
 

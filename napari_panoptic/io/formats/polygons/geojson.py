@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import math
 import zipfile
 import zlib
 from array import array
@@ -354,7 +353,8 @@ def _listed(ring: Any) -> tuple[NDArray[np.float64], int]:
 
 
 def _is_coordinate(value: Any) -> bool:
-    return type(value) in (int, float) and math.fabs(value) <= LARGEST_COORDINATE
+    # Not `math.fabs`, which fails for whole numbers of hundreds of digits.
+    return type(value) in (int, float) and abs(value) <= LARGEST_COORDINATE
 
 
 def _batches(path: Path, progress: CountReport) -> Iterator[_Batch]:

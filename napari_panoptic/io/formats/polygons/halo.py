@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.io.files.xml_files import Element, xml_root
+from napari_panoptic.io.formats.polygons.model import LARGEST_COORDINATE
 from napari_panoptic.io.formats.polygons.polygon_format import LeftOut, Outline
 from napari_panoptic.io.formats.polygons.shapes import contains, ellipse, rectangle
 
@@ -54,12 +55,7 @@ def _add_holes(regions: list[list[NDArray[np.float64]]], holes: list[NDArray[np.
     if not regions:
         return len(holes)
     outside = 0
-    boxes = np.array(
-        [
-            (*rings[0].min(axis=0), *rings[0].max(axis=0)) if len(rings[0]) else (0.0,) * 4
-            for rings in regions
-        ]
-    )
+    boxes = np.array([_box(rings[0]) for rings in regions])
     for hole in holes:
         if not len(hole):
             outside += 1
@@ -73,6 +69,14 @@ def _add_holes(regions: list[list[NDArray[np.float64]]], holes: list[NDArray[np.
         else:
             outside += 1
     return outside
+
+
+def _box(ring: NDArray[np.float64]) -> tuple[float, float, float, float]:
+    """Return the least and largest x and y of a region, NaN if it has none or is damaged."""
+    if not len(ring) or not (np.abs(ring) <= LARGEST_COORDINATE).all():
+        return (np.nan,) * 4
+    (x0, y0), (x1, y1) = ring.min(axis=0).tolist(), ring.max(axis=0).tolist()
+    return x0, y0, x1, y1
 
 
 def _ring(region: Element) -> NDArray[np.float64]:

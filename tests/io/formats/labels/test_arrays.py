@@ -16,6 +16,7 @@ from napari_panoptic.common.errors import CohortError, UnreadableFileError
 from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.files import fingerprints
+from napari_panoptic.io.formats.labels.arrays import array_items
 from napari_panoptic.io.formats.registry import load_masks, reference_shape
 from napari_panoptic.io.images.slides import probe_image, read_image
 from napari_panoptic.nuclei.regions.conditions import Condition
@@ -192,6 +193,39 @@ def test_wrong_arrays_say_what_was_expected(
     cohort = open_cohort(root)
     with pytest.raises(UnreadableFileError, match=match):
         loaded(cohort, "0000")
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ("region\na\n../b\nc", "expected the name of a region, found '../b'; correct it"),
+        ("region\na\n/b\nc", "expected the name of a region, found '/b'"),
+        ("region\na\n.\nc", "expected the name of a region"),
+        ("region,patient\na,..\nb,\nc,p", "expected the name of a patient, found '..'"),
+        ("region,patient\n,p\nb,\nc,p", "found some empty"),
+    ],
+)
+def test_tables_with_names_that_lead_elsewhere(table: str, message: str, tmp_path: Path) -> None:
+    """Files of such a region would have been written outside of the folder."""
+    root = conic(tmp_path)
+    (root / "regions.csv").write_text(table)
+    with pytest.raises(UnreadableFileError, match=re.escape(message)):
+        list(array_items(root / "labels.npy"))
+
+
+def test_types_of_tissue(tmp_path: Path) -> None:
+    """Those in bytes were called like b'Lung'."""
+    np.save(tmp_path / "masks.npy", np.zeros((2, 4, 4, 6)))
+    for types in (np.array(["Lung", " "]), np.array([b"Lung", b""])):
+        np.save(tmp_path / "types.npy", types)
+        found = [item.patient for item in array_items(tmp_path / "masks.npy")]
+        assert found == ["Lung", None]
+    np.save(tmp_path / "types.npy", np.array([1, 2]))
+    assert [item.patient for item in array_items(tmp_path / "masks.npy")] == ["1", "2"]
+    for wrong in (np.array([0.5, np.nan]), np.array([True, False]), np.array(["/", "a"])):
+        np.save(tmp_path / "types.npy", wrong)
+        with pytest.raises(UnreadableFileError, match="expected"):
+            list(array_items(tmp_path / "masks.npy"))
 
 
 def test_what_cannot_be_listed(tmp_path: Path) -> None:

@@ -141,7 +141,14 @@ def test_png_and_json_that_disagree_are_reported(tmp_path: Path) -> None:
         (lambda t: t.pop("categories"), "the key 'categories' is missing"),
         (lambda t: t["categories"].clear(), "categories .* are not described"),
         (lambda t: t["annotations"].append(t["annotations"][0]), "several annotations"),
-        (lambda t: t["annotations"][0].update(file_name="../a_1.png"), "in the folder of the PNG"),
+        *(
+            (lambda t, name=name: t["annotations"][0].update(file_name=name), match)
+            for name, match in (
+                *((name, "in the folder of the PNG") for name in ("../a_1.png", "", "/", "C:a")),
+                *((name, "expected the name of a region") for name in (" .png", "\t.png")),
+                *((name, "expected a text as file_name") for name in (None, 1, ["a.png"])),
+            )
+        ),
     ],
 )
 def test_a_wrong_json_says_what_is_wrong(change: Any, match: str, tmp_path: Path) -> None:

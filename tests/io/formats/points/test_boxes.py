@@ -119,6 +119,12 @@ def test_boxes_that_can_be_both_are_reported(tmp_path: Path) -> None:
         ({"annotations": [box(1, 1, 5, 5, score=[0.5])]}, "scores that are lists"),
         ({"annotations": [box(9, 1, 5, 5)]}, "not listed"),
         ({"images": [{"id": n, "file_name": f"{n}/b.png"} for n in (1, 2)]}, "the same name"),
+        (
+            {"images": [{"id": 1, "file_name": ""}], "annotations": []},
+            "expected the name of an image, found ''",
+        ),
+        ({"images": [{"id": 1, "file_name": None}]}, "as file_name, found None"),
+        ({"images": [{"id": None, "file_name": "a"}]}, "as the id of an image, found None"),
     ],
 )
 def test_damaged_boxes_are_refused(more: Any, message: str, tmp_path: Path) -> None:

@@ -85,6 +85,34 @@ def test_names_of_images_with_backslashes(tmp_path: Path) -> None:
     assert [item.name for item in items] == ["p0_1", "p0_2"]
 
 
+@pytest.mark.parametrize("name", ["", " ", ".", "/", "..", None, 1.5, True, [], "\ud800"])
+def test_images_without_a_name_are_refused(name: Any, tmp_path: Path) -> None:
+    """A region had an empty name."""
+    path = tmp_path / "a.json"
+    image = {"id": 1, "file_name": name, "height": 18.0, "width": float("nan")}
+    path.write_text(json.dumps({"images": [image], "annotations": [], "categories": []}))
+    with pytest.raises(UnreadableFileError, match=r"expected .*found .*export it again"):
+        list(instance_items(path))
+
+
+@pytest.mark.parametrize("id_", ["", " ", "..", None, 1.5, {}, False])
+def test_results_of_images_without_an_id_are_refused(id_: Any, tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps([{"image_id": id_, "category_id": 1, "segmentation": []}]))
+    with pytest.raises(UnreadableFileError, match=r"expected .*found .*export it again"):
+        list(instance_items(path))
+
+
+def test_ids_of_images(tmp_path: Path) -> None:
+    """Of two images with one id, the first was lost."""
+    images = [{"id": 1, "file_name": "a.png"}, {"id": 1.0, "file_name": "b.png"}]
+    with pytest.raises(UnreadableFileError, match="several images have the id 1"):
+        list(instance_items(written(tmp_path, [], images=images)))
+    images[1]["file_name"] = "a.png"
+    (item,) = instance_items(written(tmp_path, [{"image_id": 1.0}], images=images))
+    assert (item.name, item.key) == ("a", "1")
+
+
 def test_regions_are_images() -> None:
     items = list(instance_items(FROM_PYCOCOTOOLS))
     assert [(item.name, item.key) for item in items] == [("first", "7"), ("second", "8")]
