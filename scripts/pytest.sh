@@ -14,11 +14,11 @@ unset PYTHONDONTWRITEBYTECODE
 export LP_NUM_THREADS="${LP_NUM_THREADS:-0}"
 plugins="-p xdist -p pytestqt.plugin -p napari.utils._testsupport -p _hypothesis_pytestplugin"
 
-# Once, in a fresh checkout: each worker would compile all tests for itself.
+# Once, in a fresh checkout: each worker would compile these tests for itself.
 if [ ! -d tests/__pycache__ ]; then
     # Split into words on purpose: several options.
     # shellcheck disable=SC2086
-    .venv/bin/python -m pytest $plugins --collect-only --quiet >/dev/null 2>&1 || true
+    .venv/bin/python -m pytest $plugins --collect-only --quiet "$@" >/dev/null 2>&1 || true
 fi
 
 # Without a display, this script starts itself again inside a virtual one, once for each worker.

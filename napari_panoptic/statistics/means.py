@@ -56,8 +56,8 @@ def sums_by_group(
     """Add numbers by group. Sums are exact and rounded once, so the order does not matter.
 
     Each number is split in two, a multiple of a power of 2 and the rest, both so short that
-    sums of them are exact. Only if the largest sum and the smallest number lie more than about
-    10¹⁶ apart are they added in ascending order instead.
+    sums of them are exact. Only if the sum is more than about 10¹⁵ / n times the smallest number
+    are they added in ascending order instead, and rounded after each.
 
     Parameters
     ----------
