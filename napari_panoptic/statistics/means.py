@@ -72,10 +72,11 @@ def sums_by_group(
     unit = np.ldexp(np.spacing(least), 53 - len(values).bit_length())
     if not float(values.sum()) < unit * 2.0**52:
         order = np.argsort(values)
-        return np.bincount(groups[order], values[order], n_groups)
+        return np.bincount(groups[order], values[order], n_groups).astype(np.float64)
     multiples = np.rint(values / unit) * unit
-    rests = values - multiples
-    return np.bincount(groups, multiples, n_groups) + np.bincount(groups, rests, n_groups)
+    sums = np.bincount(groups, multiples, n_groups).astype(np.float64)
+    sums += np.bincount(groups, values - multiples, n_groups)
+    return sums
 
 
 def spread(values: Iterable[float]) -> Spread:
