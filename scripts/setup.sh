@@ -188,8 +188,9 @@ install_system_packages() {
     [ "$(uname -s)" = Linux ] || return 0
     missing="$(missing_venv) $(! needs_kernels || missing_compiler)"
     case $venv in
-        .venv) missing="$missing $(missing_libraries) $(missing_virtual_display) $(missing_browser)" ;;
-        .venv-tools) missing="$missing $(missing_libraries)" ;; # `make docs` lists the window's keys
+        # Of the tools too: tests run in their environments, and `make docs` lists the window's keys.
+        .venv | .venv-tools)
+            missing="$missing $(missing_libraries) $(missing_virtual_display) $(missing_browser)" ;;
     esac
     # Split into words on purpose: package names have no spaces.
     # shellcheck disable=SC2086
