@@ -8,7 +8,7 @@ from typing import Any
 
 from napari_panoptic.common.errors import SettingsError
 from napari_panoptic.common.text import english_list, no_such
-from napari_panoptic.io.cohorts.description_edits import Key, toml_text
+from napari_panoptic.io.cohorts.description_edits import Key, toml_key, toml_text
 
 REFERENCE = "annotation"
 """The annotation, where names of sides and teams are expected."""
@@ -28,7 +28,7 @@ class Fix:
     @property
     def lines(self) -> list[str]:
         """The settings, as a ``cohort.toml`` has them."""
-        return [f"{'.'.join(key)} = {toml_text(value)}" for key, value in self.settings]
+        return [f"{toml_key(key)} = {toml_text(value)}" for key, value in self.settings]
 
 
 @dataclass(frozen=True)

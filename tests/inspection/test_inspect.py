@@ -14,6 +14,7 @@ import pytest
 import tifffile
 
 from napari_panoptic.inspection.inspect import inspect_folder
+from napari_panoptic.inspection.values import Fix
 from tests.support import planted_import as planted
 from tests.support.paths import SHARED_CASES, needs_shared_cases
 
@@ -246,3 +247,9 @@ def test_the_sample_has_no_doubts_and_is_counted(nuclei_sample: Path) -> None:
     assert described.cohort.regions == inspection.cohort.regions
     assert described.cohort.predictions == inspection.cohort.predictions
     assert described.cohort.scheme == inspection.cohort.scheme
+
+
+@pytest.mark.parametrize("name", ["Tumour", "Tumour cell", "a.b", ""])
+def test_the_line_of_a_setting_is_valid_toml(name: str) -> None:
+    (line,) = Fix("", "", ((("aliases", name), "Epithelial"),)).lines
+    assert tomllib.loads(line) == {"aliases": {name: "Epithelial"}}

@@ -79,6 +79,11 @@ def _set(table: Any, name: str, value: Any) -> None:
     lines.extend(reversed(behind))
 
 
+def toml_key(key: Key) -> str:
+    """Return a key with its tables, as TOML writes it: ``aliases."Tumour cell"``."""
+    return tomlkit.key(key).as_string()
+
+
 def toml_text(value: Any) -> str:
     """Return a value on one line, as TOML writes it."""
     if not isinstance(value, Mapping):

@@ -95,7 +95,8 @@ def test_the_page_tells_how_to_bring_a_format(install: Install, tmp_path: Path) 
     rows, columns = np.indices(SHAPE)
     inside = (columns - 4) ** 2 + (rows - 4) ** 2 < 9
     assert np.array_equal(loaded.labels.id_image() == 7, inside)
-    assert [f.kind for f in loaded.findings] == [FindingKind.UNKNOWN_CLASS]
+    (finding,) = loaded.findings
+    assert (finding.kind, finding.class_name) == (FindingKind.UNKNOWN_CLASS, "Odd")
     with pytest.raises(UnreadableFileError, match="size is not known"):
         load_masks(region.reference, cohort.scheme, shape=None)
 
