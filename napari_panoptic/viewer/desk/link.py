@@ -169,6 +169,12 @@ class Link:
         is_busy = is_busy or self._rest.isActive() or self._steady.is_busy
         return not (is_busy or any(part.is_busy for part in self.parts))
 
+    @property
+    def is_leaving(self) -> bool:
+        """Whether another region is on its way: the user does not mean what is selected now."""
+        snapshot, wanted = self._session.snapshot, self._session.wanted_region
+        return self.loader.is_busy and snapshot is not None and snapshot.region.name != wanted
+
     def request(self, *, region: str | None = None, **changes: Any) -> None:
         """Ask for a region, settings or a source; what is left out stays as asked for last."""
         try:

@@ -26,6 +26,7 @@ from napari_panoptic.viewer.kit.shown import show_error, show_info
 
 T = TypeVar("T")
 NO_OBJECT = "Select an object first (N: the next failure); then choose what to do with it."
+LEAVING = "Nothing was changed: another region is being loaded. Wait until it is shown."
 ELSEWHERE = "This step is in {}, which is shown now: press again to undo or redo it."
 CHANGED_SINCE = (
     "This step cannot be undone or redone any more, since its objects have changed since ({})."

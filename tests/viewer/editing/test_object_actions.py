@@ -86,6 +86,20 @@ def test_an_action_by_its_key_is_undone_to_the_last_pixel(
     assert desk.presenter(EditsPresenter).edits.unsaved == ()
 
 
+def test_an_object_that_is_being_left_is_not_changed(desk, wait_until):
+    select(desk, Side.REFERENCE, Status.FN)
+    before, steps = state(desk), len(desk.presenter(EditsPresenter).mending.done)
+    region = desk.session.snapshot.region.name
+    desk.link.go_to(desk.session.cohort.regions[1].name)
+    assert not desk.is_settled
+    press_on_canvas(desk, Qt.Key.Key_D)
+    wait_until(lambda: desk.is_settled)
+    assert len(desk.presenter(EditsPresenter).mending.done) == steps
+    desk.link.go_to(region)
+    wait_until(lambda: desk.is_settled)
+    assert state(desk) == before
+
+
 def test_several_objects_are_one_step(desk, wait_until):
     session = desk.session
     own = session.evaluation.outcomes.reference

@@ -10,6 +10,7 @@ from napari_panoptic.display.glossary import VERDICT_WORDS
 from napari_panoptic.display.palette import STATUS_COLOURS
 from napari_panoptic.review.judged import VERDICTS
 from napari_panoptic.viewer.desk.workspaces import WorkspaceBar
+from napari_panoptic.viewer.editing.object_actions import LEAVING
 from napari_panoptic.viewer.kit.keys import key_text
 from napari_panoptic.viewer.kit.widgets import is_in_sight
 from napari_panoptic.viewer.panels.review.inputs import JUDGING_KEYS, VERDICT_COLOURS
@@ -98,6 +99,18 @@ def test_enter_opens_the_note_where_digits_are_text_and_escape_leaves_it(
 def test_a_key_that_is_held_gives_one_verdict(review, press_focused):
     shortcuts = review.desk.presenter(ReviewPresenter).keys._shortcuts.values()
     assert not any(shortcut.autoRepeat() for shortcut in shortcuts)
+    press_focused(Qt.Key.Key_1)
+    assert len(verdicts(review)) == 1
+
+
+def test_an_object_that_is_being_left_gets_no_verdict(review_desk, review, press_focused):
+    review_desk.link.go_to(review_desk.session.cohort.regions[1].name)
+    assert not review_desk.is_settled
+    press_focused(Qt.Key.Key_1)
+    assert verdicts(review) == []
+    assert LEAVING in review.texts()
+    review.settle()
+    press_focused(Qt.Key.Key_N)
     press_focused(Qt.Key.Key_1)
     assert len(verdicts(review)) == 1
 

@@ -17,6 +17,7 @@ from napari_panoptic.viewer.editing.autosaving import Autosaver
 from napari_panoptic.viewer.editing.live_edits import LiveEdits
 from napari_panoptic.viewer.editing.object_actions import (
     ACTION_TEXTS,
+    LEAVING,
     Asking,
     ObjectAction,
     ObjectActions,
@@ -187,6 +188,9 @@ class EditsPresenter(Presenter[EditsPanel]):
     def do(self, action: ObjectAction) -> None:
         """Do an action on the chosen objects of the region that is shown."""
         targets, chosen = self.targets(), self.link.failures.chosen
+        if self.link.is_leaving and not chosen:
+            show_info(LEAVING)
+            return
         self.mending.do(action, targets, elsewhere=max(len(chosen) - len(targets), 0))
 
     def targets(self) -> list[Target]:

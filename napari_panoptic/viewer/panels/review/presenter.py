@@ -20,7 +20,7 @@ from napari_panoptic.review.judged import Judged
 from napari_panoptic.review.reviewing import Reviewing, usual_place
 from napari_panoptic.review.verdicts import ReviewRecord, Role
 from napari_panoptic.values.vocabulary import Side, Verdict
-from napari_panoptic.viewer.editing.object_actions import ELSEWHERE, ObjectAction
+from napari_panoptic.viewer.editing.object_actions import ELSEWHERE, LEAVING, ObjectAction
 from napari_panoptic.viewer.jobs.jobs import single_shot, stop_timers
 from napari_panoptic.viewer.kit.commands import SingleKeys
 from napari_panoptic.viewer.kit.keys import Shortcut
@@ -296,6 +296,11 @@ class ReviewPresenter(Presenter[ReviewPanel]):
             self._show_object()
             self.say(NOT_NEWLY_SELECTED)
             show_info(NOT_NEWLY_SELECTED)
+            return
+        if self.link.is_leaving and not self.link.failures.chosen:
+            self._show_object()
+            self.say(LEAVING)
+            show_info(LEAVING)
             return
         # Go on from here, though the verdict removes the object from the list.
         self.link.failures.stand_here()
