@@ -61,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="CSV",
         help="with a package made from a plan: also write the table that 'estimate' reads; "
-        "needed if the file has counts of background tiles",
+        "needed if the file has counts of nuclei in squares of background",
     )
     parser.add_argument(
         "--table-only",
@@ -100,8 +100,8 @@ def _check_table(options: argparse.Namespace, answers: Answers) -> None:
         tiles = [a.item.item for a in answers.answers if a.item.target is None]
         if tiles:
             raise SettingsError(
-                f"the file has answers on {len(tiles)} background tiles, which a review file "
-                f"cannot hold; give --verdicts CSV to keep them"
+                f"the file has answers on {counted(len(tiles), 'square')} of background, which a "
+                f"review file cannot hold; give --verdicts CSV to keep them"
             )
         return
     if answers.contents.plan is None:

@@ -231,11 +231,17 @@ def planned(contents):
     return Contents("cohort", None, "plan", {}, (*contents.items, *tiles))
 
 
+def test_a_single_square_is_counted_in_the_singular(planned, imports, capsys):
+    one = Contents("cohort", None, "plan", {}, planned.items[:-1])
+    assert imports(saved(one, {**all_given(one), "101": 3})) == 2
+    assert "answers on 1 square of background" in capsys.readouterr().err
+
+
 def test_the_table_for_estimates(planned, imports, review, tmp_path, capsys):
     given = {**all_given(planned), "101": 3, "102": None}
     file, path = saved(planned, given), tmp_path / "verdicts.csv"
     assert imports(file) == 2  # the counts would be lost
-    assert "2 background tiles" in capsys.readouterr().err
+    assert "answers on 2 squares of background" in capsys.readouterr().err
     assert imports(file, "--verdicts", str(path)) == 0
     assert len(rows(review)) == N
     found = csv_rows(path)
