@@ -9,6 +9,7 @@ from qtpy.QtWidgets import QApplication, QLineEdit, QTextEdit
 from napari_panoptic.display.glossary import VERDICT_WORDS
 from napari_panoptic.display.palette import STATUS_COLOURS
 from napari_panoptic.review.judged import VERDICTS
+from napari_panoptic.values.vocabulary import Verdict
 from napari_panoptic.viewer.desk.workspaces import WorkspaceBar
 from napari_panoptic.viewer.editing.object_actions import LEAVING
 from napari_panoptic.viewer.kit.keys import key_text
@@ -104,9 +105,12 @@ def test_a_key_that_is_held_gives_one_verdict(review, press_focused):
 
 
 def test_an_object_that_is_being_left_gets_no_verdict(review_desk, review, press_focused):
-    review_desk.link.go_to(review_desk.session.cohort.regions[1].name)
-    assert not review_desk.is_settled
-    press_focused(Qt.Key.Key_1)
+    press_focused(Qt.Key.Key_N)
+    review.settle()
+    regions = {region.name for region in review_desk.session.cohort.regions}
+    (other,) = regions - {review_desk.session.snapshot.region.name}
+    review_desk.link.go_to(other)
+    review_desk.presenter(ReviewPresenter).give(Verdict.BOTH_WRONG)  # before any event
     assert verdicts(review) == []
     assert LEAVING in review.texts()
     review.settle()
