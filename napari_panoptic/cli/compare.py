@@ -93,7 +93,7 @@ def run(options: argparse.Namespace) -> int:
     compare = _compare_tables if of_tables else _compare_files
     if options.output is None:
         comparison, answer, _ = compare(options)
-        report_findings(comparison.findings, None)
+        report_findings(comparison.findings, None, are_files=options.reference is not None)
     else:
         with tables_in(options.output, Compare.file_names()) as place:
             comparison, answer, inputs = compare(options)

@@ -17,6 +17,7 @@ from napari_panoptic.common.errors import PanopticError, SettingsError, checked_
 from napari_panoptic.common.findings import FINDING_TITLES, Finding, FindingKind
 from napari_panoptic.common.progress import Progress
 from napari_panoptic.common.text import visible
+from napari_panoptic.io.cohorts.description import DESCRIPTION
 from napari_panoptic.io.files.file_sets import finish_replacing
 from napari_panoptic.io.files.locking import exclusive_lock
 from napari_panoptic.io.formats.saving import check_not_in_cohort
@@ -47,8 +48,19 @@ _IN_THE_WAY = (
     FindingKind.BROKEN_PLUGIN,
 )
 
+_NO_DESCRIPTION = (
+    f"single files have no {DESCRIPTION}: name classes with --classes; for other settings, copy "
+    "the files under one name into folders, such as annotation/a.tif, models/NAME/a.tif and "
+    "images/a.png, and run: napari-panoptic init FOLDER"
+)
 
-def report_findings(findings: Sequence[Finding], listed_in: str | None = "evaluation.json") -> None:
+
+def report_findings(
+    findings: Sequence[Finding],
+    listed_in: str | None = "evaluation.json",
+    *,
+    are_files: bool = False,
+) -> None:
     """Print blocking findings in full, the others as counts, and where the full list is.
 
     Parameters
@@ -57,6 +69,8 @@ def report_findings(findings: Sequence[Finding], listed_in: str | None = "evalua
         All findings.
     listed_in
         The file with the full list; None if there is none.
+    are_files
+        Whether single files were read, in place of a cohort with a ``cohort.toml``.
     """
     in_the_way = [f for f in findings if f.kind in _IN_THE_WAY]
     for finding in in_the_way[:_SHOWN_FINDINGS]:
@@ -69,6 +83,8 @@ def report_findings(findings: Sequence[Finding], listed_in: str | None = "evalua
         if kind in handled and count == 1:
             number = ""
         warn(f"{FINDING_TITLES[kind]}: {number}{example.message}{_place(example)}")
+    if are_files and any(DESCRIPTION in finding.message for finding in findings):
+        warn(_NO_DESCRIPTION)
     if findings and listed_in:
         warn(f"all of them are listed in {listed_in}")
 

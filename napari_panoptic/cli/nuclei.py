@@ -94,7 +94,9 @@ def _evaluate_alone(
                 CohortEvaluation(cohort, settings, options.protocol, results, flattened, metadata)
             )
             is_written = bool(evaluation.evaluated)
-            report_findings(evaluation.findings, RECORD if is_written else None)
+            are_files = options.reference is not None
+            listed_in = RECORD if is_written else None
+            report_findings(evaluation.findings, listed_in, are_files=are_files)
             if is_written:
                 write_tables(evaluation, options.output, objects)
     except KeyboardInterrupt:
@@ -242,7 +244,7 @@ def _report_alone(
                 held_up_to_px=request.held_up_to_px,
             )
             compared = compare.answer(request.cohort, jobs=options.jobs)
-        report_findings(found.findings, "the report")
+        report_findings(found.findings, "the report", are_files=options.reference is not None)
         review = None
         if options.plan is not None:
             from napari_panoptic.cli.estimate import reviewed
@@ -251,7 +253,7 @@ def _report_alone(
         date = report_date(is_wanted=options.date)
         write_report(found, options.output, date=date, review=review, versions=compared)
     except UnansweredError as error:
-        report_findings(error.findings, None)
+        report_findings(error.findings, None, are_files=options.reference is not None)
         raise
     except KeyboardInterrupt:
         return report_stopped()

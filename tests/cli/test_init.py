@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import tifffile
 from PIL import Image
 from scipy.io import savemat
 
+from napari_panoptic.inspection.inspect import inspect_folder
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.report.nuclei.inspection_picture import PREDICTION_COLOUR, REFERENCE_COLOUR
 from tests.support.commands import Run
@@ -95,6 +97,30 @@ def test_names_with_endings_of_their_own_and_one_model(tmp_path: Path, run: Run)
     assert cohort.team_names == ("mymodel",)
     assert [region.name for region in cohort.regions] == ["a", "b"]
     assert len(cohort.predictions) == 2
+
+
+@pytest.mark.parametrize(
+    ("place", "pattern", "team"),
+    [
+        ("models/A/{0}.tif", "models/{team}/{region}.tif", "A"),
+        ("Teams/A/masks/{0}.tif", "Teams/{team}/masks/{region}.tif", "A"),
+        ("models/A/{0}/{0}.tif", "models/{team}/{patient}/{region}.tif", "A"),
+        ("models/{0}/{0}.tif", "models/{patient}/{region}.tif", "predictions"),
+        ("other/A/{0}.tif", "other/A/{region}.tif", "predictions"),
+    ],
+)
+def test_the_name_of_a_single_team(
+    place: str, pattern: str, team: str, tmp_path: Path, run: Run
+) -> None:
+    for region in ("p1", "p2"):
+        labels(tmp_path / place.format(region))
+        inner = f"{region}/{region}" if "{0}/" in place else region
+        labels(tmp_path / "gt" / f"{inner}.tif")
+    code, out, err = run("init", tmp_path)
+    assert code == 0, err
+    assert f"{pattern}, format labels" in out
+    cohort = open_cohort(tmp_path)
+    assert (cohort.team_names, len(cohort.predictions)) == ((team,), 2)
 
 
 def test_patients_and_teams_in_nested_folders(tmp_path: Path, run: Run) -> None:
@@ -249,6 +275,56 @@ def test_images_annotation_and_predictions_in_one_folder(tmp_path: Path, run: Ru
     code, _, err = run("init", tmp_path / "flat")
     assert code == 1
     assert "also finds: images/a_cp_masks.png and images/b_cp_masks.png. Put images" in err
+
+
+@pytest.mark.parametrize("teams", [("careful",), ("careful", "merger")])
+@pytest.mark.parametrize("form", ["coco-panoptic", "coco-instances", "hovernet", "geojson"])
+def test_converted_files_are_recognised(
+    form: str, teams: tuple[str, ...], nuclei_sample: Path, tmp_path: Path, run: Run
+) -> None:
+    (tmp_path / "images").mkdir()
+    for image in nuclei_sample.rglob("*.svs"):
+        shutil.copy(image, tmp_path / "images")
+    assert run("convert", nuclei_sample, "--to", form, "--output", tmp_path / "annotation")[0] == 0
+    for team in teams:
+        folder = tmp_path / "models" / team
+        assert (
+            run("convert", nuclei_sample, "--team", team, "--to", form, "--output", folder)[0] == 0
+        )
+    code, out, err = run("init", tmp_path)
+    assert code == 0, err
+    assert "0 doubts" in out
+    assert "not recognised" not in out
+    before, after = inspect_folder(nuclei_sample), inspect_folder(tmp_path)
+    assert {count.name for count in after.counts} == {"images", "annotation", *teams}
+    objects = {count.name: count.objects for count in before.counts}
+    assert all(count.objects == objects[count.name] for count in after.counts)
+    assert not any(count.missing or count.unused for count in after.counts)
+
+
+def test_a_file_of_many_regions_for_each_team(tmp_path: Path, run: Run) -> None:
+    names = ("p1_a", "p2_a")
+    segment = {"image_id": 1, "category_id": 1, "segmentation": [[2, 2, 12, 2, 12, 12]]}
+    table = {
+        "images": [{"id": n, "file_name": f"{name}.png"} for n, name in enumerate(names, 1)],
+        "annotations": [{"id": 1, **segment}],
+        "categories": [{"id": 1, "name": "Lymphocyte"}],
+    }
+    for name in names:
+        picture(tmp_path / "images" / f"{name}.png")
+    for file in ("gt/all.json", "models/one.json", "models/two.json"):
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        (tmp_path / file).write_text(json.dumps(table))
+    code, out, err = run("init", tmp_path)
+    assert code == 0, err
+    assert "annotations: gt/all.json, format coco-instances" in out
+    assert open_cohort(tmp_path).team_names == ("one", "two")
+
+    (tmp_path / "cohort.toml").unlink()
+    (tmp_path / "models" / "notes.json").write_text("[1]")
+    code, _, err = run("init", tmp_path)
+    assert code == 1
+    assert "the pattern 'models/{team}.json' also finds: models/notes.json" in err
 
 
 def test_a_folder_of_overlays_beside_one_team_is_no_team(tmp_path: Path, run: Run) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -69,6 +70,27 @@ def test_an_inverted_mask_is_named(tmp_path: Path, run: Run, in_windows: bool) -
     assert (code, found["team"], found["object_ids"]) == (0, "net", [255])
     assert "covers more than 50% of the region" in found["message"]
     assert "inverted" in found["message"]
+
+
+def test_settings_of_a_cohort_need_a_folder(tmp_path: Path, run: Run) -> None:
+    objects_ = np.zeros((120, 120), np.uint8)
+    objects_[2:9, 2:9] = objects_[100:110, 100:110] = 1  # far apart
+    objects_[20:29, 20:29] = 2
+    for folder in ("annotation", "models/net"):
+        (tmp_path / folder).mkdir(parents=True)
+    reference = write(tmp_path / "annotation" / "a", objects_, ".tif")
+    prediction = write(tmp_path / "models" / "net" / "a", objects_, ".tif")
+    output = ("-o", tmp_path / "out")
+    code, _, error = run("evaluate", "--reference", reference, "--prediction", prediction, *output)
+    assert code == 0
+    assert "single files have no cohort.toml" in error
+    assert "napari-panoptic init FOLDER" in error
+    shutil.rmtree(tmp_path / "out")
+
+    assert run("init", tmp_path, "--fix", "all", "--picture", tmp_path / "a.png")[0] == 0
+    code, _, error = run("evaluate", tmp_path, *output)
+    assert code == 0
+    assert "single files" not in error
 
 
 @pytest.mark.parametrize("form", [".tif", ".npy"])

@@ -21,8 +21,12 @@ from napari_panoptic.io.cohorts.description_edits import toml_text
 from napari_panoptic.io.cohorts.layouts import Layout, MaskPatterns, Patterns
 from napari_panoptic.io.cohorts.pair import REFERENCE_WORDS, scheme_of
 from napari_panoptic.io.cohorts.patterns import Listing, Pattern, check_listing
+from napari_panoptic.io.formats.class_numbers import TYPE_INFO
 from napari_panoptic.io.formats.dicom_files import import_dicom
+from napari_panoptic.io.formats.format import FileItem
 from napari_panoptic.io.formats.one_file import format_of, split_name, stated_classes
+from napari_panoptic.io.formats.recognise import is_coco_panoptic, json_source
+from napari_panoptic.io.formats.registry import form_of
 from napari_panoptic.io.images.slides import IMAGE_ENDINGS, are_one_slide, probe_image
 from napari_panoptic.values.cohort import MONUSAC_CLASSES, ONLY_CLASS, ClassScheme, Source
 
@@ -49,6 +53,10 @@ _SPLIT = re.compile(
     r"(stage\d+_)?(train(ing)?|test(ing)?|val(id(ation)?)?|fold[ _-]?\d+)", re.IGNORECASE
 )
 """Names of folders that divide a data set, and are neither patients nor teams."""
+_FOLDER_OF_TEAMS = re.compile(
+    r"(teams?|models?|methods?|algorithms?|pred(iction)?s?|results?|submissions?)", re.IGNORECASE
+)
+"""Names of folders that hold a folder for each team."""
 
 _Leaf = tuple[tuple[str, ...], str]
 """The folders below the cohort's, and the ending of files."""
@@ -72,10 +80,14 @@ class Group:
     files: dict[tuple[str, str], Path]
     #: What stands before and behind the region in the files' names.
     affixes: tuple[str, str] = ("", "")
+    #: Whether each file holds many regions, which it names; its own name is the last of `folder`.
+    is_set: bool = False
 
     @property
     def pattern(self) -> str:
         """The pattern of these files, as a ``cohort.toml`` has it."""
+        if self.is_set:
+            return "/".join(self.folder) + self.ending
         before, behind = self.affixes
         return "/".join((*self.folder, f"{before}{{region}}{behind}{self.ending}"))
 
@@ -259,13 +271,14 @@ def scan_folder(folder: Path, *, reference: str | None = None) -> Scan:
     for path in listing.files_below(listing.root):
         name, ending = split_name(path)
         parents = path.relative_to(listing.root).parts[:-1]
-        if name and not any(part.startswith(".") for part in (*parents, path.name)):
+        is_hidden = any(part.startswith(".") for part in (*parents, path.name))
+        if name and not is_hidden and path.name != TYPE_INFO:
             leaves[parents, ending][name] = path
+    groups = _without_sets(leaves)
     pictures = _without_pictures(leaves)
     leaves = _with_sides(leaves)
     leaves = {key: files for key, files in leaves.items() if files and not _is_table(key, leaves)}
     leaves = _with_dicom_slides(leaves)
-    groups: list[Group] = []
     unknown: list[Path] = []
     unread: list[str] = []
     for (parents, ending), files in sorted(leaves.items()):
@@ -281,6 +294,40 @@ def scan_folder(folder: Path, *, reference: str | None = None) -> Scan:
             groups.append(Group(kind, parents, ending, of_file))
     scan = _scan(listing, _merged(groups, reference), reference)
     return replace(scan, unknown=tuple(unknown), pictures=tuple(pictures), unread=tuple(unread))
+
+
+def _without_sets(leaves: _Leaves) -> list[Group]:
+    """Take COCO files of many regions out of files, with the masks that belong to them."""
+    groups: list[Group] = []
+    masks: set[Path] = set()
+    for (parents, ending), files in sorted(leaves.items()):
+        is_json = ending.casefold().endswith(".json")
+        # Of files of one region each, which can be thousands, the first few are opened.
+        if not is_json or not any(map(_set_in, [*files.values()][:_EXAMINED])):
+            continue
+        for name, path in list(files.items()):
+            if (found := _set_in(path)) is not None:
+                kind, items = found
+                of_region = {("", item.name): path for item in items}
+                groups.append(Group(kind, (*parents, name), ending, of_region, is_set=True))
+                masks.update(mask for item in items for mask in item.paths)
+                del files[name]
+    for files in leaves.values() if masks else ():
+        for name in [name for name, path in files.items() if path in masks]:
+            del files[name]
+    return groups
+
+
+def _set_in(path: Path) -> tuple[str, list[FileItem]] | None:
+    """Return the format and the regions of a COCO file of many regions; None for another file."""
+    try:
+        kind = Source.COCO_PANOPTIC if is_coco_panoptic(path) else json_source(path)
+        form = form_of(kind) if kind in (Source.COCO_PANOPTIC, Source.COCO_INSTANCES) else None
+        items = [] if form is None or form.items is None else list(form.items(path))
+    except (PanopticError, OSError):
+        return None
+    is_set = bool(items) and not items[0].is_only
+    return (str(kind), items) if is_set else None
 
 
 def _without_pictures(leaves: _Leaves) -> list[Path]:
@@ -482,10 +529,16 @@ class _Fit:
 
     def as_team(self, group: Group) -> Group:
         """Take the only folder of predictions for that of a team, if no other folder fits then."""
-        if group.has_teams or len(group.folder) != 1 or group.folder[0] in ("{patient}", "*"):
+        level = _level_of_team(group)
+        if level is None:
             return group
-        files = {(group.folder[0], name): path for (_, name), path in group.files.items()}
-        of_team = replace(group, folder=("{team}",), files=files)
+        team = group.folder[level]
+        files = {
+            (f"{folders}/{team}".strip("/"), name): path
+            for (folders, name), path in group.files.items()
+        }
+        folder = (*group.folder[:level], "{team}", *group.folder[level + 1 :])
+        of_team = replace(group, folder=folder, files=files)
         return group if self.misfit(of_team, is_prediction=True) else of_team
 
     def misfit(self, group: Group, *, is_prediction: bool = False) -> str | None:
@@ -500,13 +553,13 @@ class _Fit:
                 places[tuple(match.fields.values())].append(match.path)
             # Images and annotations make a region of every name. Predictions of unknown regions
             # are reported later, and others would be those of further teams.
-            elif (match.fields["region"].casefold() in self._regions) is is_prediction:
+            elif group.is_set or self._is_known(match.fields["region"]) is is_prediction:
                 others.append(match.path)
         again = next((paths for paths in places.values() if len(paths) > 1), [])
         holds_many = "*" in group.ending
         for paths, what in (
             (lost, "does not find"),
-            ([] if holds_many else again, "takes for files of one region"),
+            ([] if holds_many or group.is_set else again, "takes for files of one region"),
             ([] if holds_many else others, "also finds"),
         ):
             if paths:
@@ -517,6 +570,20 @@ class _Fit:
                     f"own, or write the cohort.toml yourself (docs/reference/cohorts.md)"
                 )
         return None
+
+    def _is_known(self, region: str) -> bool:
+        return region.casefold() in self._regions
+
+
+def _level_of_team(group: Group) -> int | None:
+    """Return which folder can be that of the only team: the only one, or one in ``models``."""
+    folders = group.folder[:-1] if group.is_set else group.folder
+    is_only = len(folders) == 1
+    is_inside = len(folders) > 1 and _FOLDER_OF_TEAMS.fullmatch(folders[0])
+    level = 0 if is_only else 1 if is_inside else None
+    if group.has_teams or level is None or folders[level] in ("{patient}", "*"):
+        return None
+    return level
 
 
 def _per_nucleus(group: Group, regions: set[str]) -> Group:
@@ -537,7 +604,7 @@ def _per_nucleus(group: Group, regions: set[str]) -> Group:
 def _with_affixes(group: Group, regions: set[str]) -> Group:
     """Find what stands around the names of regions in the names of files."""
     counts = affixes_of((name for _, name in group.files), regions)
-    if not counts:
+    if group.is_set or not counts:
         return group
     best = max(counts, key=lambda affixes: (counts[affixes], -len("".join(affixes))))
     return replace(group, affixes=best)
@@ -608,9 +675,13 @@ def _scheme(reference: Group | None, predictions: Iterable[Group]) -> ClassSchem
 def _stated(group: Group, paths: Sequence[Path]) -> list[str]:
     """Return the classes that the first files of a side state."""
     names: list[str] = []
-    for path in paths[:_EXAMINED]:
+    form = form_of(group.kind)
+    for path in [*dict.fromkeys(paths)][:_EXAMINED]:
         with suppress(UnreadableFileError):
-            names += stated_classes(path, Source(group.kind))
+            items = [] if form is None or form.items is None else [*form.items(path)]
+            keys: list[str | None] = [item.key for item in items[:_EXAMINED]]
+            for key in keys or [None]:
+                names += stated_classes(path, Source(group.kind), item=key)
     return names
 
 

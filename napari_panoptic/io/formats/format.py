@@ -244,8 +244,8 @@ class Format:
     beside: Callable[[Path], tuple[Path, ...]] = lambda path: ()  # noqa: ARG005
     #: Returns findings about what files of this format cannot hold of the objects that are written.
     losses: Callable[[Objects], tuple[Finding, ...]] = lambda objects: ()  # noqa: ARG005
-    #: Writes ``count`` regions into an existing, empty folder, in files that hold them all. Returns
-    #: findings about what could not be written as it was.
+    #: Writes ``count`` regions into an existing, empty folder, in files that hold them all, or with
+    #: a file about all. Returns findings about what could not be written as it was.
     write_all: WriteAll | None = None
     #: Whether programs write outlines of this format along the edges of pixels or through their
     #: centres, which a ``cohort.toml`` can state.

@@ -13,6 +13,7 @@ import numpy as np
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.io.files.guard import check_file
 from napari_panoptic.io.formats.class_tables import read_class_table
+from napari_panoptic.io.formats.labels.coco_panoptic import panoptic_scheme
 from napari_panoptic.io.formats.labels.label_images import sidecars_beside
 from napari_panoptic.io.formats.labels.matlab import mat_variables
 from napari_panoptic.io.formats.labels.ome_zarr import label_classes
@@ -166,6 +167,8 @@ def stated_classes(
         tables = tuple(sidecars_beside(path)) if source == Source.LABELS else ()
     if source == Source.COLOUR_CODED:
         return MONUSAC_CLASSES.names
+    if source == Source.COCO_PANOPTIC:
+        return panoptic_scheme(path).names
     if source == Source.LABELS:
         stated = label_classes(path) if is_zarr(path) else None
         if tables:

@@ -25,6 +25,7 @@ _JSON_MARKS: tuple[tuple[tuple[bytes, ...], Source], ...] = (
     ((b'"geometry"', b'"coordinates"'), Source.GEOJSON),
 )
 """Words of which all stand at the beginning or end of a file, the most specific first."""
+_SEGMENTS = b'"segments_info"'
 _FOREIGN_JSON: tuple[tuple[tuple[bytes, ...], str], ...] = (
     ((b'"shapes"', b'"imagePath"'), "a labelme file; export COCO with labelme2coco"),
     ((b'"_via_img_metadata"',), "a project of the VGG Image Annotator; export it as COCO"),
@@ -52,7 +53,7 @@ _FOREIGN_JSON: tuple[tuple[tuple[bytes, ...], str], ...] = (
     ((b'"annotation"', b'"name_ndx"'), "an ADE20K annotation; export it as COCO"),
     ((b'"Multiple 2D bounding boxes"',), "boxes of grand-challenge.org, which outline no nucleus"),
     (
-        (b'"segments_info"',),
+        (_SEGMENTS,),
         "a COCO panoptic JSON, whose masks are in a folder beside it; open the folder of both",
     ),
 )
@@ -124,6 +125,11 @@ def json_source(path: Path) -> Source | None:
     if re.fullmatch(rb"(\xef\xbb\xbf)?\s*\[\s*\]\s*", ends):
         return Source.GEOJSON  # QuPath's, of no objects
     return next((form for marks, form in _JSON_MARKS if all(m in ends for m in marks)), None)
+
+
+def is_coco_panoptic(path: Path) -> bool:
+    """Return whether a JSON file lists the segments of masks in a folder beside it."""
+    return _SEGMENTS in _ends(path)
 
 
 def xml_source(path: Path) -> Source | None:

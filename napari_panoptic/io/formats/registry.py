@@ -142,9 +142,10 @@ BUILT_IN = (
     outline_format(
         name=Source.HOVERNET,
         title="HoVer-Net JSON",
-        endings=(".hovernet.json",),
+        endings=(hovernet.ENDING,),
         read=hovernet.read_hovernet,
         write=hovernet.write_files,
+        write_all=hovernet.write_hovernet,
         losses=hovernet.losses,
     ),
     Format(

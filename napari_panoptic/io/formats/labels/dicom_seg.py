@@ -53,10 +53,15 @@ def load_files(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> L
             _check_frames(dataset, len(labels), path)
             check_size(_shape(dataset), request.shape, path=path, region=request.region)
             numbers, findings = _numbers(highdicom, dataset, path)
-    numbers, undescribed = _described(numbers, labels, path)
-    findings += undescribed
-    instances, label_of = _instances(numbers, labels)
     classes = ClassNumbers(path, scheme)
+    known: dict[int, str | None] = dict(labels)
+    if undescribed := _undescribed(numbers, labels):
+        if classes.name_of(None):
+            known |= dict.fromkeys(undescribed)
+        else:
+            numbers = np.where(np.isin(numbers, undescribed), 0, numbers)
+            findings.append(_left_out(undescribed, path))
+    instances, label_of = _instances(numbers, known)
     names = {id_: classes.name_of(label) for id_, label in label_of.items()}
     objects, ambiguous = labels_with_classes(instances, names, path, scheme, findings)
     return LoadedMasks(objects, ambiguous, located(findings, request, path=path))
@@ -132,15 +137,14 @@ def _numbers(
     return numbers, [Finding(FindingKind.OVERLAPPING, message, path=path)]
 
 
-def _described(
-    numbers: NDArray[np.integer[Any]], labels: dict[int, str], path: Path
-) -> tuple[NDArray[np.integer[Any]], list[Finding]]:
-    """Leave out pixels of numbers that no segment describes: such objects have no class."""
+def _undescribed(numbers: NDArray[np.integer[Any]], labels: dict[int, str]) -> tuple[int, ...]:
+    """Return the numbers of pixels that no segment describes: such objects have no class."""
     known = np.isin(numbers, [0, *labels])
-    if known.all():
-        return numbers, []
-    ids = tuple(np.unique(numbers[~known]).tolist())
-    finding = Finding(
+    return () if known.all() else tuple(np.unique(numbers[~known]).tolist())
+
+
+def _left_out(ids: tuple[int, ...], path: Path) -> Finding:
+    return Finding(
         FindingKind.UNKNOWN_CLASS,
         f"{counted(len(ids), 'number')} of the label map without a segment, and so without a "
         f"class, left out: {english_list(ids)}. Describe each in SegmentSequence",
@@ -148,16 +152,16 @@ def _described(
         count=len(ids),
         object_ids=ids,
     )
-    return np.where(known, numbers, 0), [finding]
 
 
 def _instances(
-    numbers: NDArray[np.integer[Any]], labels: dict[int, str]
-) -> tuple[NDArray[np.int32], dict[int, str]]:
-    """Return the id of each pixel's object, and the label of each id."""
-    if any(count > 1 for count in Counter(labels.values()).values()):
+    numbers: NDArray[np.integer[Any]], labels: dict[int, str | None]
+) -> tuple[NDArray[np.int32], dict[int, str | None]]:
+    """Return the id of each pixel's object, and the label of each id; None without a segment."""
+    counts = Counter(label for label in labels.values() if label is not None)
+    if any(count > 1 for count in counts.values()):
         return numbers.astype(np.int32), labels
-    instances, label_of = np.zeros(numbers.shape, np.int32), dict[int, str]()
+    instances, label_of = np.zeros(numbers.shape, np.int32), dict[int, str | None]()
     for number, label in labels.items():
         pieces = components((numbers == number).astype(np.uint8))
         last = len(label_of)

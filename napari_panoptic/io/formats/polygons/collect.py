@@ -102,10 +102,11 @@ class Collector:
         return len(self._class_index)
 
     def named(self, names: tuple[str, ...]) -> Known:
-        """Return the class of the first known name."""
+        """Return the class of the first known name; without names, that of objects without one."""
+        if not names:
+            return self.numbers.of(None)
         if names not in self._named:
-            called = names[0] if names else None
-            self._named[names] = class_number(names, self._scheme), called
+            self._named[names] = class_number(names, self._scheme), names[0]
         return self._named[names]
 
     def add(

@@ -258,7 +258,7 @@ class _Features:
                 return self._objects.numbers.of(kind)
             value = kind if type(kind) is str else None
         names = _class_names(value)
-        return self._objects.named(names) if names else self._objects.numbers.of(None)
+        return self._objects.named(names)
 
 
 def _contain(

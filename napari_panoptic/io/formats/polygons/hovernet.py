@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import mmap
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from napari_panoptic.common.text import counted, english_list
 from napari_panoptic.io.files.guard import check_file
 from napari_panoptic.io.files.json_files import parsed_json
 from napari_panoptic.io.files.replacing import replaced_when_complete
+from napari_panoptic.io.formats.class_numbers import TYPE_INFO
 from napari_panoptic.io.formats.format import Objects
 from napari_panoptic.io.formats.polygons.collect import BATCH, BETWEEN_PIXELS, Collector
 from napari_panoptic.io.formats.polygons.model import LARGEST_COORDINATE, PixelRule, PolygonFile
@@ -36,6 +37,7 @@ from napari_panoptic.values.cohort import UNSTATED, ClassScheme, OutlineRules
 from napari_panoptic.values.labels import LabelImage
 
 WHAT = 'HoVer-Net JSON, {"mag": …, "nuc": {"1": {"contour": [[x, y], …], "type": …}}}'
+ENDING = ".hovernet.json"
 LARGEST_HEAD = 1 << 20
 """Bytes that may stand before the nuclei, and behind them."""
 _RENUMBERED = "the keys of the nuclei are no ascending numbers: they were renumbered"
@@ -108,6 +110,20 @@ def write_files(path: Path, objects: Objects) -> tuple[Path, ...]:
                 is_first = False
         file.write(b"\n}}\n")
     return (path,)
+
+
+def write_hovernet(folder: Path, count: int, regions: Iterable[Objects]) -> tuple[Finding, ...]:  # noqa: ARG001
+    """Write a file for each region, and a table of the names of their class numbers."""
+    findings: list[Finding] = []
+    table: dict[str, Any] = {}
+    for objects in regions:
+        write_files(folder / f"{objects.region}{ENDING}", objects)
+        findings += losses(objects)
+        named = zip(objects.scheme.names, objects.scheme.colours, strict=True)
+        table = {str(number): [*own] for number, own in enumerate(named, start=1)}
+    with replaced_when_complete(folder / TYPE_INFO) as file:
+        file.write(orjson.dumps(table))
+    return tuple(findings)
 
 
 def losses(objects: Objects) -> tuple[Finding, ...]:

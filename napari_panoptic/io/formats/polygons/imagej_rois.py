@@ -192,6 +192,8 @@ class _Rois:
         if index == UNKNOWN and group > 0:
             index, of_group = self._objects.numbers.of(group)
             called = called or f"group {of_group}"
+        if called is None and index == UNKNOWN:
+            index, _ = self._objects.numbers.of(None)
         if index == UNKNOWN and len(self._scheme.names) == 1:
             index = 1
         return index, called

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -97,6 +98,11 @@ def test_numbers_that_no_segment_describes_are_listed(
     assert np.array_equal(masks.labels.id_image(), np.where(ids == 3, 0, ids))
     (finding,) = masks.findings
     assert (finding.kind, finding.object_ids) == (FindingKind.UNKNOWN_CLASS, (3,))
+    unnamed = replace(MONUSAC_CLASSES, aliases={"": "Neutrophil"})
+    masks = load_masks(files(path), unnamed, shape=SHAPE)
+    assert np.array_equal(masks.labels.id_image(), ids)
+    assert masks.labels.class_names_of_objects().tolist() == [*labels[:2], "Neutrophil"]
+    assert masks.findings == ()
 
 
 def test_segments_that_overlap_are_reported(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -78,6 +79,8 @@ def test_classes_come_from_folder_name_group_or_the_only_class(tmp_path: Path) -
         (None, (5,)),
         ("mystery", (6,)),
     ]
+    unnamed = replace(MONUSAC_CLASSES, aliases={"": "Macrophage"})
+    assert read_rois(path, unnamed).polygons.class_index.tolist() == [2, 1, 3, 4, 4]
     alone = read_rois(path, ONE_CLASS).polygons
     assert alone.class_index.tolist() == [1] * 6
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -60,6 +61,9 @@ def test_class_names_are_found_where_programs_put_them(tmp_path: Path) -> None:
     assert [p.class_name for p in read(tmp_path, text).polygons] == ["Macrophage"]
     nameless = read(tmp_path, annotation_xml(("", [square(0, 0)])))
     assert "without a class name" in only(nameless, FindingKind.UNKNOWN_CLASS).message
+    scheme = replace(MONUSAC_CLASSES, aliases={"": "Macrophage"})
+    path = write_xml(tmp_path / "unnamed.xml", ("", [square(0, 0)]))
+    assert [p.class_name for p in read_annotation(path, scheme).polygons] == ["Macrophage"]
 
 
 def test_aliases_count_as_their_class(tmp_path: Path) -> None:
