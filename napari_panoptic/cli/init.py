@@ -102,7 +102,7 @@ def _print_counts(inspection: Inspection) -> None:
     header, rows = count_rows(inspection.counts)
     print_table(header, [row[:-1] for row in rows])
     read, regions = len(inspection.looked_at), len(inspection.cohort.regions)
-    say(f"objects, read in {read} of {counted(regions, 'region')}:")
+    say(f"objects in the regions read ({read} of {regions}):")
     for row in rows:
         if row[-1]:
             say(f"  {row[0]}: {row[-1]}")

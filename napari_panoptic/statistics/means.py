@@ -53,7 +53,7 @@ def mean_defined(values: Iterable[float]) -> float:
 def sums_by_group(
     values: NDArray[np.float64], groups: NDArray[np.integer[Any]], n_groups: int
 ) -> NDArray[np.float64]:
-    """Add numbers by group. Sums are exact and rounded once, so the order does not matter.
+    """Add numbers by group. Each sum is exact and rounded once, so that their order is irrelevant.
 
     Each number is split in two, a multiple of a power of 2 and the rest, both so short that
     sums of them are exact. Only if the sum is more than about 10¹⁵ / n times the smallest number

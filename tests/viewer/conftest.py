@@ -143,10 +143,10 @@ def cohort(sample_folder):
 
 
 @pytest.fixture(scope="session", autouse=True)
-def colouring():
-    """Give a context in which canvases are drawn without colouring pixels, which takes longest.
+def unrasterized():
+    """Give a context in which canvases skip rasterization, the slowest part of drawing.
 
-    Whoever takes a picture draws again.
+    Taking a picture draws the canvas again, with rasterization.
     """
     is_off, paint = False, CanvasBackendDesktop.paintGL
 
@@ -168,11 +168,11 @@ def colouring():
 
 
 @pytest.fixture(scope="session", name="wait_until")
-def wait_until_in_a_window(colouring):
+def wait_until_in_a_window(unrasterized):
     """Give a function that lets the window live until something is so."""
 
     def handle_events():
-        with colouring():
+        with unrasterized():
             QCoreApplication.processEvents(QEventLoop.ProcessEventsFlag.AllEvents, 10)
 
     return partial(wait_until, meanwhile=handle_events)

@@ -316,8 +316,8 @@ def _missing_maps(
         if lacking:
             yield Finding(
                 FindingKind.MISSING,
-                f"team '{team}' has no prediction for {counted(len(lacking), 'structure')}, taken "
-                f"for background everywhere: {english_list(lacking)}",
+                f"team '{team}' has no prediction for {counted(len(lacking), 'structure')}, "
+                f"treated as background everywhere: {english_list(lacking)}",
                 team=team,
                 count=len(lacking),
             )

@@ -171,9 +171,13 @@ class Link:
 
     @property
     def is_leaving(self) -> bool:
-        """Whether another region is on its way: the user does not mean what is selected now."""
+        """Whether another region is being loaded, and no failures were chosen explicitly.
+
+        What is selected is then about to change.
+        """
         snapshot, wanted = self._session.snapshot, self._session.wanted_region
-        return self.loader.is_busy and snapshot is not None and snapshot.region.name != wanted
+        is_other = snapshot is not None and snapshot.region.name != wanted
+        return self.loader.is_busy and is_other and not self.failures.chosen
 
     def request(self, *, region: str | None = None, **changes: Any) -> None:
         """Ask for a region, settings or a source; what is left out stays as asked for last."""

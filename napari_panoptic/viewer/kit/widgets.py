@@ -320,8 +320,8 @@ class ElidedLabel(PlainLabel):
 class Clickable:
     """Makes a widget do something when it is clicked.
 
-    Subclasses derive from it and from a widget, and have a signal ``clicked``. It is no widget
-    itself: PySide6 cannot paint one that derives from two.
+    Subclasses derive from it and from a widget, and have a signal ``clicked``. It is not a widget
+    itself, because PySide6 cannot paint a widget that derives from two.
     """
 
     def __init__(self: Any, *args: Any) -> None:

@@ -264,5 +264,5 @@ def _counts(inspection: Inspection) -> QGridLayout:
 def _objects(inspection: Inspection) -> str:
     _, rows = count_rows(inspection.counts)
     read, regions = len(inspection.looked_at), len(inspection.cohort.regions)
-    lines = [f"Objects, read in {read} of {counted(regions, 'region')}:"]
+    lines = [f"Objects in the regions read ({read} of {regions}):"]
     return "\n".join([*lines, *(f"{row[0]}: {row[-1]}" for row in rows if row[-1])])

@@ -79,7 +79,7 @@ def test_what_is_missing_is_said(tmp_path):
     messages = [finding.message for finding in open_raters(tmp_path).findings]
     assert any("'case02' has no mask of 'task01' by rater 03" in m for m in messages)
     assert any("'case03' has a mask of 'task01' by one rater only" in m for m in messages)
-    assert any("no prediction for 2 structures, taken for background" in m for m in messages)
+    assert any("no prediction for 2 structures, treated as background" in m for m in messages)
     assert any("1 case has no image" in m for m in messages)
 
 

@@ -81,7 +81,7 @@ def test_a_choice_must_be_made_where_none_is_clear_and_cancel_writes_nothing(
     for table in (*folder.glob("annotation/*.csv"), *folder.glob("teams/*/*.csv")):
         table.unlink()
     dialog = dialog_of(folder)
-    assert "Objects, read in 2 of 2 regions" in "\n".join(dialog.texts())
+    assert "Objects in the regions read (2 of 2)" in "\n".join(dialog.texts())
     assert "writes cohort.toml into the folder" in dialog.note.text()
     (row,) = dialog.doubts
     assert row.doubt.name == "mpp"

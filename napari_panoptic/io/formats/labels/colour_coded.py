@@ -225,7 +225,7 @@ def _alpha_finding(transparent: NDArray[np.bool_]) -> Finding:
         return Finding(
             FindingKind.FALLBACK, "the mask's alpha channel, opaque all over, is ignored"
         )
-    message = f"{counted(count, 'transparent pixel')} of the mask taken for background"
+    message = f"{counted(count, 'transparent pixel')} of the mask treated as background"
     return Finding(FindingKind.FALLBACK, message, count=count)
 
 

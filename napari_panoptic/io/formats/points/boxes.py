@@ -72,7 +72,7 @@ def unannotated(path: Path, category: str | None) -> Iterator[Finding]:
     names = read_boxes(path, category).empty
     if names:
         message = (
-            f"{counted(len(names), 'image')} without an annotation of any category, taken for "
+            f"{counted(len(names), 'image')} without an annotation of any category, treated as "
             f"images in which nothing was found: {english_list(names)}. Leave those that were not "
             f"annotated out of the JSON"
         )

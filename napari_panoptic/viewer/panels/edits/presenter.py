@@ -187,10 +187,10 @@ class EditsPresenter(Presenter[EditsPanel]):
 
     def do(self, action: ObjectAction) -> None:
         """Do an action on the chosen objects of the region that is shown."""
-        targets, chosen = self.targets(), self.link.failures.chosen
-        if self.link.is_leaving and not chosen:
+        if self.link.is_leaving:
             show_info(LEAVING)
             return
+        targets, chosen = self.targets(), self.link.failures.chosen
         self.mending.do(action, targets, elsewhere=max(len(chosen) - len(targets), 0))
 
     def targets(self) -> list[Target]:

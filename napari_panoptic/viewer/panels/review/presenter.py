@@ -292,15 +292,11 @@ class ReviewPresenter(Presenter[ReviewPanel]):
         if not self._is_ready():
             self._show_object()  # the button that was clicked is checked
             return
-        if self._queue.is_refused:
+        if self._queue.is_refused or self.link.is_leaving:
+            reason = NOT_NEWLY_SELECTED if self._queue.is_refused else LEAVING
             self._show_object()
-            self.say(NOT_NEWLY_SELECTED)
-            show_info(NOT_NEWLY_SELECTED)
-            return
-        if self.link.is_leaving and not self.link.failures.chosen:
-            self._show_object()
-            self.say(LEAVING)
-            show_info(LEAVING)
+            self.say(reason)
+            show_info(reason)
             return
         # Go on from here, though the verdict removes the object from the list.
         self.link.failures.stand_here()
