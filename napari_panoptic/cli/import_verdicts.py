@@ -121,6 +121,12 @@ def _print_imported(imported: Imported, place: Path) -> None:
         say(f"{imported.known} were imported before and are unchanged")
     if imported.older:
         say(f"newer verdicts of the reviewer stay: item {english_list(imported.older)}")
+    if imported.replaced:
+        say(
+            f"replaced a verdict of the reviewer on an object with other pixels at the same place, "
+            f"which stays in the history; look at them in the window: item "
+            f"{english_list(imported.replaced)}"
+        )
     if imported.missing:
         say(
             f"not in the cohort any more, imported by their places: item "

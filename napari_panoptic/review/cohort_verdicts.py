@@ -122,7 +122,8 @@ class CohortVerdicts:
             )
         subjects = {at: self.subject(at) for at in given}
         return self._reviewing.give_anywhere(
-            [Judgement(of, *given[at]) for at, of in subjects.items() if of is not None]
+            [Judgement(of, *given[at]) for at, of in subjects.items() if of is not None],
+            shown=[self.record(at) for at in given],
         )
 
     def reviewed(self) -> dict[str, int]:
@@ -196,7 +197,8 @@ class CohortVerdicts:
             return _Known(line, {}, 0, total)
         records = self._reviewing.records(line.region)
         places: list[ObjectKey] = [object_key(subject) for subject in subjects.values()]
-        numbers = matched(places, map(object_key, records))
+        # Objects that are no failures are not known here.
+        numbers = matched(places, map(object_key, records), are_all=False)
         found = {
             (name.side, name.id): records[number]
             for name, number in zip(subjects, numbers, strict=True)

@@ -31,7 +31,7 @@ from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
 from napari_panoptic.nuclei.regions.region import HeldRegion
 from napari_panoptic.review.corrected_files import CorrectedAnnotation, Correction
-from napari_panoptic.review.identity import Fingerprint, matched, object_key
+from napari_panoptic.review.identity import Fingerprint, found_in
 from napari_panoptic.review.judged import Subjects
 from napari_panoptic.review.verdicts import ReviewRecord, Role
 from napari_panoptic.values.cohort import Cohort, Region, Source
@@ -235,7 +235,7 @@ def decided(evaluation: Evaluation, records: Sequence[ReviewRecord], region: str
         for (side, row), record in subjects.find(own).items():
             subject = subjects.of(side, row)
             found.add(id(record))
-            if _is_unchanged(subject.fingerprint, record.fingerprint):
+            if subject.fingerprint.has_pixels_of(record.fingerprint):
                 of_object[side, subject.object_id].append(record)
             else:
                 not_applied.append(NotApplied(record, "the object has changed on disk since"))
@@ -273,33 +273,37 @@ def planned_records(
         The others.
     """
     records, not_applied = [], []
+    subjects = Subjects(evaluation, region=region, team=planned[0].team) if planned else None
     for own in planned:
         outcomes = evaluation.outcomes.side(own.side)
         row = outcomes.row_of(own.object_id)
-        if row is None:
+        if subjects is None or row is None:
             not_applied.append(NotApplied(own.not_found, "the object is not there any more"))
             continue
-        subject = Subjects(evaluation, region=region, team=own.team).of(own.side, row)
+        subject = subjects.of(own.side, row)
         apart = outcomes.centroid_yx_px[row] - (own.y_px, own.x_px)
         if np.hypot(*apart) < _SAME_PX and subject.class_name == own.class_name:
-            records.append(own.of(subject.fingerprint))
+            records.append(replace(own.of(subject.fingerprint), beside=subject.beside))
         else:
             not_applied.append(NotApplied(own.not_found, "the object has changed on disk since"))
     return records, not_applied
 
 
-def newest_of_each(records: Sequence[ReviewRecord]) -> list[ReviewRecord]:
-    """Return the records without those that the same reviewer replaced by a newer one.
+def newest_of_each(
+    records: Sequence[ReviewRecord], of_plan: Sequence[ReviewRecord]
+) -> list[ReviewRecord]:
+    """Return verdicts without a plan and on items of one, without those that are replaced.
 
-    A verdict without a plan and one on an item of a plan can be about the same object.
+    Of two verdicts of a reviewer on one object, the newer one replaces the other.
     """
-    kept: list[ReviewRecord] = []
-    for own in _by_giver(sorted(records, key=lambda record: record.given_at, reverse=True)):
-        newest: list[ReviewRecord] = []
-        for record in own:
-            (known,) = matched([object_key(record)], map(object_key, newest))
-            newest += [record] if known is None else []
-        kept += newest
+    kept = list(records)
+    for record in of_plan:
+        own = [n for n, other in enumerate(kept) if _giver_of(other) == _giver_of(record)]
+        at = found_in(record, [kept[n] for n in own])
+        if at is None:
+            kept.append(record)
+        elif kept[own[at]].given_at < record.given_at:
+            kept[own[at]] = record
     return kept
 
 
@@ -307,15 +311,12 @@ def _by_giver(records: Iterable[ReviewRecord]) -> Iterable[list[ReviewRecord]]:
     """Group verdicts by who gave them: an object has one of each."""
     groups: dict[tuple[str, str], list[ReviewRecord]] = defaultdict(list)
     for record in records:
-        groups[record.reviewer, record.role].append(record)
+        groups[_giver_of(record)].append(record)
     return groups.values()
 
 
-def _is_unchanged(now: Fingerprint, then: Fingerprint) -> bool:
-    is_there = np.hypot(
-        now.centroid_y_px - then.centroid_y_px, now.centroid_x_px - then.centroid_x_px
-    )
-    return now.area_px == then.area_px and bool(is_there < _SAME_PX)
+def _giver_of(record: ReviewRecord) -> tuple[str, str]:
+    return record.reviewer, record.role
 
 
 def _decision(target: Target, given: Sequence[ReviewRecord]) -> ObjectDecision | None:
@@ -373,7 +374,7 @@ def _corrected(work: CorrectionRequest, region: Region) -> CorrectedRegion:
         return _unread(region, [*map(_as_record, given)], found.findings)
     if planned:
         of_plan, not_applied = planned_records(evaluation, planned, region.name)
-        outcome = decided(evaluation, newest_of_each([*records, *of_plan]), region.name)
+        outcome = decided(evaluation, newest_of_each(records, of_plan), region.name)
         outcome = replace(outcome, not_applied=(*outcome.not_applied, *not_applied))
     else:
         outcome = decided(evaluation, records, region.name)

@@ -1,7 +1,9 @@
 """Identity of objects independent of their ids and outcomes.
 
 An object is identified by its place, size and class, so that its verdict is found under other
-settings and after objects got new ids.
+settings and after objects got new ids. A ring and its core have nearly the same of all three: they
+are told apart by the objects that are there, each of which takes its nearest verdict; where these
+are not known, by their ids and areas.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ import math
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain
 from typing import Any, NamedTuple
@@ -25,6 +27,10 @@ from napari_panoptic.values.vocabulary import Side
 _NEAR = 0.5
 # How much an object's area may change: growing by 5 px makes a speck many times larger.
 _AREA_FACTOR = 100.0
+# The same where it is not known which objects are there: a ring and its core differ by more.
+_NARROW_FACTOR = 1.2
+# Centroids of the same pixels are as close as this, whatever the rounding of their sums.
+_SAME_PX = 1e-6
 
 
 class ObjectKey(NamedTuple):
@@ -36,7 +42,14 @@ class ObjectKey(NamedTuple):
     class_name: str
     centroid_y_px: float
     centroid_x_px: float
-    area_px: float
+    area_px: int
+    #: Decides between equals.
+    object_id: int
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        """The part that does not depend on ids and names."""
+        return Fingerprint(self.class_name, *self[4:7])
 
 
 @dataclass(frozen=True)
@@ -59,10 +72,17 @@ class Fingerprint:
             0 for equal ones, more for less similar ones; None for those of
             different objects.
         """
-        if self.class_name != other.class_name:
+        if one_spelling(self.class_name) != one_spelling(other.class_name):
             return None
         found = float(_unlikeness(self._measures, other._measures))
         return found if found < math.inf else None
+
+    def has_pixels_of(self, other: Fingerprint) -> bool:
+        """Return whether another fingerprint is that of the same pixels, whatever their class."""
+        distance = math.hypot(
+            self.centroid_y_px - other.centroid_y_px, self.centroid_x_px - other.centroid_x_px
+        )
+        return self.area_px == other.area_px and distance < _SAME_PX
 
     @property
     def _measures(self) -> tuple[float, float, int]:
@@ -82,14 +102,44 @@ class Subject:
     #: Its id under the current settings.
     object_id: int
     fingerprint: Fingerprint
+    #: The other objects that a verdict on it could belong to, such as the core of a ring; None
+    #: where they are not known.
+    beside: tuple[ObjectKey, ...] | None = field(default=None, compare=False, repr=False)
 
     @property
     def class_name(self) -> str:
         """Its class."""
         return self.fingerprint.class_name
 
+    def likeness(self, other: Subject) -> float | None:
+        """Return how far another subject of the same team, region and side is from being this one.
 
-def matched(subjects: Iterable[ObjectKey], others: Iterable[ObjectKey]) -> list[int | None]:
+        Returns
+        -------
+        float or None
+            As :meth:`Fingerprint.likeness`; also None for one that is more like an object beside
+            this one or, where those are not known, has neither its id nor its size.
+        """
+        found = self.fingerprint.likeness(other.fingerprint)
+        if found is None:
+            return None
+        is_same_id = self.object_id == other.object_id
+        if self.beside is None:
+            is_size = _is_narrow(self.fingerprint.area_px, other.fingerprint.area_px)
+            return found if is_same_id or is_size else None
+        for rival in self.beside:
+            theirs = rival.fingerprint.likeness(other.fingerprint)
+            if theirs is not None and (theirs, rival.object_id != other.object_id) < (
+                found,
+                not is_same_id,
+            ):
+                return None
+        return found
+
+
+def matched(
+    subjects: Iterable[ObjectKey], others: Iterable[ObjectKey], *, are_all: bool = True
+) -> list[int | None]:
     """Find the same objects in another list, each at most once.
 
     Parameters
@@ -98,6 +148,9 @@ def matched(subjects: Iterable[ObjectKey], others: Iterable[ObjectKey]) -> list[
         The objects to find.
     others
         The list to search.
+    are_all
+        Whether one of the lists has all objects that are there. If not, what is most alike can
+        be another object: it must also have the same id or nearly the same area.
 
     Returns
     -------
@@ -109,9 +162,13 @@ def matched(subjects: Iterable[ObjectKey], others: Iterable[ObjectKey]) -> list[
     own_groups, other_groups = _grouped(subjects), _grouped(others)
     for group in own_groups.keys() & other_groups.keys():
         own, other = own_groups[group], other_groups[group]
-        candidates = _alike(_measures(subjects, own), _measures(others, other))
+        candidates = _alike(
+            [subjects[number] for number in own],
+            [others[number] for number in other],
+            are_all=are_all,
+        )
         used: set[int] = set()
-        # The most similar first; the order of the lists decides between equals.
+        # The most similar first; equal ids, then the order of the lists decide between equals.
         for i, j in zip(*candidates, strict=True):
             if result[own[i]] is None and j not in used:
                 result[own[i]] = other[j]
@@ -119,11 +176,57 @@ def matched(subjects: Iterable[ObjectKey], others: Iterable[ObjectKey]) -> list[
     return result
 
 
+def found_in(subject: Subject, records: Sequence[Subject]) -> int | None:
+    """Find an object among others that may be the same.
+
+    Returns
+    -------
+    int or None
+        Its position; None if it is not there.
+    """
+    are_all = subject.beside is not None
+    keys = [object_key(subject), *(subject.beside or ())]
+    return matched(keys, map(object_key, records), are_all=are_all)[0]
+
+
+def may_be_mistaken(
+    centroid_yx_px: NDArray[np.float64],
+    area_px: float,
+    centroids_yx_px: NDArray[np.float64],
+    areas_px: NDArray[np.int64],
+) -> NDArray[np.bool_]:
+    """Return which objects of one class a verdict on an object could also belong to.
+
+    Parameters
+    ----------
+    centroid_yx_px, area_px
+        Centroid (2,) and area of the object.
+    centroids_yx_px, areas_px
+        Centroids (n, 2) and areas (n,) of all, among them the object itself.
+
+    Returns
+    -------
+    ndarray
+        bool (n,). True also for the object itself.
+    """
+    # The centroid in the verdict is within reach of both, and not that of a far larger object.
+    reach = reach_px(area_px) * (1 + math.sqrt(_AREA_FACTOR))
+    reach = np.minimum(reach, reach_px(area_px) + reach_px(areas_px))
+    distances = np.hypot(*(centroids_yx_px - centroid_yx_px).T)
+    near: NDArray[np.bool_] = (distances < reach) & (areas_px > 0)
+    return near
+
+
 def object_key(subject: Subject) -> ObjectKey:
     """Return everything that distinguishes an object from others."""
     fingerprint = subject.fingerprint
     return ObjectKey(
-        subject.team, subject.region, subject.side, fingerprint.class_name, *fingerprint._measures
+        subject.team,
+        subject.region,
+        subject.side,
+        fingerprint.class_name,
+        *fingerprint._measures,
+        int(subject.object_id),
     )
 
 
@@ -137,21 +240,28 @@ def _grouped(places: Sequence[ObjectKey]) -> dict[tuple[str, ...], list[int]]:
     return {names: sorted(numbers) for names, numbers in groups.items()}
 
 
-def _measures(places: Sequence[ObjectKey], numbers: Sequence[int]) -> NDArray[np.float64]:
-    """Return centroid and area of some places, (n, 3)."""
-    return np.array([places[number][4:] for number in numbers], np.float64)
-
-
-def _alike(own: NDArray[np.float64], others: NDArray[np.float64]) -> tuple[list[int], list[int]]:
-    """Return the pairs of rows that can be the same object, the most similar first."""
+def _alike(
+    own: Sequence[ObjectKey], others: Sequence[ObjectKey], *, are_all: bool
+) -> tuple[list[int], list[int]]:
+    """Return the pairs of objects that can be the same one, the most similar first."""
     from scipy.spatial import cKDTree
 
-    found = cKDTree(others[:, :2]).query_ball_point(own[:, :2], reach_px(own[:, 2]))
-    lengths = np.fromiter(map(len, found), np.intp, len(found))
+    own_measures = np.array([key[4:7] for key in own], np.float64)
+    other_measures = np.array([key[4:7] for key in others], np.float64)
+    near = cKDTree(other_measures[:, :2]).query_ball_point(
+        own_measures[:, :2], reach_px(own_measures[:, 2])
+    )
+    lengths = np.fromiter(map(len, near), np.intp, len(near))
     i = np.repeat(np.arange(len(own)), lengths)
-    j = np.fromiter(chain.from_iterable(found), np.intp, len(i))
-    unlike = _unlikeness(own[i].T, others[j].T)
-    order = np.lexsort((j, i, unlike))[: np.count_nonzero(unlike < math.inf)]
+    j = np.fromiter(chain.from_iterable(near), np.intp, len(i))
+    unlike = _unlikeness(own_measures[i].T, other_measures[j].T)
+    own_ids = np.array([key.object_id for key in own], np.int64)
+    other_ids = np.array([key.object_id for key in others], np.int64)
+    is_other_id = own_ids[i] != other_ids[j]
+    if not are_all:
+        is_size = _is_narrow(own_measures[i, 2], other_measures[j, 2])
+        unlike[is_other_id & ~is_size] = math.inf
+    order = np.lexsort((j, i, is_other_id, unlike))[: np.count_nonzero(unlike < math.inf)]
     return i[order].tolist(), j[order].tolist()
 
 
@@ -169,6 +279,11 @@ def _unlikeness(own: Any, other: Any) -> Any:
     reach = reach_px(smaller)
     is_near = (distance < reach) & (larger <= _AREA_FACTOR * smaller)
     return np.where(is_near, distance / reach + 0.1 * np.log(larger / smaller), math.inf)
+
+
+def _is_narrow(own_px: Any, other_px: Any) -> Any:
+    """Return whether areas are so close that objects are the same, whatever their ids."""
+    return (own_px <= _NARROW_FACTOR * other_px) & (other_px <= _NARROW_FACTOR * own_px)
 
 
 def reach_px(area_px: Any) -> Any:

@@ -14,7 +14,14 @@ from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.metrics import Counts
 from napari_panoptic.questions.engines.cohort_failures import whole_objects
-from napari_panoptic.review.identity import Fingerprint, Subject, matched, object_key
+from napari_panoptic.review.identity import (
+    Fingerprint,
+    ObjectKey,
+    Subject,
+    matched,
+    may_be_mistaken,
+    object_key,
+)
 from napari_panoptic.review.verdicts import ReviewRecord
 from napari_panoptic.values.vocabulary import STATUS_CODE, Side, Status, Verdict
 
@@ -49,7 +56,15 @@ class Subjects:
         self._measured: dict[Side, tuple[NDArray[np.float64], NDArray[np.int64]]] = {}
 
     def of(self, side: Side, row: int) -> Subject:
-        """Describe one object."""
+        """Describe one object, and those that a verdict on it could also belong to."""
+        beside = tuple(self.key(side, other) for other in self._around(side, row))
+        return replace(self._alone(side, row), beside=beside)
+
+    def key(self, side: Side, row: int) -> ObjectKey:
+        """Return everything that distinguishes an object from others."""
+        return object_key(self._alone(side, row))
+
+    def _alone(self, side: Side, row: int) -> Subject:
         own = self.evaluation.outcomes.side(side)
         centroids, areas = self.measured(side)
         y, x = centroids[row].tolist()
@@ -65,7 +80,7 @@ class Subjects:
     def find(self, records: Sequence[ReviewRecord]) -> dict[Object, ReviewRecord]:
         """Find the objects that verdicts are about; those of other regions and teams have none."""
         objects = [(side, row) for side in Side for row in self.near(side, records)]
-        own = [object_key(self.of(*at)) for at in objects]
+        own = [self.key(*at) for at in objects]
         numbers = matched(own, map(object_key, records))
         return {
             at: records[number]
@@ -73,12 +88,13 @@ class Subjects:
             if number is not None
         }
 
-    def around(self, side: Side, row: int) -> list[int]:
-        """Return the rows of all objects whose verdict could be taken for that of an object."""
+    def _around(self, side: Side, row: int) -> list[int]:
+        """Return the rows of the other objects that a verdict on an object could belong to."""
         centroids, areas = self.measured(side)
-        # As far as the verdict's place can be from either object, and much larger ones' reach.
-        reach = 11 * max(1.0, float(np.sqrt(areas[row] / np.pi)))
-        near = np.abs(centroids - centroids[row]).max(axis=1) <= reach
+        classes = self.evaluation.outcomes.side(side).class_index
+        near = may_be_mistaken(centroids[row], float(areas[row]), centroids, areas)
+        near &= classes == classes[row]
+        near[row] = False
         rows: list[int] = np.flatnonzero(near).tolist()
         return rows
 

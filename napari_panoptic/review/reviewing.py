@@ -11,7 +11,8 @@ from uuid import uuid4
 from psygnal import Signal
 
 from napari_panoptic.common.errors import PanopticError
-from napari_panoptic.common.findings import Finding
+from napari_panoptic.common.findings import Finding, FindingKind
+from napari_panoptic.display.glossary import VERDICT_WORDS
 from napari_panoptic.live.session import Session
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.review.file import (
@@ -236,8 +237,10 @@ class Reviewing:
         by_place: dict[Object, tuple[Verdict, str, str]] = {}
         for place, details in given.items():
             by_place.setdefault(judged_as_one(subjects.evaluation, *place), details)
+        shown = {} if self._judged is None else self._judged.records
         records = self._save(
-            [Judgement(subjects.of(*at), *details) for at, details in by_place.items()]
+            [Judgement(subjects.of(*at), *details) for at, details in by_place.items()],
+            shown=[shown.get(at) for at in by_place],
         )
         if len(records) == 1:
             self._show_saved(next(iter(by_place)), records[0])
@@ -246,19 +249,31 @@ class Reviewing:
             self.refresh()
         return records
 
-    def give_anywhere(self, judgements: Sequence[Judgement]) -> list[ReviewRecord]:
+    def give_anywhere(
+        self, judgements: Sequence[Judgement], shown: Sequence[ReviewRecord | None] = ()
+    ) -> list[ReviewRecord]:
         """Save verdicts on objects of any region and team, which are undone together.
+
+        Parameters
+        ----------
+        judgements
+            The verdicts.
+        shown
+            The verdicts that the user has seen on these objects; others that are replaced are
+            reported.
 
         Returns
         -------
         list of ReviewRecord
             The verdicts; empty if none was saved, which was reported.
         """
-        records = self._save(judgements) if judgements else []
+        records = self._save(judgements, shown=shown) if judgements else []
         self._read_again(records)
         return records
 
-    def _save(self, judgements: Sequence[Judgement]) -> list[ReviewRecord]:
+    def _save(
+        self, judgements: Sequence[Judgement], *, shown: Sequence[ReviewRecord | None]
+    ) -> list[ReviewRecord]:
         store = self.opened()
         if store is None:
             return []
@@ -271,6 +286,9 @@ class Reviewing:
         self._problem = None
         if store.times_opened != times_opened:
             self._forget()
+        for record in records:
+            if (old := record.replaced_elsewhere) is not None and old not in shown:
+                self.noticed.emit(_replaced(record, old))
         return records
 
     def may_undo(self) -> bool:
@@ -490,36 +508,17 @@ class Reviewing:
         subjects, judged = self._subjects, self._judged
         self._revision += 1
         self._reviewed.get(record.team, set()).add(record.region)
-        if (
-            subjects is None
-            or judged is None
-            or self._known is None
-            or self._is_one_of_several(place, record)
-        ):
+        old = None if judged is None else judged.records.get(place)
+        # What was replaced stands no longer, and must not be found again.
+        if subjects is None or judged is None or self._known is None or old != record.replaced:
             self._known = None
             self.refresh()
             return
         region, known = self._known
-        # What was replaced stands no longer, and must not be found again.
-        if (old := judged.records.get(place)) is not None:
-            known = [other for other in known if other is not old]
-        known.append(record)
+        known = [*(other for other in known if other is not old), record]
         self._known = region, known
         self._judged = judged.with_verdict(place, record)
         self.changed.emit()
-
-    def _is_one_of_several(self, place: Object, record: ReviewRecord) -> bool:
-        """Return whether a verdict may have replaced that of an object beside its own."""
-        subjects, judged = self._subjects, self._judged
-        if subjects is None or judged is None:
-            return False
-        side, row = place
-        beside = [judged.records.get((side, at)) for at in subjects.around(side, row) if at != row]
-        return any(
-            record.fingerprint.likeness(other.fingerprint) is not None
-            for other in beside
-            if other is not None
-        )
 
     def _forget(self) -> None:
         """Read the file again when its verdicts are needed."""
@@ -541,3 +540,17 @@ class Reviewing:
         self._problem = error
         self.failed.emit(error)
         self.changed.emit()
+
+
+def _replaced(record: ReviewRecord, old: ReviewRecord) -> Finding:
+    """Report a verdict that replaced one on an object with other pixels."""
+    return Finding(
+        FindingKind.CHANGED,
+        f"the verdict on {record.side} {record.object_id} replaced one on {old.side} "
+        f"{old.object_id} at the same place ({VERDICT_WORDS[old.verdict]}, "
+        f"{old.fingerprint.area_px} px; now {record.fingerprint.area_px} px). Undo it if they are "
+        f"different objects",
+        region=record.region,
+        team=record.team,
+        object_ids=(record.object_id,),
+    )

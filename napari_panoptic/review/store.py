@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
@@ -26,8 +27,7 @@ from napari_panoptic.review.file import (
 from napari_panoptic.review.identity import (
     Fingerprint,
     Subject,
-    matched,
-    object_key,
+    found_in,
     one_spelling,
     reach_px,
     reviewer_name,
@@ -208,7 +208,7 @@ class ReviewStore:
         Returns
         -------
         ReviewRecord
-            The verdict as it is on disk.
+            The verdict as it is on disk, with the one that it replaced.
 
         Raises
         ------
@@ -234,7 +234,7 @@ class ReviewStore:
         Returns
         -------
         list of ReviewRecord
-            The verdicts as they are on disk.
+            The verdicts as they are on disk, each with the one that it replaced.
 
         Raises
         ------
@@ -249,14 +249,16 @@ class ReviewStore:
             if receipt is not None:
                 self._note_receipt(connection, receipt)
             revision = self._next_revision()
+            saved = []
             for record in records:
-                replaced = self._standing_on(record)
+                number, replaced = self._standing_on(record)
                 connection.execute(
                     f"INSERT INTO verdicts ({_COLUMNS}, replaces, revision, writer) "  # noqa: S608
                     f"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                    (*record.values().values(), replaced, revision, self._writer),
+                    (*record.values().values(), number, revision, self._writer),
                 )
-        return records
+                saved.append(replace(record, replaced=replaced))
+        return saved
 
     def _recorded(self, judgement: Judgement) -> ReviewRecord:
         subject, fingerprint = judgement.subject, judgement.subject.fingerprint
@@ -277,6 +279,7 @@ class ReviewStore:
             note=one_spelling(judgement.note).strip(),
             given_at=judgement.given_at or now(),
             role=self.role,
+            beside=subject.beside,
         )
 
     def check_not_received(self, receipt: Receipt) -> None:
@@ -373,7 +376,7 @@ class ReviewStore:
             If it could not be withdrawn.
         """
         with self._writing("the verdict was NOT withdrawn", record) as connection:
-            number = self._standing_on(record)
+            number, _ = self._standing_on(record)
             if number is not None:
                 self._withdraw(connection, number)
         return number is not None
@@ -476,8 +479,7 @@ class ReviewStore:
             )
             for row in rows
         ]
-        own = subject.fingerprint
-        return [e for e in entries if own.likeness(e.record.fingerprint) is not None]
+        return [entry for entry in entries if subject.likeness(entry.record) is not None]
 
     def _withdrawn_at(self, value: Any) -> datetime | None:
         with understood("verdict", self._path):
@@ -685,18 +687,18 @@ class ReviewStore:
                 **_where(record),
             ) from error
 
-    def _standing_on(self, record: ReviewRecord) -> int | None:
-        """Find the reviewer's standing verdict on the same object."""
+    def _standing_on(self, record: ReviewRecord) -> tuple[int | None, ReviewRecord | None]:
+        """Find the reviewer's standing verdict on the same object, with its number."""
         rows = self._connection.execute(
             f"SELECT id, {_COLUMNS} FROM verdicts WHERE {_OWN_NEARBY} AND {_STANDING}",  # noqa: S608
             self._nearby(record),
         ).fetchall()
         known = [_record(row[1:], self._path) for row in rows]
-        (number,) = matched([object_key(record)], map(object_key, known))
-        if number is None:
-            return None
+        at = found_in(record, known)
+        if at is None:
+            return None, None
         with understood("verdict", self._path, **_where(record)):
-            return Row(("id",), rows[number][:1]).whole("id")
+            return Row(("id",), rows[at][:1]).whole("id"), known[at]
 
     def _nearby(self, subject: Subject) -> dict[str, str | float]:
         """Return the values of `_OWN_NEARBY`."""

@@ -6,7 +6,7 @@ A verdict belongs to an object, not to an outcome.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
@@ -39,6 +39,15 @@ class ReviewRecord(Subject):
     given_at: datetime
     #: Whether it is the reviewer's own verdict or a decision between two others.
     role: Role = Role.REVIEWER
+    #: The verdict that it replaced when it was given.
+    replaced: ReviewRecord | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def replaced_elsewhere(self) -> ReviewRecord | None:
+        """The verdict that it replaced, if the object had other pixels then, or was another."""
+        old = self.replaced
+        is_same = old is None or old.fingerprint.has_pixels_of(self.fingerprint)
+        return None if is_same else old
 
     def values(self) -> dict[str, str | int | float]:
         """Return column -> value, in the order of the review file."""
@@ -180,7 +189,7 @@ def paired(
 
     Objects that only one of them judged are left out.
     """
-    found = matched(map(object_key, first), map(object_key, second))
+    found = matched(map(object_key, first), map(object_key, second), are_all=False)
     return [
         (record, second[number])
         for record, number in zip(first, found, strict=True)
@@ -229,7 +238,7 @@ class Adjudication:
 
     def _number_of(self, subject: Subject) -> int | None:
         likenesses = (
-            (subject.fingerprint.likeness(item.first.fingerprint), number)
+            (subject.likeness(item.first), number)
             for number, item in enumerate(self._items)
             if _context(item.first) == _context(subject)
         )

@@ -105,14 +105,15 @@ def test_only_annotations_are_found_under_another_team(tmp_path):
         assert not any(map(reviewing.find, records))
 
 
-def test_a_verdict_that_was_replaced_by_one_on_an_object_around_is_not_shown(reviewing):
+def test_a_verdict_on_an_object_around_stays(reviewing):
     reviewing.give(*INSIDE, Verdict.BOTH_WRONG)
     assert shown(reviewing) == {INSIDE: Verdict.BOTH_WRONG}
-    # The file takes the two for one object: their centres are the same.
+    # Their centres are the same.
     reviewing.give(*RING, Verdict.CANNOT_TELL)
-    assert shown(reviewing) == {RING: Verdict.CANNOT_TELL}
+    both = {INSIDE: Verdict.BOTH_WRONG, RING: Verdict.CANNOT_TELL}
+    assert shown(reviewing) == both
     reviewing.refresh()
-    assert shown(reviewing) == {RING: Verdict.CANNOT_TELL}
+    assert shown(reviewing) == both
 
 
 def test_what_others_did_is_there_after_the_next_look(reviewing):

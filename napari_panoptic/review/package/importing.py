@@ -43,6 +43,8 @@ class Imported:
     #: Items whose objects are not in the cohort any more; their verdicts are saved with the places
     #: of the objects.
     missing: tuple[str, ...]
+    #: Items whose verdicts replaced one on an object with other pixels.
+    replaced: tuple[str, ...]
     #: The name in the review file.
     reviewer: str
 
@@ -91,11 +93,18 @@ def import_answers(cohort: Cohort, answers: Answers, place: Path, reviewer: str)
             elif any(entry.standing and entry.record.given_at > given_at for entry in history):
                 older.append(answer.item.item)
             else:
-                new.append((given_at, wanted))
+                new.append((given_at, wanted, answer.item.item))
         # Of two items about one object, the verdict that was given last stands.
         new.sort(key=itemgetter(0))
-        store.give_all([judgement for _, judgement in new], receipt=receipt)
-        return Imported(len(new), known, tuple(older), tuple(missing), store.reviewer)
+        saved = store.give_all([judgement for _, judgement, _ in new], receipt=receipt)
+        replaced = [
+            item
+            for (_, _, item), record in zip(new, saved, strict=True)
+            if record.replaced_elsewhere is not None
+        ]
+        return Imported(
+            len(new), known, tuple(older), tuple(missing), tuple(replaced), store.reviewer
+        )
 
 
 def check_cohort(cohort: Cohort, contents: Contents) -> None:
@@ -156,18 +165,15 @@ def _found_in(
             evaluation = held.evaluate(team, SETTINGS, source).evaluation
             if evaluation is None:
                 continue
-            there = _all_of(Subjects(evaluation, region=region, team=team))
+            here = Subjects(evaluation, region=region, team=team)
+            outcomes = evaluation.outcomes
+            there = [(side, row) for side in Side for row in range(len(outcomes.side(side)))]
             wanted = [key for key in keys if (key.region, key.team) == (region, team)]
-            numbers = matched(wanted, map(object_key, there))
+            numbers = matched(wanted, [here.key(*at) for at in there])
             for key, number in zip(wanted, numbers, strict=True):
                 if number is not None:
-                    found[key] = there[number]
+                    found[key] = here.of(*there[number])
     return [found.get(object_key(subject)) for subject in subjects]
-
-
-def _all_of(subjects: Subjects) -> list[Subject]:
-    outcomes = subjects.evaluation.outcomes
-    return [subjects.of(side, row) for side in Side for row in range(len(outcomes.side(side)))]
 
 
 def _check_names(cohort: Cohort, contents: Contents) -> None:
