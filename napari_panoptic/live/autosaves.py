@@ -10,7 +10,7 @@ import json
 import shutil
 import time
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from secrets import token_hex
@@ -63,6 +63,8 @@ class Autosave:
     saved_at: float
     #: Those of the files that were edited, by their path relative to the cohort.
     fingerprints: dict[str, str]
+    #: Older files of the same part, which other windows left: discarded with it.
+    older: tuple[Path, ...] = ()
 
     def is_of_these_files(self, root: Path) -> bool:
         """Return whether the files that were edited are still as they were then."""
@@ -171,10 +173,22 @@ class AutosaveFolder:
         self._hold()
         autosave.path.replace(self._path(autosave.part))
 
+    def discard(self, autosave: Autosave) -> None:
+        """Delete an autosave that another window left, and all older ones of its part.
+
+        Raises
+        ------
+        OSError
+            If one of them cannot be deleted.
+        """
+        # The newest last: after an error it is still the one that is offered.
+        for path in (*autosave.older, autosave.path):
+            path.unlink(missing_ok=True)
+
     def left_behind(self) -> list[Autosave]:
         """List what windows left that ended without saving or discarding, newest first.
 
-        Of each part only the newest is listed.
+        Of each part only the newest is listed, with the files of the older ones.
         """
         found: list[Autosave] = []
         with suppress(OSError):
@@ -182,10 +196,13 @@ class AutosaveFolder:
                 if folder != self._own and folder.is_dir():
                     found += _autosaves_in(folder)
         found.sort(key=lambda autosave: -autosave.saved_at)
-        newest: dict[EditedPart, Autosave] = {}
+        of_part: dict[EditedPart, list[Autosave]] = {}
         for autosave in found:
-            newest.setdefault(autosave.part, autosave)
-        return list(newest.values())
+            of_part.setdefault(autosave.part, []).append(autosave)
+        return [
+            replace(newest, older=tuple(autosave.path for autosave in older))
+            for newest, *older in of_part.values()
+        ]
 
     def close(self, *, discard: bool) -> None:
         """Let go of this window's autosaves; the next window finds what is not discarded."""

@@ -289,6 +289,11 @@ class EditedPair:
         The sides, if other pairs share one of them; None to edit a copy of the pair's own.
     beside
         The pairs that share the reference: an edit of it changes the counts of all.
+
+    Raises
+    ------
+    LabelError
+        If objects of the pair or of the evaluation share pixels.
     """
 
     def __init__(
@@ -299,6 +304,10 @@ class EditedPair:
         sides: Mapping[Side, EditedSide] | None = None,
         beside: Mapping[str, EditedPair] | None = None,
     ) -> None:
+        if pair.has_planes or (known is not None and known.pair.has_planes):
+            raise LabelError(
+                'only objects that share no pixels can be edited: set overlaps to "flatten"'
+            )
         table = overlap_table(pair) if known is None else known.table
         self._sides = sides or {side: EditedSide(pair.side(side)) for side in SIDES}
         self._beside = {} if beside is None else beside

@@ -76,9 +76,46 @@ def test_autosaves_end_with_saving_discarding_and_restoring(tmp_path: Path) -> N
     later.adopt(found[PART])
     assert [autosave.part for autosave in AutosaveFolder(tmp_path).left_behind()] == [AREA]
     later.close(discard=True)
-    found[AREA].path.unlink()
+    later.discard(found[AREA])
     assert AutosaveFolder(tmp_path).left_behind() == []
     assert list(tmp_path.iterdir()) == []  # nothing stays for ever
+
+
+def test_discarded_edits_do_not_come_back_as_older_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = iter(range(100))
+    monkeypatch.setattr("time.time", lambda: float(next(clock)))
+    for number in (1, 2, 3):  # windows that crashed one after the other, the same part edited
+        crashed = AutosaveFolder(tmp_path)
+        crashed.write(PART, image_of(number), {})
+        if number == 2:
+            crashed.write(AREA, np.zeros((4, 5), bool), {})
+        crashed.close(discard=False)
+    window = AutosaveFolder(tmp_path)
+    found = {autosave.part: autosave for autosave in window.left_behind()}
+    labels = found[PART].read()
+    assert isinstance(labels, LabelImage)
+    assert labels.ids.tolist() == [3]
+    assert (len(found[PART].older), len(found[AREA].older)) == (2, 0)
+    window.discard(found[PART])
+    assert [autosave.part for autosave in window.left_behind()] == [AREA]
+    window.discard(found[AREA])
+    assert window.left_behind() == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_restored_edits_leave_older_ones_to_be_offered(tmp_path: Path) -> None:
+    for number in (1, 2):
+        crashed = AutosaveFolder(tmp_path)
+        crashed.write(PART, image_of(number), {})
+        crashed.close(discard=False)
+    window = AutosaveFolder(tmp_path)
+    (newest,) = window.left_behind()
+    window.adopt(newest)
+    (older,) = window.left_behind()
+    assert (older.part, older.older) == (PART, ())
+    window.close(discard=True)
 
 
 def test_changed_files_are_noticed(tmp_path: Path) -> None:

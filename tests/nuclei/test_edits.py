@@ -17,6 +17,7 @@ from napari_panoptic.nuclei.edits import EditedPair, IdWindow
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluate
 from napari_panoptic.nuclei.overlap import OverlapTable, SideTable
 from napari_panoptic.values.labels import LabelImage, LabelPair, Scores
+from napari_panoptic.values.settings import Overlaps
 from napari_panoptic.values.vocabulary import Side
 from tests.support.label_cases import CLASS_NAMES, LabelCase, random_pair
 
@@ -386,6 +387,21 @@ def test_the_original_is_never_changed() -> None:
     np.testing.assert_array_equal(pair.prediction.index, before)
     assert live.pair().prediction.id_image()[3, 3] == 0
     assert live.pair().reference.id_image()[3, 3] == 3
+
+
+def test_objects_that_share_pixels_are_refused() -> None:
+    """Edits write one object per pixel, but the counts would be of the shared ones."""
+    one, two = np.zeros((2, 20, 20), np.int32)
+    one[2:10, 2:10], two[6:16, 6:16] = 1, 2
+    flat = LabelImage.from_class_masks({"A": one, "B": two}, ("A", "B"), (20, 20))
+    shared = flat.with_class_overlaps().with_overlaps(Overlaps.KEEP)
+    assert shared.planes
+    whole, uppermost = LabelPair(shared, flat), LabelPair(flat, flat)
+    known = evaluate(whole, EvaluationSettings(overlaps="keep"))
+    for pair, evaluation in ((whole, None), (whole, known), (uppermost, known)):
+        with pytest.raises(LabelError, match='set overlaps to "flatten"'):
+            EditedPair(pair, known=evaluation)
+    EditedPair(uppermost, known=evaluate(uppermost))
 
 
 def test_a_new_object_needs_a_class_and_nothing_is_changed_without() -> None:

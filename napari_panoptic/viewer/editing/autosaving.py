@@ -80,8 +80,8 @@ class Autosaver:
         self.follow()
 
     def discard(self, autosave: Autosave) -> None:
-        """Delete an autosave of an earlier window."""
-        self._do(lambda: autosave.path.unlink(missing_ok=True))
+        """Delete an autosave of an earlier window, and the older ones of its part."""
+        self._do(lambda: self._files.discard(autosave))
 
     def follow(self) -> None:
         """Write what was drawn since, a moment later; remove what is saved or discarded."""

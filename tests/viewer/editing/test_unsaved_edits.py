@@ -202,6 +202,8 @@ def test_left_edits_are_discarded_and_changed_files_are_noticed(
     assert not other.panel.left.isVisible()  # they are not left: their window is open
     close_desk(desk)  # without being asked, as a program may
     assert len(files_in(cache_folder)) == 1
+    left = next(cache_folder.rglob("*.npz")).parent
+    shutil.copytree(left, left.with_name("older"))  # of a window before
     masks = own_folder / "Teams" / team
     mask = next(path for path in sorted(masks.rglob("*.tif")))
     mask.write_bytes(mask.read_bytes() + b"\0")
@@ -209,8 +211,9 @@ def test_left_edits_are_discarded_and_changed_files_are_noticed(
     desk, part = open_window()
     assert part.panel.left.isVisible()
     assert "files have changed" in part.panel.left_state.text()
-    with patch.object(QMessageBox, "question", return_value=YES):
+    with patch.object(QMessageBox, "question", return_value=YES) as question:
         part.panel.discard_left.click()
+    assert "1 older version of them will be deleted, too." in question.call_args.args[2]
     wait_until(lambda: desk.is_settled and not part.autosaver.is_busy)
     assert not part.panel.left.isVisible()
     assert files_in(cache_folder) == []

@@ -1,16 +1,24 @@
 """The panel of edits by itself."""
 
 import math
+from types import SimpleNamespace
+from unittest.mock import patch
 
 import numpy as np
 import pytest
+from qtpy.QtWidgets import QFileDialog
 
 from napari_panoptic import evaluate_pair
+from napari_panoptic.io.formats.format import Objects
+from napari_panoptic.io.formats.saving import read_objects
+from napari_panoptic.live.autosaves import EditedPart
+from napari_panoptic.values.labels import LabelImage
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.kit.inputs import Choice
+from napari_panoptic.viewer.panels.edits.files import EditsFiles
 from napari_panoptic.viewer.panels.edits.panel import EditsPanel, difference_rows, signed
 from napari_panoptic.viewer.panels.review.panel import difference_text
-from tests.support.small_pairs import all_found, four_fates
+from tests.support.small_pairs import SCHEME, all_found, four_fates
 
 ARROW_PX = 24
 
@@ -44,6 +52,50 @@ def ignored():
     ambiguous = np.zeros((40, 40), bool)
     ambiguous[:, :20] = True
     return evaluate_pair(reference, prediction, ambiguous=ambiguous)
+
+
+class FakeEdits:
+    """What is drawn in region `a/b`: the annotation, and teams whose names meet in file names."""
+
+    revision = 1
+
+    def __init__(self):
+        self.sizes = {"": 3, "annotation": 4, "Annotation": 5, "a:b": 6, "a?b": 7}
+        self.unsaved = {EditedPart("a/b", side_of(team), team or None) for team in self.sizes}
+
+    def unsaved_objects(self):
+        return [
+            Objects(square_of(size), side_of(team), "a/b", team, None, SCHEME, None)
+            for team, size in self.sizes.items()
+        ]
+
+    def last_change(self, _part):
+        return 1
+
+    def note_saved(self, parts):
+        self.unsaved -= set(parts)
+
+
+def side_of(team):
+    return Side.PREDICTION if team else Side.REFERENCE
+
+
+def square_of(size):
+    image = np.zeros((20, 20), np.int32)
+    image[:size, :size] = 1
+    return LabelImage.from_array(image, {1: "Round"}, SCHEME.names)
+
+
+def test_all_edits_are_saved_in_files_of_their_own(tmp_path, sample_cohort):
+    edits, session = FakeEdits(), SimpleNamespace(cohort=sample_cohort)
+    files = EditsFiles(session, edits, None, None, lambda: None)
+    with patch.object(QFileDialog, "getExistingDirectory", return_value=str(tmp_path)):
+        assert files.save_all()
+    saved = [read_objects(path, SCHEME, (20, 20)).labels for path in tmp_path.glob("*.tif")]
+    areas = sorted(np.count_nonzero(labels.index) for labels in saved)
+    assert areas == [size**2 for size in edits.sizes.values()]
+    # Also where file names ignore case.
+    assert len({path.name.casefold() for path in tmp_path.iterdir()}) == 2 * len(areas)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,8 @@ from qtpy.QtWidgets import QFileDialog, QMessageBox, QWidget
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.findings import Finding
-from napari_panoptic.common.text import english_list
+from napari_panoptic.common.text import counted, english_list
+from napari_panoptic.io.cohorts.comparison import safe_name, unique_safe_names
 from napari_panoptic.io.formats.format import LoadedMasks, Objects
 from napari_panoptic.io.formats.saving import (
     files_of,
@@ -149,7 +150,7 @@ class EditsFiles:
         path, chosen = QFileDialog.getSaveFileName(
             self.panel,
             f"Save {objects.team or 'the annotation'} as",
-            _suggested_name(objects),
+            safe_name(_suggested_name(objects)),
             ";;".join(endings),
         )
         if not path:
@@ -165,7 +166,9 @@ class EditsFiles:
         folder = folder_from(self.panel, "Save label images in a folder")
         if folder is None:
             return []
-        paths = [folder / f"{_suggested_name(objects)}.tif" for objects in unsaved]
+        # The annotation and a team called "annotation" have the same name.
+        names = unique_safe_names(map(_suggested_name, unsaved))
+        paths = [folder / f"{name}.tif" for name in names]
         files = [file for path in paths for file in replaced_by(path)]
         return paths if may_replace(self.panel, files) else []
 
@@ -353,7 +356,10 @@ class RecoveredEdits:
         if not offered:
             return
         words = ", ".join(f"{autosave.part.region}: {autosave.part.words}" for autosave in offered)
+        older = sum(len(autosave.older) for autosave in offered)
         text = f"Delete the unsaved edits of an earlier session ({words})?"
+        if older:
+            text += f" {counted(older, 'older version')} of them will be deleted, too."
         if is_confirmed(self._panel, "Discard edits", text):
             for autosave in offered:
                 self._autosaver.discard(autosave)
