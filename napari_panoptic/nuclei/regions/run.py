@@ -25,6 +25,7 @@ from concurrent.futures import (
     wait,
 )
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from multiprocessing.connection import wait as wait_for
@@ -453,7 +454,11 @@ class _Run:
         while len(self._running) < self._pool.limit and (place := self._next_place()) is not None:
             known = self._known(place)
             part = self._with_one(self._regions[place])
-            future = self._pool.submit(part, self._work, self._store, known)
+            try:
+                future = self._pool.submit(part, self._work, self._store, known)
+            except PanopticError:
+                self._collect()  # keeps what is finished; names a region that was not, if there is
+                raise
             self._running[future] = place
 
     def _with_one(self, region: Region) -> Cohort:
@@ -486,9 +491,12 @@ class _Run:
         done, _ = wait(self._running, timeout=_PATIENCE_S, return_when=FIRST_COMPLETED)
         if not done:
             self._pool.check()
-        for future in done:
+        # Those that failed last, so that the others are kept.
+        for future in sorted(done, key=_has_failed):
             place = self._running.pop(future)
-            self._settle(place, self._pool.result(future, self._regions[place].name))
+            with self._pool.explaining(self._regions[place].name):
+                found = future.result()
+            self._settle(place, found)
 
     def _settle(self, place: int, done: _Done) -> None:
         name = self._regions[place].name
@@ -502,6 +510,10 @@ class _Run:
         self._pool.consider(len(self._told), len(self._regions) - len(self._told))
         if self._on_result is not None and (remark or not is_again):
             self._on_result(RegionDone(name, done.results is None, remark, is_again))
+
+
+def _has_failed(future: Future[Any]) -> bool:
+    return future.cancelled() or future.exception() is not None
 
 
 # --- where regions are evaluated --------------------------------------------------------------
@@ -550,16 +562,18 @@ class _Pool:
         """Start evaluating a region."""
         executor = self._executors[-1] if self._cluster is None else self._cluster.executor
         progress = Progress(_is_wanted_here)
+        (region,) = part.regions
         if isinstance(executor, ThreadPoolExecutor):
-            (region,) = part.regions
             report = None if self._on_progress is None else partial(self._on_progress, region.name)
             progress = Progress(lambda: not self._cancelled.is_set(), report)
-        return executor.submit(_do_region, part, work, known, __version__, store, progress)
+        with self.explaining(region.name):
+            return executor.submit(_do_region, part, work, known, __version__, store, progress)
 
-    def result(self, future: Future[_Done], region: str) -> _Done:
-        """Return the results of a region; a PanopticError says what to do if its worker died."""
+    @contextmanager
+    def explaining(self, region: str) -> Iterator[None]:
+        """Raise a PanopticError that says what to do if the worker of a region died."""
         try:
-            return future.result()
+            yield
         except BrokenProcessPool as error:
             raise PanopticError(
                 "a worker process died, possibly out of memory. Finished regions are kept: run "

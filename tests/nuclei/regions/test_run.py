@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gc
 import json
+import multiprocessing
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -132,6 +134,43 @@ def test_processes_follow_threads_where_the_rest_is_long(
         found = list(run_regions(many, WORK, jobs=2, scheduler=jobs.AUTO))
         assert_same_regions(found, wanted * 2)
         assert started == ([] if seconds else [2])
+
+
+class Dying(Experiment):
+    """Work that ends its process in one region, as the system does when memory runs out."""
+
+    def evaluate(self, cohort: Cohort, region: Region) -> RegionResults:
+        if region.name == REGIONS[1].name and multiprocessing.parent_process() is not None:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().evaluate(cohort, region)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="there is no kill -9")
+@pytest.mark.parametrize("moment", ["at work", "between"])
+def test_a_worker_that_dies_is_explained_and_finished_regions_are_kept(
+    small_cohort: Cohort, tmp_path: Path, moment: str
+) -> None:
+    others = set(threading.enumerate())
+    kind = Dying if moment == "at work" else Experiment
+    work = kind(TEAMS[:1], SMALL_WORK.conditions)
+    news: list[str] = []
+
+    def on_result(done: RegionDone) -> None:
+        news.append(done.region)
+        if moment == "between":  # and the pool notices before the next region is submitted
+            for child in multiprocessing.active_children():
+                child.kill()
+            for thread in set(threading.enumerate()) - others:
+                thread.join(30)
+
+    many = replace(small_cohort, regions=small_cohort.regions[:4])
+    with pytest.raises(PanopticError, match=r"Finished regions are kept: .* fewer --jobs") as found:
+        for _ in run_regions(
+            many, work, jobs=1, scheduler=PROCESSES, store=tmp_path, on_result=on_result
+        ):
+            pass
+    assert found.value.region not in (None, *news)
+    assert len(list(tmp_path.glob("*.part.json"))) == len(news) >= 1
 
 
 class Held:
