@@ -5,7 +5,7 @@ How to use it::
     mend = accept(evaluation, [(Side.PREDICTION, 7)])       # pure: nothing is changed
     mend.overwritten, mend.not_done                         # what to say or ask before
     session.apply(mend)                                     # or apply(mend, edited_pair)
-    session.apply(mend.inverse)                             # undone, to the last pixel and score
+    session.apply(mend.inverse)                             # undone, to the last pixel
 
 Objects are named by targets: their side and id. An action takes any number of targets and is one
 mend, however many objects it changes. All targets are mended together: outlines that are replaced
@@ -131,9 +131,6 @@ class SideChange:
     #: Id -> class, of the objects that have one of these pixels or get another class.
     classes_before: Mapping[int, str]
     classes_after: Mapping[int, str]
-    #: Id -> score of the model, of the objects that have one of these pixels.
-    scores_before: Mapping[int, float] = field(default_factory=dict)
-    scores_after: Mapping[int, float] = field(default_factory=dict)
 
     @property
     def inverse(self) -> SideChange:
@@ -144,8 +141,6 @@ class SideChange:
             ids_after=self.ids_before,
             classes_before=self.classes_after,
             classes_after=self.classes_before,
-            scores_before=self.scores_after,
-            scores_after=self.scores_before,
         )
 
     @property
@@ -160,7 +155,7 @@ class SideChange:
         return _around(self.y, self.x) if len(self.y) else None
 
     def apply(self, pair: EditedPair) -> Edit:
-        """Change the pixels, classes and scores of a pair.
+        """Change the pixels and classes of a pair.
 
         Raises
         ------
@@ -173,8 +168,6 @@ class SideChange:
         )
         for id_, class_name in self.renamed.items():
             pair.set_class(self.side, id_, class_name)
-        if self.scores_after:
-            pair.set_scores(self.side, self.scores_after)
         return edit
 
     def check(self, pair: LabelPair) -> None:
@@ -253,7 +246,7 @@ class Mend:
 
     @property
     def inverse(self) -> Mend:
-        """The mend that restores every pixel, class, score and the area, after this one."""
+        """The mend that restores every pixel, class and the area, after this one."""
         return Mend(
             sides=tuple(change.inverse for change in reversed(self.sides)),
             area=None if self.area is None else self.area.inverse,
@@ -606,7 +599,6 @@ class _Canvas:
             ids_after=after[changed],
             classes_before=known,
             classes_after=known | self.classes | self.renamed,
-            scores_before=self._scores(known),
         )
         return change, areas, gone
 
@@ -618,14 +610,6 @@ class _Canvas:
         return {
             id_: self.view.class_name(row) for id_, row in zip(wanted.tolist(), rows, strict=True)
         }
-
-    def _scores(self, ids: Iterable[int]) -> dict[int, float]:
-        known = self.view.labels.known_scores
-        if known is None:
-            return {}
-        wanted = np.array(list(ids), np.int64)
-        scores = zip(wanted.tolist(), known.of(wanted).tolist(), strict=True)
-        return {id_: score for id_, score in scores if not np.isnan(score)}
 
     def _claimed(self, pixels: IntArray, index: NDArray[np.int32], claim: Claim) -> IntArray:
         """Return the pixels that an outline gets; note those of other objects."""

@@ -64,6 +64,8 @@ class IdWindow:
     numbers: NDArray[np.uint16]
     #: int64 (k,): the id of each number; 0 is background.
     ids: NDArray[np.int64]
+    #: The scores of all objects of the side from then on; None to keep those that are known.
+    scores: Scores | None = None
 
     @property
     def box(self) -> tuple[int, int, int, int]:
@@ -196,24 +198,6 @@ class EditedSide:
         self.labels = before.of_rows(present, self.index)
         self.row_of = {id_: row for row, id_ in enumerate(self.labels.ids.tolist())}
         return np.where(present, np.searchsorted(self.labels.ids, before.ids), -1)
-
-    def set_scores(self, scores: Mapping[int, float]) -> None:
-        """Set the scores of objects (id -> score), as before they were edited."""
-        known = self.labels.known_scores
-        values = {} if known is None else dict(zip(known.ids.tolist(), known.values, strict=True))
-        values |= scores
-        ids = np.array(sorted(values), np.int64)
-        ordered = np.array([values[id_] for id_ in ids.tolist()], np.float64)
-        self.labels = replace(self.labels, known_scores=Scores(ids, ordered))
-
-    def drop_scores(self, ids: NDArray[np.int64]) -> None:
-        """Drop the scores of objects that are not those of the model any more."""
-        scores = self.labels.known_scores
-        if scores is not None and np.isin(scores.ids, ids).any():
-            kept = ~np.isin(scores.ids, ids)
-            self.labels = replace(
-                self.labels, known_scores=Scores(scores.ids[kept], scores.values[kept])
-            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -424,10 +408,6 @@ class EditedPair:
         self._check_class(side, id_, class_name)
         self._sides[side].set_class(id_, class_name)
 
-    def set_scores(self, side: Side, scores: Mapping[int, float]) -> None:
-        """Set the scores of objects (id -> score): an edit drops those of what it changes."""
-        self._sides[side].set_scores(scores)
-
     def pair(self) -> LabelPair:
         """Return the label pair as it is now; the next edit changes its pixels."""
         reference, prediction = (self._sides[side].labels for side in SIDES)
@@ -458,6 +438,9 @@ class EditedPair:
             raise LabelError(f"found the number {present[-1]}, there are {len(window.ids)} ids")
         lookup = np.zeros(int(present[-1]) + 1, np.int32)
         lookup[present] = self._numbers(side, window.ids[present], classes)
+        if window.scores is not None:
+            own = self._sides[side]
+            own.labels = replace(own.labels, known_scores=window.scores)
         return self._write(side, box, lookup[window.numbers], _Tiles.whole(box))
 
     def _check_class(self, side: Side, id_: int, class_name: str) -> None:
@@ -519,7 +502,6 @@ class EditedPair:
         for pair in pairs:
             pair._distances = pair._distances.without(*both)
         ids = own.labels.ids[touched]
-        own.drop_scores(ids)
         rows, every = self._counter.rows[number], own.labels.ids
         if not (rows[touched + 1, AREA].all() and (every[1:] > every[:-1]).all()):
             places = own.tidy(rows[1:, AREA] > 0)

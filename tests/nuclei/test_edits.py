@@ -426,7 +426,7 @@ def test_another_class_for_an_object() -> None:
         live.set_class(Side.PREDICTION, 77, "Macrophage")
 
 
-def test_objects_keep_their_scores_until_an_edit_touches_them() -> None:
+def test_objects_keep_their_scores_when_they_are_edited() -> None:
     image = np.zeros((12, 12), int)
     image[2:6, 2:6], image[8:10, 8:10] = 3, 7
     labels = LabelImage.from_array(image, dict.fromkeys((3, 7), "Epithelial"), CLASS_NAMES)
@@ -435,11 +435,21 @@ def test_objects_keep_their_scores_until_an_edit_touches_them() -> None:
     np.testing.assert_array_equal(live.pair().prediction.scores, [0.25, 0.75])
     live.set_pixels(Side.PREDICTION, np.array([2]), np.array([2]), 9, classes={9: "Macrophage"})
     before = live.pair().prediction
-    np.testing.assert_array_equal(before.scores, [np.nan, 0.75, np.nan])
-    np.testing.assert_array_equal(live.pair().prediction.scores, [np.nan, 0.75, np.nan])
-    live.set_pixels(Side.PREDICTION, np.array([8]), np.array([8]), 0)
-    assert np.isnan(live.pair().prediction.scores).all()
-    np.testing.assert_array_equal(before.scores, [np.nan, 0.75, np.nan])
+    np.testing.assert_array_equal(before.scores, [0.25, 0.75, np.nan])
+    live.set_class(Side.PREDICTION, 3, "Macrophage")
+    live.set_pixels(Side.PREDICTION, *np.nonzero(image == 7), 0)
+    np.testing.assert_array_equal(
+        live.evaluate(EvaluationSettings()).objects["score"][-2:], [0.25, np.nan]
+    )
+    live.set_pixels(Side.PREDICTION, np.array([8]), np.array([8]), 7)
+    np.testing.assert_array_equal(live.pair().prediction.scores, [0.25, 0.75, np.nan])
+    # Objects of another file have its scores, though their ids are there already.
+    window = IdWindow(
+        (0, 0), image.astype(np.uint16), np.arange(8), Scores(np.array([3]), np.array([0.5]))
+    )
+    live.set_window(Side.PREDICTION, window)
+    np.testing.assert_array_equal(live.pair().prediction.scores, [0.5, np.nan])
+    np.testing.assert_array_equal(before.scores, [0.25, 0.75, np.nan])
 
 
 @pytest.mark.parametrize("seed", range(4))

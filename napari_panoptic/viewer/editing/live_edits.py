@@ -23,7 +23,7 @@ from napari_panoptic.live.session import EditedEvaluation, Session
 from napari_panoptic.live.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.edits import IdWindow
 from napari_panoptic.values.cohort import MaskFiles
-from napari_panoptic.values.labels import LabelImage
+from napari_panoptic.values.labels import LabelImage, Scores
 from napari_panoptic.values.settings import Overlaps
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.editing.history import EditHistory
@@ -370,7 +370,7 @@ class LiveEdits:
 
         An object whose id exists already is replaced by that of the file;
         others are numbered on from the highest id. The ambiguous area is that of
-        the file, if it has one.
+        the file, if it has one, and so are the scores.
 
         Parameters
         ----------
@@ -399,7 +399,13 @@ class LiveEdits:
             )
         names = dict(zip(ids.tolist(), opened.class_names_of_objects().tolist(), strict=True))
         before = dict(zip(now.ids.tolist(), now.class_names_of_objects().tolist(), strict=True))
-        window = IdWindow((0, 0), opened.index.astype(np.uint16), np.concatenate([[0], ids]))
+        by_id = np.argsort(ids)
+        window = IdWindow(
+            (0, 0),
+            opened.index.astype(np.uint16),
+            np.concatenate([[0], ids]),
+            Scores(ids[by_id], opened.scores[by_id]),
+        )
         session.edit_window(
             side,
             window,

@@ -381,8 +381,10 @@ class RecoveredEdits:
         if part.team is not None:
             session.set_team(part.team)
         if isinstance(content, LabelImage):
-            masks = LoadedMasks(content, None)
-            self._edits.open_objects(Side(part.side or Side.REFERENCE), masks)
+            side = Side(part.side or Side.REFERENCE)
+            scores = session.edited_labels(side).known_scores  # as edits keep them
+            masks = LoadedMasks(replace(content, known_scores=scores), None)
+            self._edits.open_objects(side, masks)
         else:
             self._edits.set_ambiguous(content)
 
