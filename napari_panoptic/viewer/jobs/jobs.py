@@ -7,14 +7,15 @@ after which it is raised on the main thread, where napari shows it. Both end the
 
 from __future__ import annotations
 
+import atexit
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from types import MethodType
 from typing import Any, Generic, TypeVar
-from weakref import WeakMethod, ref
+from weakref import WeakMethod, WeakSet, ref
 
-from qtpy.QtCore import QObject, QTimer
+from qtpy.QtCore import QObject, QThreadPool, QTimer
 from superqt.utils import GeneratorWorker
 
 from napari_panoptic.common.errors import PanopticError
@@ -27,6 +28,8 @@ FORESEEN = (PanopticError, OSError, MemoryError)
 """Errors that files and machines cause; all others are defects of the program."""
 PROGRESS_EVERY_MS = 100
 """Interval between reports of progress, each of which draws something."""
+WAITED_MS = 20
+"""How long the interpreter waits for jobs at a time when it ends."""
 
 
 class UnforeseenError(PanopticError):
@@ -89,6 +92,8 @@ class Job(Generic[T]):
         # Lambdas keep the job as long as its worker; Qt would hold methods weakly.
         worker.yielded.connect(lambda value: self._on_yielded(value))
         worker.finished.connect(lambda: self._on_finished())
+        _JOBS.add(self)
+        _wait_at_exit()
         worker.start()
 
     @property
@@ -145,6 +150,27 @@ class Job(Generic[T]):
         ended(self, None if raised is None else as_value(raised))
         if raised is not None and not isinstance(raised, FORESEEN) and self.is_wanted:
             raise raised
+
+
+_JOBS: WeakSet[Job[Any]] = WeakSet()
+
+
+@cache
+def _wait_at_exit() -> None:
+    """Have the interpreter wait for jobs before it ends, and before Qt's objects are deleted.
+
+    A job that outlives them, as those that were cancelled with the desk in a napari of the user's,
+    brings the process down.
+    """
+    atexit.register(_end_jobs)
+
+
+def _end_jobs() -> None:
+    for job in list(_JOBS):
+        job.cancel()
+    pool = QThreadPool.globalInstance()
+    while pool is not None and not pool.waitForDone(WAITED_MS):
+        pass  # other threads may have the interpreter in between
 
 
 class Latest(Generic[T]):

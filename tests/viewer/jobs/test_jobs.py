@@ -1,6 +1,7 @@
 """Computations in other threads: which answers arrive, what ends them, and what they keep alive."""
 
 import gc
+import subprocess
 import sys
 import threading
 import time
@@ -14,6 +15,7 @@ from superqt.utils import WorkerBase
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.viewer.jobs import jobs
 from napari_panoptic.viewer.jobs.jobs import Job, Latest, Several, Stream, UnforeseenError
+from tests.support.sandbox import sandbox
 from tests.viewer.finding import handle_events
 
 pytestmark = pytest.mark.usefixtures("qapp", "qtbot")
@@ -412,3 +414,40 @@ class TestLifetime:
         settle()
         assert computed == []
         assert receiver.told == [None]
+
+
+OUTLIVED = """
+import atexit
+import threading
+
+atexit.register(lambda: print("the interpreter ends", flush=True))
+
+from qtpy.QtCore import QCoreApplication
+from napari_panoptic.viewer.jobs.jobs import Job
+
+app, begun = QCoreApplication([]), threading.Event()
+
+def work(job):
+    begun.set()
+    threading.main_thread().join()  # until the interpreter begins to end
+    sum(number % 7 for number in range(3_000_000))
+    print("the job ends", flush=True)
+    yield 1
+
+job = Job(work, take=lambda _job, _value: None, ended=lambda _job, _error: None)
+begun.wait()
+"""
+
+
+def test_the_interpreter_waits_for_jobs_that_outlive_their_window(tmp_path):
+    """In a napari of the user's, nobody else does: without, they bring the process down."""
+    done = subprocess.run(
+        [sys.executable, "-c", OUTLIVED],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+        env=sandbox(tmp_path),
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == ["the job ends", "the interpreter ends"]
