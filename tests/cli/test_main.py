@@ -816,6 +816,38 @@ def test_the_process_ends_with_the_exit_code(tmp_path: Path) -> None:
     assert done.stdout == ""
 
 
+STOPPED = """
+import sys, threading, types
+
+def stopped():
+    # As a kernel in native code that a second Ctrl-C found at work.
+    threading.Thread(target=threading.Event().wait).start()
+    print("written")
+    {ended}
+
+command = types.ModuleType("napari_panoptic.cli.main")
+command.main = stopped
+sys.modules[command.__name__] = command
+from napari_panoptic.__main__ import main
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize("ended", ["return 130", "raise KeyboardInterrupt"])
+def test_a_stopped_command_ends_though_threads_are_still_at_work(ended: str) -> None:
+    """The interpreter is not torn down around them, which would bring the process down."""
+    done = subprocess.run(
+        [sys.executable, "-c", STOPPED.format(ended=ended)],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    said = "" if ended == "return 130" else f"{PROGRAM}stopped\n"
+    assert (done.returncode, done.stdout, done.stderr) == (130, "written\n", said)
+
+
 def test_the_command_leaves_the_garbage_collector_alone() -> None:
     program = (
         "import gc, runpy, sys\n"
