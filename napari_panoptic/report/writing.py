@@ -7,7 +7,8 @@ import math
 import os
 import platform
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from importlib.metadata import version
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -90,11 +91,14 @@ def provenance(findings: Iterable[Finding], inputs: Mapping[str, str]) -> dict[s
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of Python and of the packages that affect the figures."""
+    """Return the versions of Python and of the packages that affect the figures, if known."""
     packages = ("napari-panoptic", "numpy", "scipy", "scikit-image", "pandas")
     readers = ("tifffile", "openslide-python", "openslide-bin")
-    found = {name: version(name) for name in (*packages, *readers)}
-    return {"python": platform.python_version(), **found}
+    found = {"python": platform.python_version()}
+    for name in (*packages, *readers):
+        with suppress(PackageNotFoundError):  # conda has OpenSlide's library under another name
+            found[name] = version(name)
+    return found
 
 
 def check_replaceable(folder: Path, names: Sequence[str]) -> None:

@@ -239,6 +239,8 @@ def _tiles(
     """Yield the tiles of an image row by row, those at the margins filled up."""
     if isinstance(image, np.ndarray):
         image, limits = rgb(image, limits), None
+    elif limits is None and image.dtype != np.uint8:
+        limits = _range_of(image)  # of all tiles, which would be scaled each by its own
     height, width = image.shape[:2]
     for y in range(0, height, _TILE_PX):
         strip = rgb(image[y : y + _TILE_PX], limits)
@@ -247,6 +249,15 @@ def _tiles(
             part = strip[:, x : x + _TILE_PX]
             tile[: part.shape[0], : part.shape[1]] = part
             yield tile
+
+
+def _range_of(image: Any) -> tuple[float, float]:
+    """Return which values of a lazy image become black and white, as in `rgb`."""
+    strips = (np.asarray(image[y : y + _TILE_PX]) for y in range(0, image.shape[0], _TILE_PX))
+    ranges = [(float(np.nanmin(strip)), float(np.nanmax(strip))) for strip in strips if strip.size]
+    low, high = min(low for low, _ in ranges), max(high for _, high in ranges)
+    is_share = np.issubdtype(image.dtype, np.floating) and low >= 0 and high <= 1
+    return (0.0, 1.0) if is_share else (low, high)
 
 
 def unique_safe_names(names: Iterable[str]) -> list[str]:

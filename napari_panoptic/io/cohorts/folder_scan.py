@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 
 from napari_panoptic.common.errors import (
@@ -613,12 +614,16 @@ def _with_affixes(group: Group, regions: set[str]) -> Group:
 def affixes_of(names: Iterable[str], regions: Iterable[str]) -> Counter[tuple[str, str]]:
     """Count what stands before and behind the names of regions in the names of files."""
     counts: Counter[tuple[str, str]] = Counter()
-    wanted = list(regions)
+    wanted = set(regions)
+    lengths = sorted({len(region) for region in wanted})
     for name in names:
-        for region in wanted:
-            at = name.find(region)
-            if at >= 0 and _is_apart(name, at, len(region)):
-                counts[name[:at], name[at + len(region) :]] += 1
+        found: set[str] = set()  # the first place of each counts
+        for at, length in product(range(len(name)), lengths):
+            region = name[at : at + length]
+            if region in wanted and region not in found:
+                found.add(region)
+                if _is_apart(name, at, length):
+                    counts[name[:at], name[at + length :]] += 1
     return counts
 
 

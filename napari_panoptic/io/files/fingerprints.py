@@ -83,7 +83,7 @@ def _fingerprint(path: Path) -> str:
         return f"unreadable: {error.strerror}"
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=2**14)  # a cohort asks for the files of all teams for each region
 def _file_fingerprint(path: Path, size: int, mtime_ns: int) -> str:  # noqa: ARG001 - as it was then
     """Read a file, once for all regions that lie in it."""
     with path.open("rb") as file:

@@ -101,6 +101,18 @@ class ClassNumbers:
             return self._scheme.names[number - 1]
         return (self._scheme.ambiguous if number == AMBIGUOUS else name) or ""
 
+    def written(self) -> tuple[int | str, ...]:
+        """Return the entry of each class of the scheme that `of` reads as that class.
+
+        It is the smallest number that stands for the class, else the name of the class.
+        """
+        entries = [*(self._names or ()), *self._scheme.aliases]
+        stated = {int(e) for e in entries if e.isdecimal() and len(e) <= _MOST_DIGITS}
+        numbers: dict[int, int] = {}
+        for number in sorted(stated | set(range(1, len(self._scheme.names) + 1))):
+            numbers.setdefault(self.of(number)[0], number)
+        return tuple(numbers.get(k, name) for k, name in enumerate(self._scheme.names, start=1))
+
     def _looked_up(self, value: Any) -> tuple[int, str | None]:
         if value is None:
             only = 1 if len(self._scheme.names) == 1 else UNKNOWN

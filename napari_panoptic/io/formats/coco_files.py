@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -13,6 +12,7 @@ from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.text import composed
 from napari_panoptic.io.files.guard import check_file, check_length
 from napari_panoptic.io.files.json_files import parsed_json, parsing
+from napari_panoptic.io.files.parsed_files import kept_until_changed
 from napari_panoptic.io.files.stated_names import checked_name
 
 
@@ -67,12 +67,11 @@ def read_coco(path: Path, what: str) -> CocoContent:
     """
     check_file(path, what)
     check_length(path, what)
-    status = path.stat()
-    return _parsed(path, what, status.st_mtime_ns, status.st_size)
+    return _parsed(path, what)
 
 
-@lru_cache(maxsize=4)
-def _parsed(path: Path, what: str, mtime_ns: int, size: int) -> CocoContent:  # noqa: ARG001 - the file as it was
+@kept_until_changed
+def _parsed(path: Path, what: str) -> CocoContent:
     with parsing(path, what):
         table = parsed_json(path.read_bytes())
         results = isinstance(table, list)

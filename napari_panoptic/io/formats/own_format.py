@@ -1,7 +1,7 @@
 """Objects of a region in the format of the files that they come from, at the same relative paths.
 
-Only the files themselves are written: a copy of the cohort over which they are laid is read as
-before, with the new objects.
+Only the files themselves are written, and the tables of their class numbers: a copy of the cohort
+over which they are laid is read as before, with the new objects.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from napari_panoptic.common.errors import UnwritableFileError
 from napari_panoptic.common.text import english_list
 from napari_panoptic.io.files.replacing import replaced_when_complete
+from napari_panoptic.io.formats.class_numbers import tables_beside
 from napari_panoptic.io.formats.format import NOTHING_STATED, Objects
 from napari_panoptic.io.formats.labels.label_images import (
     AMBIGUOUS_SUFFIX,
@@ -94,7 +95,8 @@ def write_like(files: MaskFiles, root: Path, folder: Path, objects: Objects) -> 
             path=files.object_paths[0] if files.object_paths else None,
             region=objects.region,
         )
-    objects = replace(objects, labels=without_erased(objects.labels))
+    labels, original = without_erased(objects.labels), objects.original or files
+    objects = replace(objects, labels=labels, original=original)
 
     def place(path: Path) -> Path:
         at = folder / path.relative_to(root)
@@ -103,9 +105,12 @@ def write_like(files: MaskFiles, root: Path, folder: Path, objects: Objects) -> 
 
     try:
         if files.source == Source.LABELS:
-            written = _write_labels_like(files, place, objects)
+            written = _write_labels_like(files, root, place, objects)
         else:
             path, form = files.object_paths[0], form_of(files.source)
+            for table in tables_beside(path):  # without it, the classes would be read differently
+                if table.is_relative_to(root):
+                    place(table).write_bytes(table.read_bytes())
             if form is not None and form.write is not None:
                 form.write(place(path), objects)
             written = {"": (place(path),)}
@@ -135,10 +140,10 @@ def _why_not_labels(files: MaskFiles) -> str:
 
 
 def _write_labels_like(
-    files: MaskFiles, place: Callable[[Path], Path], objects: Objects
+    files: MaskFiles, root: Path, place: Callable[[Path], Path], objects: Objects
 ) -> dict[str, tuple[Path, ...]]:
     if "" not in files.paths:
-        return _write_per_class(files.paths, place, objects)
+        return _write_per_class(files.paths, root, place, objects)
     path, stated, _ = single_image(files.paths[""], NOTHING_STATED)
     if len(shape := pixel_shape(path, WHAT)) == 2:
         return {"": (place(path), *_write_single(path, stated, place, objects))}
@@ -208,7 +213,10 @@ def _write_channels(path: Path, shape: tuple[int, ...], objects: Objects) -> Non
 
 
 def _write_per_class(
-    paths: Mapping[str, tuple[Path, ...]], place: Callable[[Path], Path], objects: Objects
+    paths: Mapping[str, tuple[Path, ...]],
+    root: Path,
+    place: Callable[[Path], Path],
+    objects: Objects,
 ) -> dict[str, tuple[Path, ...]]:
     """Write a label image for each class, and one for the excluded area."""
     labels = objects.labels
@@ -219,7 +227,7 @@ def _write_per_class(
     for name, image in images.items():
         if name not in paths and not image.any():
             continue
-        path = paths[name][0] if paths.get(name) else _path_of_class(name, paths, objects.region)
+        path = paths[name][0] if paths.get(name) else _path_of_class(name, paths, root, objects)
         _write_pixels(place(path), image)
         written[name] = (place(path),)
     return written
@@ -231,13 +239,17 @@ def _of_class(labels: LabelImage, number: int) -> NDArray[np.int64]:
     return image
 
 
-def _path_of_class(name: str, paths: Mapping[str, tuple[Path, ...]], region: str) -> Path:
+def _path_of_class(
+    name: str, paths: Mapping[str, tuple[Path, ...]], root: Path, objects: Objects
+) -> Path:
     """Return where the file of a class lies that has none yet, by the path of another class."""
     for other, (path, *_) in paths.items():
-        if other and other in str(path):
-            return Path(str(path).replace(other, name))
+        within = str(path.relative_to(root))
+        if other and other in within:
+            return root / within.replace(other, name)
     raise UnwritableFileError(
-        f"there is no file for objects of the class {name}; choose another format", region=region
+        f"there is no file for objects of the class {name}; choose another format",
+        region=objects.region,
     )
 
 

@@ -10,10 +10,18 @@ from napari_panoptic.io.formats.dicom_files import ANNOTATIONS, SEGMENTATIONS, S
 from napari_panoptic.values.cohort import Source
 
 _SNIFFED_BYTES = 1 << 16
+# These are values in JSON; all other marks are keys, as which no name of a class stands.
+_VALUES = (
+    b'"FeatureCollection"',
+    b'"Feature"',
+    b'"Multiple points"',
+    b'"Multiple polygons"',
+    b'"Multiple 2D bounding boxes"',
+)
 _JSON_MARKS: tuple[tuple[tuple[bytes, ...], Source], ...] = (
-    ((b'"nuc"',), Source.HOVERNET),
     ((b'"FeatureCollection"',), Source.GEOJSON),
     ((b'"Feature"',), Source.GEOJSON),
+    ((b'"nuc"',), Source.HOVERNET),
     ((b'"wsi_metadata"',), Source.CELLVIT),
     ((b'"type_map"', b'"cells"'), Source.CELLVIT),
     ((b'"cells"', b'"contour"'), Source.CELLVIT),
@@ -37,11 +45,14 @@ _FOREIGN_JSON: tuple[tuple[tuple[bytes, ...], str], ...] = (
     ((b'"schema_ref"', b'"slots"'), "a V7 Darwin file; export it as COCO"),
     ((b'"createTimestamp"', b'"uri"', b'"images"'), "a QuPath project; export GeoJSON from it"),
     (
-        (b'"Multiple points"',),
+        (b'"Multiple points"', b'"points"'),
         "points of grand-challenge.org, which outline no nucleus; open them as a cohort of "
         'detections (task = "detections" in cohort.toml)',
     ),
-    ((b'"Multiple polygons"',), "polygons of grand-challenge.org in mm; save GeoJSON in px"),
+    (
+        (b'"Multiple polygons"', b'"polygons"'),
+        "polygons of grand-challenge.org in mm; save GeoJSON in px",
+    ),
     (
         (b'"stability_score"', b'"predicted_iou"'),
         "masks of Segment Anything (SAM); save them as a label image (TIFF, PNG, NPY)",
@@ -51,7 +62,10 @@ _FOREIGN_JSON: tuple[tuple[tuple[bytes, ...], str], ...] = (
         "cells of Histoplus, in px of tiles; save them as GeoJSON in px of the image",
     ),
     ((b'"annotation"', b'"name_ndx"'), "an ADE20K annotation; export it as COCO"),
-    ((b'"Multiple 2D bounding boxes"',), "boxes of grand-challenge.org, which outline no nucleus"),
+    (
+        (b'"Multiple 2D bounding boxes"', b'"boxes"'),
+        "boxes of grand-challenge.org, which outline no nucleus",
+    ),
     (
         (_SEGMENTS,),
         "a COCO panoptic JSON, whose masks are in a folder beside it; open the folder of both",
@@ -124,7 +138,16 @@ def json_source(path: Path) -> Source | None:
     ends = _ends(path)
     if re.fullmatch(rb"(\xef\xbb\xbf)?\s*\[\s*\]\s*", ends):
         return Source.GEOJSON  # QuPath's, of no objects
-    return next((form for marks, form in _JSON_MARKS if all(m in ends for m in marks)), None)
+    return next((form for marks, form in _JSON_MARKS if _stand_in(ends, marks)), None)
+
+
+def _stand_in(text: bytes, marks: tuple[bytes, ...]) -> bool:
+    """Return whether all marks stand in a text, keys of objects as keys."""
+    endings = (b"" if mark in _VALUES else rb"\s*:" for mark in marks)
+    return all(
+        re.search(re.escape(mark) + ending, text)
+        for mark, ending in zip(marks, endings, strict=True)
+    )
 
 
 def is_coco_panoptic(path: Path) -> bool:
@@ -213,7 +236,7 @@ def _foreign_json(start: bytes) -> str | None:
             "classes and centres of HoVer-NeXt, without outlines; its label image is pinst_pp.zip: "
             "unpack that into a folder whose name ends in .zarr"
         )
-    return next((w for marks, w in _FOREIGN_JSON if all(m in start for m in marks)), None)
+    return next((w for marks, w in _FOREIGN_JSON if _stand_in(start, marks)), None)
 
 
 def _foreign_table(start: bytes) -> str | None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import colorsys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -24,6 +23,7 @@ from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.text import counted, english_list, shortened, visible
 from napari_panoptic.io.files.guard import check_file, check_length
 from napari_panoptic.io.files.json_files import parsed_json, parsing
+from napari_panoptic.io.files.parsed_files import kept_until_changed
 from napari_panoptic.io.files.replacing import replaced_when_complete
 from napari_panoptic.io.files.stated_names import checked_name
 from napari_panoptic.io.formats.format import FileItem, LoadedMasks, LoadRequest, Objects, located
@@ -208,12 +208,11 @@ def _vanished(
 def _read(path: Path) -> _Set:
     check_file(path, WHAT)
     check_length(path, WHAT)
-    status = path.stat()
-    return _parsed(path, status.st_mtime_ns, status.st_size)
+    return _parsed(path)
 
 
-@lru_cache(maxsize=8)
-def _parsed(path: Path, mtime_ns: int, size: int) -> _Set:  # noqa: ARG001 - a file as it was then
+@kept_until_changed
+def _parsed(path: Path) -> _Set:
     with parsing(path, WHAT):
         table = parsed_json(path.read_bytes())
         categories = table["categories"]

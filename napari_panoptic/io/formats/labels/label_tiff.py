@@ -18,7 +18,7 @@ from napari_panoptic.io.files.replacing import replaced_together, replaced_when_
 from napari_panoptic.io.formats.format import Objects
 from napari_panoptic.io.formats.labels.label_images import AMBIGUOUS_SUFFIX
 from napari_panoptic.io.formats.scores import SCORE_NAMES
-from napari_panoptic.values.labels import checked_array, compact
+from napari_panoptic.values.labels import checked_array
 
 
 def write_label_tiff(path: Path, objects: Objects) -> tuple[Path, ...]:
@@ -69,7 +69,7 @@ def beside_label_tiff(path: Path) -> tuple[Path, Path]:
 
 
 def write_labels(path: Path, labels: ArrayLike) -> None:
-    """Write a label image as TIFF, in the smallest of uint16 and uint32 that holds it.
+    """Write a label image as TIFF, in the smallest of uint16, uint32 and uint64 that holds it.
 
     The file appears only when it is complete.
 
@@ -93,10 +93,9 @@ def _write_pixels(file: BinaryIO, labels: ArrayLike) -> None:
     """Write a label image into an open file, otherwise as `write_labels`."""
     array = checked_array(labels, "label image")
     highest = int(array.max(initial=0))
-    if highest > np.iinfo(np.uint32).max:
-        array = compact(array)[0].astype(np.int64)
-        highest = int(array.max(initial=0))
-    smallest = np.uint16 if highest <= np.iinfo(np.uint16).max else np.uint32
+    # Ids stay as they are: tables of classes name them.
+    kinds = (np.uint16, np.uint32, np.uint64)
+    smallest = next(kind for kind in kinds if highest <= np.iinfo(kind).max)
     tifffile.imwrite(
         file,
         array.astype(smallest),

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.text import counted, english_list
 from napari_panoptic.io.files.guard import check_file
+from napari_panoptic.io.files.parsed_files import kept_until_changed
 from napari_panoptic.io.formats.coco_files import CocoContent, coco_refused, read_coco
 from napari_panoptic.values.detections import Points, unique_ids
 
@@ -95,12 +95,11 @@ def read_boxes(path: Path, category: str | None = None) -> BoxFile:
         If it is not valid, or has no such category.
     """
     check_file(path, WHAT)
-    status = path.stat()
-    return _understood(path, category, status.st_mtime_ns, status.st_size)
+    return _understood(path, category)
 
 
-@lru_cache(maxsize=256)  # a cohort reads the files of all teams for each frame
-def _understood(path: Path, category: str | None, mtime_ns: int, size: int) -> BoxFile:  # noqa: ARG001 - the file as it was
+@kept_until_changed  # a cohort reads the files of all teams for each frame
+def _understood(path: Path, category: str | None) -> BoxFile:
     content = read_coco(path, WHAT)
     if not content.categories:
         raise coco_refused(path, WHAT, "no categories")

@@ -10,13 +10,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import orjson
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.text import counted
 from napari_panoptic.io.files.guard import check_file, check_length
-from napari_panoptic.io.files.json_files import parsing
+from napari_panoptic.io.files.json_files import parsed_json, parsing
 from napari_panoptic.io.formats.points.boxes import CATEGORY, LARGEST_PX
 from napari_panoptic.values.detections import Points
 
@@ -36,7 +35,7 @@ def is_point_list(path: Path) -> bool:
 
 
 def read_point_list(
-    path: Path, mpp_xy: tuple[float, float], category: str | None = None
+    path: Path, mpp_xy: tuple[float, float] | None, category: str | None = None
 ) -> tuple[Points, list[Finding]]:
     """Read points of one name; return them and findings about others.
 
@@ -45,7 +44,7 @@ def read_point_list(
     path
         The file.
     mpp_xy
-        Micrometres per pixel of the image.
+        Micrometres per pixel of the image; an error if None.
     category
         The name of the points that are read, ``mitotic figure`` if None. Where no point has it, the
         names are those of single points, and all are read.
@@ -57,8 +56,14 @@ def read_point_list(
     """
     check_file(path, WHAT)
     check_length(path, WHAT)
+    if mpp_xy is None:
+        raise UnreadableFileError(
+            f"expected micrometres per pixel of the image for {WHAT}, found none; write "
+            f"mpp = NUMBER at the top of cohort.toml",
+            path=path,
+        )
     with parsing(path, WHAT):
-        entries = orjson.loads(path.read_bytes())["points"]
+        entries = parsed_json(path.read_bytes())["points"]
         names = [str(entry.get("name")).strip() for entry in entries]
         mm = np.array([entry["point"][:2] for entry in entries], np.float64).reshape(-1, 2)
         scores = [entry.get("probability") for entry in entries]

@@ -91,7 +91,7 @@ def read_points(
     request = LoadRequest(region=region, team=team)
     if path.suffix.casefold() == boxes.ENDING:
         name, category = (in_file.name, in_file.category) if in_file else (region or "", None)
-        if mpp_xy is not None and is_point_list(path):
+        if is_point_list(path):
             points, findings = read_point_list(path, mpp_xy, category)
         else:
             points, stated = boxes.read_boxes(path, category).of(name, path)

@@ -21,7 +21,7 @@ from napari_panoptic.common.text import counted, english_list
 from napari_panoptic.io.files.guard import check_file
 from napari_panoptic.io.files.json_files import parsed_json
 from napari_panoptic.io.files.replacing import replaced_when_complete
-from napari_panoptic.io.formats.class_numbers import TYPE_INFO
+from napari_panoptic.io.formats.class_numbers import TYPE_INFO, ClassNumbers, tables_beside
 from napari_panoptic.io.formats.format import Objects
 from napari_panoptic.io.formats.polygons.collect import BATCH, BETWEEN_PIXELS, Collector
 from napari_panoptic.io.formats.polygons.model import LARGEST_COORDINATE, PixelRule, PolygonFile
@@ -33,7 +33,7 @@ from napari_panoptic.io.formats.polygons.trace import (
     pixel_outlines,
 )
 from napari_panoptic.kernels.restore import components
-from napari_panoptic.values.cohort import UNSTATED, ClassScheme, OutlineRules
+from napari_panoptic.values.cohort import UNSTATED, ClassScheme, OutlineRules, Source
 from napari_panoptic.values.labels import LabelImage
 
 WHAT = 'HoVer-Net JSON, {"mag": …, "nuc": {"1": {"contour": [[x, y], …], "type": …}}}'
@@ -93,17 +93,24 @@ def write_files(path: Path, objects: Objects) -> tuple[Path, ...]:
 
     Each has one contour, as HoVer-Net writes them: `read_hovernet` returns objects without holes
     and of one (8-connected) piece pixel by pixel; `losses` lists the others. Ids become keys, and
-    ``type`` is the number of the class, from 1. Scores of objects are written as ``type_prob``,
-    ``null`` if there is none. Connected pieces of the excluded area come last, with the name of
-    their class as ``type``. The file appears only when it is complete.
+    ``type`` is the number that is read as the class: by the table of names beside the original
+    file, if there is one, else by that beside the new file, else by position, from 1. Scores of
+    objects are written as ``type_prob``, ``null`` if there is none. Connected pieces of the
+    excluded area come last, with the name of their class as ``type``. The file appears only when it
+    is complete.
     """
+    original = objects.original
+    is_own = original is not None and original.source == Source.HOVERNET
+    known = (*original.object_paths[:1], path) if original is not None and is_own else (path,)
+    table = next((own for own in known if tables_beside(own)), None)
+    types = ClassNumbers(table, objects.scheme).written()
     is_first = True
     with replaced_when_complete(path) as file:
         file.write(b'{"mag":null,"nuc":{')
         for labels in labels_and_areas(objects):
             is_area, scores = labels is not objects.labels, labels.scores.tolist()
             for row, contour, _ in _outer_contours(labels):
-                kind = objects.ambiguous_class if is_area else int(labels.class_index[row])
+                kind = objects.ambiguous_class if is_area else types[labels.class_index[row] - 1]
                 made = _entry(contour, kind, scores[row])
                 entry = f'"{labels.ids[row]}":'.encode() + orjson.dumps(made)
                 file.write((b"\n" if is_first else b",\n") + entry)
@@ -117,12 +124,13 @@ def write_hovernet(folder: Path, count: int, regions: Iterable[Objects]) -> tupl
     findings: list[Finding] = []
     table: dict[str, Any] = {}
     for objects in regions:
-        write_files(folder / f"{objects.region}{ENDING}", objects)
+        if not table:
+            named = zip(objects.scheme.names, objects.scheme.colours, strict=True)
+            table = {str(number): [*own] for number, own in enumerate(named, start=1)}
+            with replaced_when_complete(folder / TYPE_INFO) as file:
+                file.write(orjson.dumps(table))
+        write_files(folder / f"{objects.region}{ENDING}", replace(objects, original=None))
         findings += losses(objects)
-        named = zip(objects.scheme.names, objects.scheme.colours, strict=True)
-        table = {str(number): [*own] for number, own in enumerate(named, start=1)}
-    with replaced_when_complete(folder / TYPE_INFO) as file:
-        file.write(orjson.dumps(table))
     return tuple(findings)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -247,20 +249,75 @@ def joined(rings: list[NDArray[np.int32]]) -> NDArray[np.int32]:
     """
     if not rings:
         return np.zeros((0, 2), np.int32)
-    line = rings[0]
+    if len(rings) == 1:
+        return rings[0]
+    line = _Line(rings[0].tolist())
     for ring in rings[1:]:
-        at, start = _nearest(line, ring)
-        detour = np.concatenate([ring[start:], ring[: start + 1], line[at : at + 1]])
-        line = np.concatenate([line[: at + 1], detour, line[at + 1 :]])
-    return line
+        line.join(ring)
+    return line.vertices()
 
 
-def _nearest(line: NDArray[np.int32], ring: NDArray[np.int32]) -> tuple[int, int]:
-    """Find where a short bridge from a line to a ring can stand."""
-    # Exact for the line's vertex; the ring's is the best one seen from there.
-    at = int(np.argmin(_squared_distances(line, ring[0])))
-    start = int(np.argmin(_squared_distances(ring, line[at])))
-    return int(np.argmin(_squared_distances(line, ring[start]))), start
+_CELL_PX = 32
+"""Width of the squares in which vertices are looked up."""
+
+
+class _Line:
+    """A closed line that grows by rings, in a grid to find the vertex nearest to a point."""
+
+    def __init__(self, vertices: list[list[int]]) -> None:
+        self._vertices: list[list[int]] = []
+        # The position of the vertex that follows each, and the positions in each cell of the grid.
+        self._next: list[int] = []
+        self._cells: dict[tuple[int, int], list[int]] = defaultdict(list)
+        self._append(vertices)
+        self._next[-1] = 0
+
+    def join(self, ring: NDArray[np.int32]) -> None:
+        """Join a ring by a short bridge."""
+        # Exact for the line's vertex; the ring's is the best one seen from there.
+        at = self._vertices[self._nearest(*ring[0].tolist())]
+        start = int(np.argmin(_squared_distances(ring, np.array(at))))
+        bridge = self._nearest(*ring[start].tolist())
+        detour = np.concatenate([ring[start:], ring[: start + 1]]).tolist()
+        first = self._append([*detour, self._vertices[bridge]])
+        self._next[-1], self._next[bridge] = self._next[bridge], first
+
+    def vertices(self) -> NDArray[np.int32]:
+        """Return x and y of all vertices in order (m, 2)."""
+        order = [0]
+        while (following := self._next[order[-1]]) != 0:
+            order.append(following)
+        return np.array(self._vertices, np.int32)[order]
+
+    def _append(self, vertices: list[list[int]]) -> int:
+        """Append vertices, each followed by the next; return the position of the first."""
+        first = len(self._vertices)
+        self._vertices += vertices
+        self._next += range(first + 1, len(self._vertices) + 1)
+        for position, (x, y) in enumerate(vertices, first):
+            self._cells[x // _CELL_PX, y // _CELL_PX].append(position)
+        return first
+
+    def _nearest(self, x: int, y: int) -> int:
+        """Return the position of the vertex nearest to a point, the first of several."""
+        found: tuple[int, int] | None = None
+        reach = 0
+        # Vertices in farther cells are at least this far away.
+        while found is None or found[0] >= (_CELL_PX * (reach - 1)) ** 2:
+            for cell in _cells_around(x // _CELL_PX, y // _CELL_PX, reach):
+                for position in self._cells.get(cell, ()):
+                    x_, y_ = self._vertices[position]
+                    other = (x_ - x) ** 2 + (y_ - y) ** 2, position
+                    found = other if found is None else min(found, other)
+            reach += 1
+        return found[1]
+
+
+def _cells_around(x: int, y: int, reach: int) -> Iterator[tuple[int, int]]:
+    """Yield the cells of the square at a distance around a cell, or the cell itself for 0."""
+    for dx in range(-reach, reach + 1):
+        step = 1 if abs(dx) == reach else max(2 * reach, 1)
+        yield from ((x + dx, y + dy) for dy in range(-reach, reach + 1, step))
 
 
 def _squared_distances(points: NDArray[np.int32], point: NDArray[np.int32]) -> NDArray[np.int64]:

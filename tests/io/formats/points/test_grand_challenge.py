@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.detections.evaluate import LoadedFrame, load_frame
 from napari_panoptic.io.cohorts.detections import open_detection_cohort
+from napari_panoptic.io.formats.points.point_files import read_points
 
 MPP = 0.25
 
@@ -88,3 +90,18 @@ def test_one_file_for_all_images_is_reported(tmp_path: Path) -> None:
     (finding, *_) = open_detection_cohort(tmp_path).findings
     assert finding.kind is FindingKind.UNREADABLE
     assert "write {region} into its pattern" in finding.message
+
+
+def test_a_byte_order_mark_is_passed_over(tmp_path: Path) -> None:
+    before = frame_of(tmp_path, POINTS)
+    path = tmp_path / "teams" / "one" / "a.json"
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    frame = load_frame(open_detection_cohort(tmp_path), before.frame)
+    assert frame.predictions["one"].ids.tolist() == [1, 3]
+
+
+def test_points_in_mm_need_the_size_of_a_pixel(tmp_path: Path) -> None:
+    """The message was about boxes."""
+    saved(tmp_path / "a.json", POINTS)
+    with pytest.raises(UnreadableFileError, match=r"micrometres per pixel .*mpp = NUMBER"):
+        read_points(tmp_path / "a.json")

@@ -571,3 +571,21 @@ def test_annotations_of_imagescope_are_read(tmp_path: Path) -> None:
     path = tmp_path / "a.xml"
     path.write_text(annotation_xml(("Epithelial", [square(1, 1)])))
     assert len(read_polygons(path, MONUSAC_CLASSES).polygons) == 1
+
+
+@pytest.mark.parametrize("name", ["nuc", "elements", "cells", "contour", "Multiple points"])
+def test_a_class_named_like_a_key_of_another_format(tmp_path: Path, name: str) -> None:
+    """GeoJSON with the class "nuc" was taken for HoVer-Net."""
+    ring = [[0, 0], [9, 0], [9, 9], [0, 0]]
+    feature = {
+        "type": "Feature",
+        "geometry": {"type": "Polygon", "coordinates": [ring]},
+        "properties": {"classification": {"name": name}},
+    }
+    path = tmp_path / "a.json"
+    for content in ({"type": "FeatureCollection", "features": [feature]}, [feature], feature):
+        path.write_text(json.dumps(content))
+        assert format_of(path) == Source.GEOJSON
+    nuclei = {"1": {"contour": ring, "type": name}}
+    path.write_text(json.dumps({"mag": None, "nuc": nuclei}))
+    assert format_of(path) == Source.HOVERNET
