@@ -73,7 +73,11 @@ def test_causes_and_flips_are_those_of_the_objects(
         assert causes[team, "reference", "split"] == sum(n[place] for n in SPLIT.values())
         assert causes[team, "reference", "merged"] == 2 * sum(n[place] for n in MERGED.values())
     # The report has a column for each cause that occurs under any setting.
-    (wide,) = (t for t in Sweep().answer(open_cohort(sweep_folder)).tables if t.heading == "Causes of failures")
+    (wide,) = (
+        t
+        for t in Sweep().answer(open_cohort(sweep_folder)).tables
+        if t.heading == "Causes of failures"
+    )
     counted = causes.unstack(["side", "cause"]).loc[TEAMS]
     occurring = counted.loc[:, counted.any()]
     assert not occurring.all().all()  # some of them do not occur under all settings
