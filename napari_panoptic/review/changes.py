@@ -116,7 +116,7 @@ KINDS: Mapping[str, type[Value]] = {
 _KIND_OF = {type_: kind for kind, type_ in KINDS.items()}
 
 
-class Change(NamedTuple):
+class ReviewChange(NamedTuple):
     """A change as it is in a review file."""
 
     number: int
@@ -127,7 +127,7 @@ class Change(NamedTuple):
     value: Value
 
 
-class Changes:
+class ReviewChanges:
     """The changes of a review file as values.
 
     Parameters
@@ -154,7 +154,7 @@ class Changes:
             for number, (_, why) in self.unreadable.items()
         )
 
-    def read(self, condition: str, /, **values: object) -> list[Change]:
+    def read(self, condition: str, /, **values: object) -> list[ReviewChange]:
         """Return the changes of a condition of SQL, oldest first, without unreadable ones.
 
         Raises
@@ -169,18 +169,18 @@ class Changes:
         )
         return self._understood(rows)
 
-    def append(self, value: Value, region: str = "", *, at: datetime | None = None) -> Change:
+    def append(self, value: Value, region: str = "", *, at: datetime | None = None) -> ReviewChange:
         """Append a change, inside of `ReviewFile.writing`."""
         at = at or now()
         text = json.dumps(encoded(value), ensure_ascii=False, separators=(",", ":"))
         number = self.file.append(region, _KIND_OF[type(value)], at, text)
-        return Change(number, region, at, value)
+        return ReviewChange(number, region, at, value)
 
     def refuse(self, number: int, kind: str, why: str) -> None:
         """Note that a change cannot be read."""
         self.unreadable[number] = kind, shortened(why, 300)
 
-    def _understood(self, rows: Sequence[Sequence[Any]]) -> list[Change]:
+    def _understood(self, rows: Sequence[Sequence[Any]]) -> list[ReviewChange]:
         result = []
         for number, region, kind, at, text in rows:
             try:
@@ -192,7 +192,7 @@ class Changes:
         return result
 
 
-def _change(number: Any, region: Any, kind: Any, at: Any, text: Any) -> Change:
+def _change(number: Any, region: Any, kind: Any, at: Any, text: Any) -> ReviewChange:
     """Return a change from its row.
 
     Raises
@@ -208,7 +208,7 @@ def _change(number: Any, region: Any, kind: Any, at: Any, text: Any) -> Change:
     value = checked(decoded(KINDS[kind], json.loads(text)))
     if isinstance(value, VerdictGiven) and value.record.region != region:
         raise ValueError(f"expected a verdict in region {region!r}, found {value.record.region!r}")
-    return Change(number, region, decoded(datetime, at), value)
+    return ReviewChange(number, region, decoded(datetime, at), value)
 
 
 def checked(value: Value) -> Value:
@@ -227,7 +227,7 @@ def checked(value: Value) -> Value:
     return value
 
 
-def check_not_received(changes: Changes, receipt: Receipt) -> None:
+def check_not_received(changes: ReviewChanges, receipt: Receipt) -> None:
     """Check that a file of verdicts was not received before.
 
     Raises

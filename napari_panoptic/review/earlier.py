@@ -18,9 +18,9 @@ from napari_panoptic.common.records import decoded
 from napari_panoptic.common.text import shortened
 from napari_panoptic.review.changes import (
     AnswerWithdrawn,
-    Changes,
     ItemAnswered,
     PlanSaved,
+    ReviewChanges,
     Value,
     VerdictGiven,
     VerdictsReceived,
@@ -83,7 +83,7 @@ def take_over(earlier: Path, place: Path) -> TakenOver:
     rows = _Rows(earlier)
     receipt = Receipt(hashlib.sha256(earlier.read_bytes()).hexdigest(), earlier.name)
     with closing(ReviewFile(place)) as file:
-        changes = Changes(file)
+        changes = ReviewChanges(file)
         check_not_received(changes, receipt)
         if rows.plans and changes.read("kind = 'plan-saved'"):
             raise ReviewError(
@@ -140,7 +140,7 @@ class _Rows:
             return None
 
 
-def _append_verdicts(changes: Changes, rows: _Rows) -> int:
+def _append_verdicts(changes: ReviewChanges, rows: _Rows) -> int:
     """Append the verdicts; those on objects that the file has a verdict on stay as history."""
     newer: dict[tuple[object, ...], list[ReviewRecord]] = defaultdict(list)
     for record in all_verdicts(changes):
@@ -183,7 +183,7 @@ def _verdict(row: _Row, numbers: Mapping[object, int]) -> dict[str, Any]:
     }
 
 
-def _append_plans(changes: Changes, rows: _Rows) -> tuple[int, int]:
+def _append_plans(changes: ReviewChanges, rows: _Rows) -> tuple[int, int]:
     numbers, answers = {}, 0
     for row in rows.plans:
         items = [item for item in rows.items if item["plan"] == row["id"]]

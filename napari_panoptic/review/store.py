@@ -15,8 +15,8 @@ from uuid import uuid4
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.review.changes import (
     BEFORE_ALL,
-    Change,
-    Changes,
+    ReviewChange,
+    ReviewChanges,
     VerdictGiven,
     VerdictsReceived,
     VerdictWithdrawn,
@@ -66,7 +66,7 @@ class RegionVerdicts:
         self._replaced_by: dict[int, list[int]] = defaultdict(list)
         self._by_place: dict[tuple[object, ...], list[int]] = defaultdict(list)
 
-    def take(self, change: Change) -> None:
+    def take(self, change: ReviewChange) -> None:
         """Take the next change."""
         self.newest = change.number
         match change.value:
@@ -113,7 +113,7 @@ def _kind_of(subject: Subject, reviewer: str, role: Role) -> tuple[object, ...]:
     )
 
 
-def all_verdicts(changes: Changes) -> list[ReviewRecord]:
+def all_verdicts(changes: ReviewChanges) -> list[ReviewRecord]:
     """Return the verdicts in a file that stand, of all reviewers, oldest first.
 
     Raises
@@ -177,7 +177,7 @@ class ReviewStore:
         self._lock = threading.RLock()
         self._file = ReviewFile(path, timeout_s=timeout_s, create=create)
         try:
-            self._changes = Changes(self._file)
+            self._changes = ReviewChanges(self._file)
             self._regions: dict[str, RegionVerdicts] = {}
             self._times_opened = self._file.times_opened
             self._seen = self._file.state()

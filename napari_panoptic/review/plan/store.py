@@ -16,10 +16,10 @@ from napari_panoptic.common.findings import Finding
 from napari_panoptic.review.changes import (
     BEFORE_ALL,
     AnswerWithdrawn,
-    Change,
-    Changes,
     ItemAnswered,
     PlanSaved,
+    ReviewChange,
+    ReviewChanges,
 )
 from napari_panoptic.review.file import ReviewError, ReviewFile
 from napari_panoptic.review.identity import one_spelling, reviewer_name
@@ -88,7 +88,7 @@ class Plans:
         # Item and reviewer -> the changes that gave their verdicts that are not withdrawn.
         self._by_item: dict[tuple[int, str], list[int]] = {}
 
-    def take(self, change: Change) -> None:
+    def take(self, change: ReviewChange) -> None:
         """Take the next change."""
         self.newest = change.number
         match change.value:
@@ -417,7 +417,7 @@ def read_review(path: Path) -> Review:
         If the file is missing, damaged, or none of this program.
     """
     with closing(ReviewFile(path, to_read=True)) as file:
-        changes, plans = Changes(file), Plans()
+        changes, plans = ReviewChanges(file), Plans()
         verdicts = all_verdicts(changes)
         _take_new(plans, changes)
     current = plans.current
@@ -425,7 +425,7 @@ def read_review(path: Path) -> Review:
     return Review(tuple(verdicts), planned, changes.findings)
 
 
-def _take_new(plans: Plans, changes: Changes) -> None:
+def _take_new(plans: Plans, changes: ReviewChanges) -> None:
     """Take the changes of plans that are new in a file.
 
     Raises
@@ -449,7 +449,7 @@ def _take_new(plans: Plans, changes: Changes) -> None:
             )
 
 
-def _check_answer(change: Change, plans: Plans) -> None:
+def _check_answer(change: ReviewChange, plans: Plans) -> None:
     """Check that an item of the plan can have a verdict.
 
     Raises
