@@ -60,7 +60,7 @@ def is_review_file(path: Path) -> bool:
     """Return whether a file is a SQLite database, as review files are."""
     try:
         with path.open("rb") as file:
-            return file.read(len(_SQLITE)) == _SQLITE
+            return file.read(16) == _SQLITE
     except OSError:
         return False
 
