@@ -486,9 +486,15 @@ def reviews() -> list[bytes]:
             with ReviewStore(path, reviewer=reviewer) as store:
                 store.give(subject(1, team="t"), Verdict.BOTH_WRONG, tag="artefact", note="a note")
         with closing(sqlite3.connect(path)) as connection, connection:
-            connection.execute("UPDATE verdicts SET given_at = '2026-01-01', writer = 'w'")
-            connection.execute("UPDATE schema_version SET since = '2026-01-01'")
+            _same_at_each_run(connection)
         return [path.read_bytes()]
+
+
+def _same_at_each_run(connection: sqlite3.Connection) -> None:
+    """Replace the times and windows in a review file."""
+    connection.execute("UPDATE changes SET at = '2026-01-01'")
+    for name, value in (("$.writer", "w"), ("$.record.given_at", "2026-01-01")):
+        connection.execute("UPDATE changes SET value = json_replace(value, ?, ?)", (name, value))
 
 
 @cache
@@ -514,9 +520,7 @@ def plans() -> list[bytes]:
                     is_tile = KINDS[review.stored_plan().plan.units.kind[item - 1]] == "background"
                     review.answer(item, Verdict.BOTH_WRONG, count=2 if is_tile else None)
         with closing(sqlite3.connect(path)) as connection, connection:
-            connection.execute("UPDATE plan_verdicts SET given_at = '2026-01-01', writer = 'w'")
-            connection.execute("UPDATE plans SET made_at = '2026-01-01'")
-            connection.execute("UPDATE schema_version SET since = '2026-01-01'")
+            _same_at_each_run(connection)
         return [path.read_bytes()]
 
 

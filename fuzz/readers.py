@@ -49,7 +49,8 @@ from napari_panoptic.nuclei.regions.result_store import PartStore
 from napari_panoptic.review.export import VERDICT_COLUMNS, verdict_rows, write_csv
 from napari_panoptic.review.plan.estimates import estimate
 from napari_panoptic.review.plan.goal import PlanSetup
-from napari_panoptic.review.plan.store import PlannedReview, read_plan_answers
+from napari_panoptic.review.plan.store import PlannedReview
+from napari_panoptic.review.plan.store import read_review as read_review_file
 from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.values.cohort import MONUSAC_CLASSES, ClassScheme, MaskFiles, Source
 from napari_panoptic.values.detections import Points
@@ -418,6 +419,7 @@ def read_review(path: Path) -> None:
         for record in store.verdicts()[:2]:
             store.withdraw(record)
         store.undo()
+        check_findings(store.notices)
     finally:
         store.close()
 
@@ -432,7 +434,7 @@ def read_plan(path: Path) -> None:
         done = review.plan_progress(is_shared=True)
         assert done.done <= done.total
         review.undo_answer()
-    found = read_plan_answers(path)
+    found = read_review_file(path).plan
     if stored is None or found is None:
         return
     assert ((stored.plan.probability > 0) & (stored.plan.probability <= 1)).all()

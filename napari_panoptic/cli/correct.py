@@ -50,8 +50,7 @@ from napari_panoptic.review.plan.mending_tables import (
     sentences,
 )
 from napari_panoptic.review.plan.object_verdicts import object_verdicts
-from napari_panoptic.review.plan.store import PlanAnswers, read_plan_answers
-from napari_panoptic.review.store import read_verdicts
+from napari_panoptic.review.plan.store import PlanAnswers, read_review
 from napari_panoptic.review.verdicts import ReviewRecord
 from napari_panoptic.values.cohort import Cohort
 from napari_panoptic.values.settings import EvaluationSettings
@@ -104,7 +103,9 @@ def run(options: argparse.Namespace) -> int:
     """Write the annotation with verdicts applied."""
     cohort = nuclei_from(options)
     check_folder(options.output)
-    records, planned = read_verdicts(options.review), read_plan_answers(options.review)
+    review = read_review(options.review)
+    records, planned = review.verdicts, review.plan
+    report_findings(review.findings, CORRECTIONS_RECORD)
     team = _team(options, cohort, records, planned)
     if team is None:
         warn(f"nothing to correct: {options.review} has no verdicts")

@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from napari_panoptic.cli.console import report_findings
 from napari_panoptic.cli.printing import say
 from napari_panoptic.common.errors import PanopticError, SettingsError
 from napari_panoptic.common.text import counted, english_list
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.report.writing import check_writable
+from napari_panoptic.review.earlier import is_review_file, take_over
 from napari_panoptic.review.package.answers import Answers, read_answers
 from napari_panoptic.review.package.importing import (
     Imported,
@@ -23,14 +25,18 @@ ABOUT = (
     "Check a file of verdicts that the page of a review package saved, find its objects in the "
     "cohort, and write the verdicts into the cohort's review file: all of them or, after an "
     "error, none. Altered files, files about another cohort, and files that were imported "
-    "before are refused. Exit status: 0 done, 1 nothing was imported, 2 wrong arguments."
+    "before are refused. A review file of an earlier version is taken over with all its verdicts "
+    "and plans. Exit status: 0 done, 1 nothing was imported, 2 wrong arguments."
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.add_argument(
-        "file", type=Path, metavar="VERDICTS.json", help="the file that the page saved"
+        "file",
+        type=Path,
+        metavar="VERDICTS.json",
+        help="the file that the page saved, or a review file of an earlier version (SQLite)",
     )
     parser.add_argument(
         "cohort",
@@ -75,6 +81,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Import a file of verdicts."""
+    if is_review_file(options.file):
+        return _take_over(options)
     answers = read_answers(options.file)
     _check_table(options, answers)
     cohort = open_cohort(options.cohort, allow_outside=options.allow_outside)
@@ -89,6 +97,24 @@ def run(options: argparse.Namespace) -> int:
     if options.verdicts is not None:
         number = write_verdicts(options.verdicts, answers)
         say(f"{counted(number, 'verdict')} written to {options.verdicts}")
+    return 0
+
+
+def _take_over(options: argparse.Namespace) -> int:
+    """Take over a review file of an earlier version."""
+    if options.reviewer or options.verdicts or options.table_only:
+        raise SettingsError(
+            "--reviewer, --verdicts and --table-only are for verdicts that a page saved; leave "
+            "them out for a review file"
+        )
+    cohort = open_cohort(options.cohort, allow_outside=options.allow_outside)
+    place = options.review or usual_place(cohort.root)
+    taken = take_over(options.file, place)
+    report_findings(taken.findings, None)
+    say(
+        f"{counted(taken.verdicts, 'verdict')}, {counted(taken.plans, 'plan')} and "
+        f"{counted(taken.answers, 'verdict')} on items of plans taken over into {place}"
+    )
     return 0
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
+from datetime import UTC, datetime
 from enum import Enum
 from functools import cache
 from pathlib import Path
@@ -29,6 +30,8 @@ _TYPES_OF_KIND: Mapping[str, frozenset[type]] = {
 """What arrays and columns hold in JSON, by `numpy.dtype.kind`: other values would be converted,
 such as 1.5 to the whole number 1."""
 
+_YEARS = range(1970, 9999)
+"""Times near the ends of the calendar cannot be shown in every time zone."""
 _COLUMN_TYPE = re.compile("object|string|str|bool(ean)?|([iI]nt|u[iI]nt|UInt|[fF]loat)[0-9]{1,2}")
 
 
@@ -46,7 +49,9 @@ def encoded(value: Any) -> Any:
     if type(value) in _AS_THEY_ARE:  # most values; found without further questions
         return value
     if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: encoded(getattr(value, field.name)) for field in fields(value)}
+        # A field that is neither compared nor shown is no part of the value.
+        names = (field.name for field in fields(value) if field.compare or field.repr)
+        return {name: encoded(getattr(value, name)) for name in names}
     if isinstance(value, Mapping):
         return {str(key): encoded(each) for key, each in value.items()}
     if isinstance(value, tuple | list):
@@ -57,6 +62,8 @@ def encoded(value: Any) -> Any:
         return value.value
     if isinstance(value, Path):
         return str(value)
+    if isinstance(value, datetime):
+        return value.isoformat(timespec="microseconds")
     import pandas as pd
 
     if isinstance(value, pd.DataFrame):
@@ -79,6 +86,8 @@ def decoded(kind: Any, record: Any) -> Any:
     TypeError, ValueError, LookupError
         If it is no value of that type.
     """
+    if kind is Any:
+        return record
     origin, arguments = get_origin(kind), get_args(kind)
     if origin is UnionType:  # with None
         (kind,) = (each for each in arguments if each is not NoneType)
@@ -96,6 +105,8 @@ def decoded(kind: Any, record: Any) -> Any:
         return kind(**{name: decoded(hints[name], each) for name, each in values})
     if issubclass(kind, Enum | Path):
         return kind(_checked(str, record))
+    if kind is datetime:
+        return _moment(_checked(str, record))
     if kind is float and type(record) is int:
         with _in_range():
             return float(record)
@@ -125,6 +136,16 @@ def _checked(kind: type, value: Any) -> Any:
     if type(value) is not kind:
         raise TypeError(f"expected a {kind.__name__}, found {value!r}")
     return value
+
+
+def _moment(text: str) -> datetime:
+    """Return a time in UTC, which one without a time zone is taken to be."""
+    moment = datetime.fromisoformat(text)
+    with _in_range():
+        moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    if moment.year not in _YEARS:
+        raise ValueError(f"expected a year from {_YEARS[0]} to {_YEARS[-1]}, found {text!r}")
+    return moment
 
 
 def _array(record: Any, dtype: np.dtype[Any]) -> NDArray[Any]:

@@ -1,17 +1,20 @@
-"""The SQLite file of a review: open, check, migrate, set aside if damaged.
+"""The SQLite file of a review: open, check, read and append changes, set aside if damaged.
 
-This module knows the layout of the file and its failures, not the meaning of its rows.
+The file is one table of changes: region, kind, time and a value in JSON. None is ever replaced or
+deleted. This module knows the failures of the file, not the meaning of its changes.
 """
 
 from __future__ import annotations
 
 import re
 import sqlite3
+import threading
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.findings import Finding, FindingKind
@@ -20,46 +23,26 @@ from napari_panoptic.common.text import english_list
 REVIEW_FILE = "panoptic-review.sqlite"
 """Name of the review file beside a cohort."""
 
-SCHEMA_VERSION = 2
-"""Version of the layout that this program writes."""
+_LAYOUT = 3
+"""The layout that this program writes, in the file's ``user_version``; earlier ones had tables."""
 
 _SCHEMA = (
-    "CREATE TABLE schema_version (version INTEGER NOT NULL, since TEXT NOT NULL)",
-    """CREATE TABLE verdicts (
-        id INTEGER PRIMARY KEY AUTOINCREMENT,
-        reviewer TEXT NOT NULL,
-        team TEXT NOT NULL,
+    """CREATE TABLE changes (
+        number INTEGER PRIMARY KEY AUTOINCREMENT,
         region TEXT NOT NULL,
-        side TEXT NOT NULL,
-        object_id INTEGER NOT NULL,
-        class_name TEXT NOT NULL,
-        centroid_y_px REAL NOT NULL,
-        centroid_x_px REAL NOT NULL,
-        area_px INTEGER NOT NULL,
-        verdict TEXT NOT NULL,
-        tag TEXT NOT NULL,
-        note TEXT NOT NULL,
-        given_at TEXT NOT NULL,
-        replaces INTEGER REFERENCES verdicts (id),
-        withdrawn_at TEXT,
-        revision INTEGER NOT NULL,
-        writer TEXT NOT NULL,
-        role TEXT NOT NULL DEFAULT '')""",
-    "CREATE INDEX verdicts_by_place ON verdicts (reviewer, region, team, side)",
-    "CREATE INDEX verdicts_by_replaced ON verdicts (replaces)",
-    "CREATE INDEX verdicts_by_revision ON verdicts (revision)",
+        kind TEXT NOT NULL,
+        at TEXT NOT NULL,
+        value TEXT NOT NULL)""",
+    "CREATE INDEX changes_by_region ON changes (region)",
+    f"PRAGMA user_version = {_LAYOUT}",
 )
-
-# Speeds up the lookup of an object; not required.
-_LOOK_UP = (
-    "CREATE INDEX IF NOT EXISTS verdicts_by_object "
-    "ON verdicts (reviewer, region, team, side, class_name, centroid_y_px)"
-)
+EARLIER_TABLES = frozenset({"schema_version", "verdicts"})
+"""Tables of a review file of an earlier version."""
 
 LARGEST_BYTES = 2**30
 """Largest review file: some millions of verdicts."""
-LONGEST_TEXT = 2**20
-"""Largest value in a review file, in bytes."""
+LONGEST_TEXT = 2**26
+"""Largest value in a review file, in bytes: a plan of some 400,000 items."""
 
 # The column number of a computed value is -2.
 _COMPUTED_INDEXES = """
@@ -68,10 +51,10 @@ _COMPUTED_INDEXES = """
         pragma_index_info(own.name) AS columns
     WHERE tables.type = 'table' AND (own.partial OR columns.cid = -2)"""
 
-# Version -> the statements that lead from it to the next one.
-_MIGRATIONS: Mapping[int, Sequence[str]] = {
-    1: ("ALTER TABLE verdicts ADD COLUMN role TEXT NOT NULL DEFAULT ''",),
-}
+_COMPUTED_COLUMNS = """
+    SELECT columns.name FROM sqlite_master AS tables, pragma_table_xinfo(tables.name) AS columns
+    WHERE tables.type = 'table' AND columns.hidden"""
+_UNREADABLE = "the review cannot be read"
 
 
 class ReviewError(PanopticError):
@@ -121,8 +104,137 @@ def suggested_path(path: Path) -> Path | None:
     return home / "napari-panoptic-reviews" / f"{folder.name or 'cohort'}-{number:08x}.sqlite"
 
 
-def open_review_file(
-    path: Path, timeout_s: float, *, create: bool = True
+class ReviewFile:
+    """The changes in a review file, to read and to append to; nothing else changes.
+
+    Parameters
+    ----------
+    path
+        The file. A damaged one is set aside, and a new one begun.
+    timeout_s
+        Time to wait, in seconds, while another window writes.
+    create
+        Whether to create a missing file, with its folder if the folder above exists;
+        an error if not.
+    to_read
+        Whether the file is only read, and never written to.
+
+    Raises
+    ------
+    ReviewError
+        If the file cannot be used: a place that cannot be written to, a file of another
+        version or of another program (left untouched), a locked file.
+    """
+
+    def __init__(
+        self, path: Path, *, timeout_s: float = 2.0, create: bool = True, to_read: bool = False
+    ) -> None:
+        self.path = path
+        #: Files that were set aside on opening.
+        self.notices: tuple[Finding, ...] = ()
+        #: Number of times the file was opened: again whenever another file replaced it.
+        self.times_opened = 0
+        self._timeout_s = timeout_s
+        self._lock = threading.RLock()
+        self._to_read = to_read
+        self._open(create=create)
+
+    def close(self) -> None:
+        """Close the file. Nothing is lost without calling it."""
+        with self._lock:
+            self._connection.close()
+
+    def read(self, statement: str, /, **values: object) -> list[Any]:
+        """Return the rows of a statement.
+
+        Raises
+        ------
+        ReviewError
+            If the file cannot be read.
+        """
+        with self._lock:
+            try:
+                return self._connection.execute(statement, values).fetchall()
+            except sqlite3.Error as error:
+                raise explained(error, self.path, "the verdicts cannot be read") from error
+
+    def state(self) -> tuple[int, int]:
+        """Return SQLite's number for changes by other connections, and of the newest change."""
+        # In this order: a change in between makes the first number outdated, so that the
+        # next call finds it.
+        ((version,),) = self.read("PRAGMA data_version")
+        ((newest,),) = self.read("SELECT coalesce(max(number), 0) FROM changes")
+        return int(version), int(newest)
+
+    @contextmanager
+    def writing(self, failure: str, **where: Any) -> Iterator[None]:
+        """Append changes as one transaction, which is on disk at the end or did not happen.
+
+        Parameters
+        ----------
+        failure
+            The beginning of the error's message.
+        where
+            Region and object that it is about.
+
+        Raises
+        ------
+        ReviewError
+            If nothing was written.
+        """
+        with self._lock:
+            self._follow(failure, where)
+            try:
+                with transaction(self._connection):
+                    yield
+            except sqlite3.Error as error:
+                raise explained(error, self.path, failure, **where) from error
+
+    def append(self, region: str, kind: str, at: datetime, value: str) -> int:
+        """Append a change, inside of `writing`, and return its number."""
+        return int(
+            self._connection.execute(
+                "INSERT INTO changes (region, kind, at, value) VALUES (?, ?, ?, ?)",
+                (region, kind, stamp(at), value),
+            ).lastrowid
+            or 0
+        )
+
+    def _open(self, *, create: bool) -> None:
+        if self._to_read:
+            self._connection = _opened_to_read(self.path)
+        else:
+            self._connection, notices = _opened(self.path, self._timeout_s, create=create)
+            self.notices += notices
+        self.times_opened += 1
+        self._identity = file_identity(self.path)
+
+    def _follow(self, failure: str, where: dict[str, Any]) -> None:
+        """Open the file again if another one has replaced it under the path."""
+        identity = file_identity(self.path)
+        if identity == self._identity:
+            return
+        if identity is None:
+            raise ReviewError(
+                f"{failure}: the review file was moved or deleted while it was in use; put it "
+                f"back, or open the review again",
+                path=self.path,
+                **where,
+            )
+        self._connection.close()
+        try:
+            self._open(create=False)
+        except ReviewError as error:
+            raise ReviewError(
+                f"{failure}: {error.message}",
+                path=self.path,
+                suggestion=error.suggestion,
+                **where,
+            ) from error
+
+
+def _opened(
+    path: Path, timeout_s: float, *, create: bool
 ) -> tuple[sqlite3.Connection, tuple[Finding, ...]]:
     """Open a review file; set a damaged one aside and start a new one.
 
@@ -140,7 +252,7 @@ def open_review_file(
     sqlite3.Connection
         For any thread, one at a time; transactions are begun by :func:`transaction`.
     tuple of Finding
-        Files set aside or converted.
+        Files set aside.
 
     Raises
     ------
@@ -152,14 +264,14 @@ def open_review_file(
     for _ in range(3):
         identity = file_identity(path)
         try:
-            connection, found = _connected(path, timeout_s, create=create)
+            connection = _connected(path, timeout_s, create=create)
         except _DamagedError as error:
             # Another window may have set it aside already; its new file must stay.
             if file_identity(path) == identity:
                 notices += (_set_aside(path, str(error)),)
                 create = True
             continue
-        return connection, (*notices, *found)
+        return connection, notices
     raise ReviewError(
         "the review file is damaged, and so is each that takes its place; check the disk, or "
         "choose another place",
@@ -168,47 +280,53 @@ def open_review_file(
     )
 
 
-def open_to_read(path: Path) -> tuple[sqlite3.Connection, int]:
+def _opened_to_read(path: Path) -> sqlite3.Connection:
     """Open an existing review file without ever writing to it.
-
-    Returns
-    -------
-    sqlite3.Connection
-        For reading.
-    int
-        The version of the file's layout.
 
     Raises
     ------
     ReviewError
         If there is no file, it is damaged, or it is none of this program and version.
     """
+    connection = opened_as_it_is(path)
+    with ExitStack() as on_error:
+        on_error.callback(connection.close)
+        if not _is_begun(connection, path):
+            raise ReviewError(f"{_UNREADABLE}: the file is empty", path=path)
+        on_error.pop_all()
+    return connection
+
+
+def opened_as_it_is(path: Path) -> sqlite3.Connection:
+    """Open a SQLite file of any layout without ever writing to it.
+
+    Raises
+    ------
+    ReviewError
+        If there is no file, it is damaged, or its schema would run code.
+    """
     if not path.is_file():
         raise ReviewError("there is no review file; check the name", path=path)
-    failure = "the review cannot be read"
     try:
         with ExitStack() as on_error:
             uri = _uri_without_creating(path).removesuffix("rw") + "ro"
             connection = sqlite3.connect(uri, isolation_level=None, uri=True)
             on_error.callback(connection.close)
             _distrust(connection)
-            version = _version(connection, path)
+            _check_bytes(connection, path)
             _check_schema(connection, path)
             ((verdict,), *_) = connection.execute("PRAGMA quick_check(1)").fetchall()
             if verdict != "ok":
-                raise ReviewError(f"{failure}: the file is damaged ({verdict})", path=path)
+                raise ReviewError(f"{_UNREADABLE}: the file is damaged ({verdict})", path=path)
             on_error.pop_all()
     except UnicodeDecodeError as error:
-        raise ReviewError(f"{failure}: the file is damaged", path=path) from error
+        raise ReviewError(f"{_UNREADABLE}: the file is damaged", path=path) from error
     except sqlite3.Error as error:
         if _code(error) in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
             what = "it is no review file, or a damaged one; choose another file"
-            raise ReviewError(f"{failure}: {what}", path=path) from error
-        raise explained(error, path, failure) from error
-    if version is None:
-        connection.close()
-        raise ReviewError(f"{failure}: the file is empty", path=path)
-    return connection, version
+            raise ReviewError(f"{_UNREADABLE}: {what}", path=path) from error
+        raise explained(error, path, _UNREADABLE) from error
+    return connection
 
 
 def _prepare_folder(path: Path, *, create: bool) -> None:
@@ -230,9 +348,7 @@ def _prepare_folder(path: Path, *, create: bool) -> None:
         )
 
 
-def _connected(
-    path: Path, timeout_s: float, *, create: bool
-) -> tuple[sqlite3.Connection, tuple[Finding, ...]]:
+def _connected(path: Path, timeout_s: float, *, create: bool) -> sqlite3.Connection:
     try:
         with ExitStack() as on_error:
             connection = sqlite3.connect(
@@ -244,7 +360,7 @@ def _connected(
             )
             on_error.callback(connection.close)
             _distrust(connection)
-            notices = _prepared(connection, path)
+            _prepare(connection, path)
             on_error.pop_all()
     except UnicodeDecodeError as error:
         # SQLite quotes the schema in its message, and Python decodes the message.
@@ -253,7 +369,7 @@ def _connected(
         if _code(error) in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
             raise _DamagedError(str(error)) from error
         raise explained(error, path, "the review cannot be opened") from error
-    return connection, notices
+    return connection
 
 
 def _uri_without_creating(path: Path) -> str:
@@ -290,9 +406,7 @@ def _check_schema(connection: sqlite3.Connection, path: Path) -> None:
         if kind not in ("table", "index") or not _is_plain(sql)
     ]
     acting += [f"index {name}" for (name,) in connection.execute(_COMPUTED_INDEXES)]
-    for table in ("schema_version", "verdicts", "receipts", "plans", "plan_items", "plan_verdicts"):
-        rows = connection.execute("SELECT name, hidden FROM pragma_table_xinfo(?)", (table,))
-        acting += [f"column {name}" for name, hidden in rows if hidden]
+    acting += [f"column {name}" for (name,) in connection.execute(_COMPUTED_COLUMNS)]
     if acting:
         raise ReviewError(
             f"expected a review file of plain rows, found {english_list(acting)}, which would run "
@@ -309,31 +423,26 @@ def _is_plain(sql: object) -> bool:
     return isinstance(sql, str) and not re.match(r"(?i)\s*CREATE\s+VIRTUAL\b", sql)
 
 
-def _prepared(connection: sqlite3.Connection, path: Path) -> tuple[Finding, ...]:
-    """Check a file, migrate it, and check that it can be written."""
+def _prepare(connection: sqlite3.Connection, path: Path) -> None:
+    """Check a file, begin an empty one, and check that it can be written."""
     # First of all: the files of other programs stay untouched, whatever their state.
-    _version(connection, path)
+    _is_begun(connection, path)
+    _check_bytes(connection, path)
     _check_schema(connection, path)
     ((verdict,), *_) = connection.execute("PRAGMA quick_check(1)").fetchall()
     if verdict != "ok":
         raise _DamagedError(verdict)
     _make_durable(connection)
-    notices: list[Finding] = []
     with transaction(connection):
-        version = _version(connection, path)
-        if version is None:
-            _execute_all(connection, _SCHEMA)
-            _note_version(connection)
-        elif version < SCHEMA_VERSION:
-            notices.append(_migrated(connection, path, version))
-        connection.execute(_LOOK_UP)
+        if not _is_begun(connection, path):
+            for statement in _SCHEMA:
+                connection.execute(statement)
         # Fails here and not at the first verdict if the file cannot be written.
-        connection.execute("UPDATE schema_version SET version = version")
-    return tuple(notices)
+        connection.execute(f"PRAGMA user_version = {_LAYOUT}")
 
 
-def _version(connection: sqlite3.Connection, path: Path) -> int | None:
-    """Return the version of the file's layout; None for an empty file.
+def _is_begun(connection: sqlite3.Connection, path: Path) -> bool:
+    """Return whether the file has the table of changes; an empty one has not.
 
     Raises
     ------
@@ -342,30 +451,29 @@ def _version(connection: sqlite3.Connection, path: Path) -> int | None:
     """
     names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
     if not names:
-        return None
-    _check_bytes(connection, path)
-    if not {"schema_version", "verdicts"} <= names:
+        return False
+    (layout,) = connection.execute("PRAGMA user_version").fetchone()
+    if names >= EARLIER_TABLES:
+        raise ReviewError(
+            f"the review file was written by an earlier version of this program; it was left as "
+            f"it is. To continue it, rename it to {path.stem}-earlier{path.suffix} and run: "
+            f"napari-panoptic import-verdicts {path.stem}-earlier{path.suffix} COHORT",
+            path=path,
+        )
+    if "changes" not in names or layout < _LAYOUT:
         raise ReviewError(
             "expected a review file, found a database of another program; it was left as it is: "
             "choose another file name",
             path=path,
         )
-    (version,) = connection.execute("SELECT max(version) FROM schema_version").fetchone()
-    if not isinstance(version, int | None):
+    if layout > _LAYOUT:
         raise ReviewError(
-            f"the review file states that its layout is {str(version)[:60]!r}, which is no "
-            f"number; it was changed by another program and left as it is: restore a copy, or "
-            f"begin another file",
-            path=path,
-        )
-    if version is not None and version > SCHEMA_VERSION:
-        raise ReviewError(
-            f"the review file was written by a newer version of this program (layout {version}, "
-            f"known up to {SCHEMA_VERSION}); it was left as it is: update the program, or begin "
+            f"the review file was written by a newer version of this program (layout {layout}, "
+            f"known up to {_LAYOUT}); it was left as it is: update the program, or begin "
             f"another file",
             path=path,
         )
-    return version or 0
+    return True
 
 
 def _check_bytes(connection: sqlite3.Connection, path: Path) -> None:
@@ -379,61 +487,12 @@ def _check_bytes(connection: sqlite3.Connection, path: Path) -> None:
         )
 
 
-def _migrated(connection: sqlite3.Connection, path: Path, version: int) -> Finding:
-    """Migrate an older file, after making a copy of it."""
-    missing = next((v for v in range(version, SCHEMA_VERSION) if v not in _MIGRATIONS), None)
-    if missing is not None:
-        raise ReviewError(
-            f"the review file has the layout {missing}, which this version cannot convert; it "
-            f"was left as it is: begin another file",
-            path=path,
-        )
-    copy = _free_name(path, f"version-{version}")
-    _copy(path, copy)
-    for step in range(version, SCHEMA_VERSION):
-        _execute_all(connection, _MIGRATIONS[step])
-    _note_version(connection)
-    return Finding(
-        FindingKind.FALLBACK,
-        f"the review file was of an older version and was converted; a copy of it as it was is "
-        f"kept as {copy.name}",
-        path=copy,
-    )
-
-
-def _copy(path: Path, copy: Path) -> None:
-    """Copy a database with its journals, even during a transaction of another connection."""
-    # With a new connection, since SQLite cannot copy for one that is in a transaction.
-    with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(copy)) as target:
-        try:
-            source.backup(target)
-        except BaseException:
-            target.close()
-            copy.unlink(missing_ok=True)
-            raise
-
-
-def _execute_all(connection: sqlite3.Connection, statements: Sequence[str]) -> None:
-    for statement in statements:
-        connection.execute(statement)
-
-
-def _note_version(connection: sqlite3.Connection) -> None:
-    connection.execute("INSERT INTO schema_version VALUES (?, ?)", (SCHEMA_VERSION, stamp(now())))
-
-
 def _make_durable(connection: sqlite3.Connection) -> None:
     """Have each transaction on disk when it ends.
 
-    A rollback journal is also safe on network drives, and leaves one complete file. Files of
-    earlier versions have a write-ahead log, which SQLite writes into the file here.
+    A rollback journal is also safe on network drives, and leaves one complete file.
     """
-    try:
-        connection.execute("PRAGMA journal_mode = DELETE").fetchone()
-    except sqlite3.OperationalError as error:
-        # A window of an earlier version has the file open with a write-ahead log: as safe.
-        if _code(error) != sqlite3.SQLITE_BUSY:
-            raise
+    connection.execute("PRAGMA journal_mode = DELETE").fetchone()
     connection.execute("PRAGMA synchronous = EXTRA")
     # Without it, macOS leaves the data in the drive's own memory.
     connection.execute("PRAGMA fullfsync = ON")

@@ -96,6 +96,7 @@ class Reviewing:
         self._watch: Watch | None = None
         self._revision = 0
         self._is_outdated = False
+        self._noticed: set[Finding] = set()
 
     @property
     def reviewer(self) -> str:
@@ -471,9 +472,16 @@ class Reviewing:
             return None
         self._problem = None
         self._revision += 1
-        for notice in self._store.notices:
-            self.noticed.emit(notice)
+        self._noticed = set()
+        self._pass_notices_on(self._store)
         return self._store
+
+    def _pass_notices_on(self, store: PlannedReview) -> None:
+        """Report what the file says about itself, such as changes that cannot be read, once."""
+        for notice in store.notices:
+            if notice not in self._noticed:
+                self._noticed.add(notice)
+                self.noticed.emit(notice)
 
     def _records(self, region: str) -> list[ReviewRecord]:
         """Return the reviewer's verdicts in a region, from the cache or the file."""
@@ -498,10 +506,12 @@ class Reviewing:
         if self._store is None:
             return default
         try:
-            return question(self._store)
+            answer = question(self._store)
         except ReviewError as error:
             self._report(error)
             return default
+        self._pass_notices_on(self._store)
+        return answer
 
     def _show_saved(self, place: Object, record: ReviewRecord) -> None:
         """Show a verdict that was saved: it alone has changed what is shown."""

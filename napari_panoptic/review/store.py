@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-import sqlite3
-import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
+from itertools import product
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 from uuid import uuid4
 
 from napari_panoptic.common.findings import Finding
-from napari_panoptic.review.file import (
-    ReviewError,
-    explained,
-    file_identity,
-    now,
-    open_review_file,
-    open_to_read,
-    stamp,
-    transaction,
+from napari_panoptic.review.changes import (
+    BEFORE_ALL,
+    ReviewChange,
+    ReviewChanges,
+    VerdictGiven,
+    VerdictsReceived,
+    VerdictWithdrawn,
+    as_stored,
+    check_not_received,
 )
+from napari_panoptic.review.file import ReviewError, ReviewFile, now
 from napari_panoptic.review.identity import (
     Fingerprint,
     Subject,
@@ -32,7 +33,6 @@ from napari_panoptic.review.identity import (
     reach_px,
     reviewer_name,
 )
-from napari_panoptic.review.rows import LARGEST_WHOLE, Row, names_in, understood
 from napari_panoptic.review.verdicts import (
     HistoryEntry,
     Judgement,
@@ -42,51 +42,91 @@ from napari_panoptic.review.verdicts import (
     Role,
     compared,
 )
-from napari_panoptic.values.vocabulary import Side, Verdict
+from napari_panoptic.values.vocabulary import Verdict
 
-_COLUMNS = (
-    "reviewer, team, region, side, object_id, class_name, centroid_y_px, centroid_x_px, area_px, "
-    "verdict, tag, note, given_at, role"
-)
-_NAMES = tuple(_COLUMNS.split(", "))
-# In files of any layout: added with the first receipt, and no business of other versions.
-_RECEIPTS = (
-    "CREATE TABLE IF NOT EXISTS receipts (digest TEXT PRIMARY KEY, package TEXT NOT NULL, "
-    "reviewer TEXT NOT NULL, received_at TEXT NOT NULL)"
-)
-_NEWEST = "SELECT max(revision) FROM verdicts"
-# Neither withdrawn nor replaced by one that is not withdrawn itself.
-_STANDING = (
-    "withdrawn_at IS NULL AND NOT EXISTS (SELECT 1 FROM verdicts AS later "
-    "WHERE later.replaces = verdicts.id AND later.withdrawn_at IS NULL)"
-)
-_ALL = f"SELECT {_COLUMNS} FROM verdicts WHERE {_STANDING} ORDER BY id"  # noqa: S608
-_ALL_WITHOUT_ROLE = _ALL.replace("role", "'' AS role")  # in files of the first layout
-_OWN = "reviewer = :reviewer AND role = :role"
-_OWN_WINDOW = f"{_OWN} AND writer = :writer"
-# Near enough to be worth a comparison.
-_OWN_NEARBY = (
-    f"{_OWN} AND region = :region AND team = :team AND side = :side "
-    "AND class_name = :class_name AND centroid_y_px BETWEEN :y - :reach AND :y + :reach "
-    "AND centroid_x_px BETWEEN :x - :reach AND :x + :reach"
+_CELL_PX = 64
+"""Verdicts are looked up by squares of this size."""
+_OF_VERDICTS = "region <> '' AND typeof(region) = 'text'"
+# Values of a verdict, found without decoding all of it.
+_REVIEWER, _ROLE, _TEAM = (
+    f"CASE WHEN json_valid(value) THEN json_extract(value, '$.record.{name}') END"
+    for name in ("reviewer", "role", "team")
 )
 
 
-def read_verdicts(path: Path) -> list[ReviewRecord]:
-    """Read all verdicts that stand, of all reviewers, oldest first; the file does not change.
+class RegionVerdicts:
+    """The verdicts of all reviewers in one region, as far as the changes were taken."""
+
+    def __init__(self) -> None:
+        #: Number of the newest change that was taken.
+        self.newest = BEFORE_ALL
+        #: Number of a change -> the verdict that it gave, oldest first.
+        self.given: dict[int, VerdictGiven] = {}
+        #: Number of a change -> when the verdict that it gave was withdrawn.
+        self.withdrawn: dict[int, datetime] = {}
+        self._replaced_by: dict[int, list[int]] = defaultdict(list)
+        self._by_place: dict[tuple[object, ...], list[int]] = defaultdict(list)
+
+    def take(self, change: ReviewChange) -> None:
+        """Take the next change."""
+        self.newest = change.number
+        match change.value:
+            case VerdictGiven(record) as given:
+                self.given[change.number] = given
+                if given.replaces is not None:
+                    self._replaced_by[given.replaces].append(change.number)
+                place = record.fingerprint
+                cell = (int(place.centroid_y_px // _CELL_PX), int(place.centroid_x_px // _CELL_PX))
+                self._by_place[*_kind_of(record, record.reviewer, record.role), *cell].append(
+                    change.number
+                )
+            case VerdictWithdrawn(number) if number in self.given:
+                self.withdrawn[number] = change.at
+
+    def standing(self) -> dict[int, ReviewRecord]:
+        """Return the verdicts that are neither withdrawn nor replaced, oldest first."""
+        return {n: given.record for n, given in self.given.items() if self.is_standing(n)}
+
+    def is_standing(self, number: int) -> bool:
+        """Return whether the verdict that a change gave is neither withdrawn nor replaced."""
+        replaced_by = self._replaced_by.get(number, ())
+        return number not in self.withdrawn and all(n in self.withdrawn for n in replaced_by)
+
+    def near(self, subject: Subject, reviewer: str, role: Role) -> list[int]:
+        """Return the changes that gave a reviewer's verdicts near an object, oldest first."""
+        place, reach = subject.fingerprint, float(reach_px(subject.fingerprint.area_px))
+        rows, columns = (
+            range(int((at - reach) // _CELL_PX), int((at + reach) // _CELL_PX) + 1)
+            for at in (place.centroid_y_px, place.centroid_x_px)
+        )
+        kind = _kind_of(subject, reviewer, role)
+        cells = ((*kind, *cell) for cell in product(rows, columns))
+        return sorted(n for cell in cells for n in self._by_place.get(cell, ()))
+
+
+def _kind_of(subject: Subject, reviewer: str, role: Role) -> tuple[object, ...]:
+    return (
+        reviewer,
+        role,
+        one_spelling(subject.team),
+        subject.side,
+        one_spelling(subject.class_name),
+    )
+
+
+def all_verdicts(changes: ReviewChanges) -> list[ReviewRecord]:
+    """Return the verdicts in a file that stand, of all reviewers, oldest first.
 
     Raises
     ------
     ReviewError
-        If the file is missing, damaged, or none of this program.
+        If the file cannot be read.
     """
-    connection, version = open_to_read(path)
-    with closing(connection):
-        try:
-            rows = connection.execute(_ALL if version > 1 else _ALL_WITHOUT_ROLE).fetchall()
-        except sqlite3.Error as error:
-            raise explained(error, path, "the verdicts cannot be read") from error
-    return [_record(row, path) for row in rows]
+    regions: dict[str, RegionVerdicts] = defaultdict(RegionVerdicts)
+    for change in changes.read("region <> ''"):
+        regions[change.region].take(change)
+    standing = {n: record for each in regions.values() for n, record in each.standing().items()}
+    return [standing[n] for n in sorted(standing)]
 
 
 class ReviewStore:
@@ -132,21 +172,28 @@ class ReviewStore:
         adjudicates: tuple[str, str] | None = None,
         create: bool = True,
     ) -> None:
-        self._path = path
         self._reviewer = _reviewer_name(reviewer)
         self._adjudicates = adjudicates
-        self._timeout_s = timeout_s
         self._writer = window or uuid4().hex
         self._lock = threading.RLock()
-        self._notices: tuple[Finding, ...] = ()
-        self._seen = (0, 0)
-        self._times_opened = 0
-        self._open(create=create)
+        self._file = ReviewFile(path, timeout_s=timeout_s, create=create)
+        try:
+            self._changes = ReviewChanges(self._file)
+            self._regions: dict[str, RegionVerdicts] = {}
+            self._times_opened = self._file.times_opened
+            self._seen = self._file.state()
+            # A new window has given nothing yet.
+            self._own_seen = 0 if window else self._seen[1]
+            self._own: list[tuple[int, str]] = []
+        except BaseException:
+            # An open connection would keep the damaged file from being set aside.
+            self._file.close()
+            raise
 
     @property
     def path(self) -> Path:
         """The file."""
-        return self._path
+        return self._file.path
 
     @property
     def reviewer(self) -> str:
@@ -160,13 +207,13 @@ class ReviewStore:
 
     @property
     def notices(self) -> tuple[Finding, ...]:
-        """Files that were set aside or converted on opening."""
-        return self._notices
+        """Files that were set aside on opening, and changes found so far that cannot be read."""
+        return self._file.notices + self._changes.findings
 
     @property
     def times_opened(self) -> int:
         """Number of times the file was opened: again whenever another file replaced it."""
-        return self._times_opened
+        return self._file.times_opened
 
     def twin(self) -> ReviewStore:
         """Open the file again, for another thread.
@@ -180,7 +227,7 @@ class ReviewStore:
             If the file cannot be used, or is not there any more.
         """
         twin = ReviewStore(
-            self._path,
+            self.path,
             reviewer=self._reviewer,
             window=self._writer,
             adjudicates=self._adjudicates,
@@ -191,8 +238,7 @@ class ReviewStore:
 
     def close(self) -> None:
         """Close the file. Nothing is lost without calling it."""
-        with self._lock:
-            self._connection.close()
+        self._file.close()
 
     def __enter__(self) -> Self:
         return self
@@ -245,18 +291,18 @@ class ReviewStore:
         failure = "the verdict was NOT saved"
         if len(records) > 1:
             failure = f"the {len(records)} verdicts were NOT saved"
-        with self._writing(failure, records[0] if records else None) as connection:
+        with self._writing(failure, records[0] if records else None):
             if receipt is not None:
-                self._note_receipt(connection, receipt)
-            revision = self._next_revision()
+                self.check_not_received(receipt)
+                self._changes.append(VerdictsReceived(receipt, self._reviewer))
+            batch = self._file.state()[1] + 1
+            regions = {name: self._region(name) for name in {r.region for r in records}}
             saved = []
             for record in records:
-                number, replaced = self._standing_on(record)
-                connection.execute(
-                    f"INSERT INTO verdicts ({_COLUMNS}, replaces, revision, writer) "  # noqa: S608
-                    f"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                    (*record.values().values(), number, revision, self._writer),
-                )
+                region = regions[record.region]
+                number, replaced = self._on(record, region)
+                given = VerdictGiven(as_stored(record), number, batch, self._writer)
+                region.take(self._changes.append(given, record.region))
                 saved.append(replace(record, replaced=replaced))
         return saved
 
@@ -290,28 +336,7 @@ class ReviewStore:
         ReviewError
             If it was, or the review file cannot be read.
         """
-        there = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'receipts'"
-        if not self._read(there, {}):
-            return
-        rows = self._read(
-            "SELECT reviewer, received_at FROM receipts WHERE digest = :digest",
-            {"digest": receipt.digest},
-        )
-        for reviewer, received_at in rows:
-            raise ReviewError(
-                f"these verdicts were imported before, as those of {str(reviewer)[:200]} at "
-                f"{str(received_at)[:19]} UTC; nothing was changed. Save them again from the page "
-                f"if verdicts were added",
-                path=self._path,
-            )
-
-    def _note_receipt(self, connection: sqlite3.Connection, receipt: Receipt) -> None:
-        connection.execute(_RECEIPTS)
-        self.check_not_received(receipt)
-        connection.execute(
-            "INSERT INTO receipts VALUES (?, ?, ?, ?)",
-            (receipt.digest, receipt.package, self._reviewer, stamp(now())),
-        )
+        check_not_received(self._changes, receipt)
 
     def undo(self) -> list[ReviewRecord]:
         """Withdraw the newest verdicts of this window; those that they replaced stand again.
@@ -329,17 +354,9 @@ class ReviewStore:
         ReviewError
             If they could not be withdrawn.
         """
-        with self._writing("the verdict was NOT undone") as connection:
-            rows = connection.execute(
-                f"SELECT id, {_COLUMNS} FROM verdicts WHERE {_OWN_WINDOW} AND {_STANDING} "  # noqa: S608
-                f"AND revision = (SELECT revision FROM verdicts WHERE {_OWN_WINDOW} "
-                f"AND {_STANDING} ORDER BY id DESC LIMIT 1) ORDER BY id",
-                self._own() | {"writer": self._writer},
-            ).fetchall()
-            records = [_record(row[1:], self._path) for row in rows]
-            for row in rows:
-                self._withdraw(connection, row[0])
-        return records
+        with self._writing("the verdict was NOT undone"):
+            newest = self._newest_batch()
+            return [self._withdraw(number, region) for number, region in newest]
 
     def may_undo(self) -> bool:
         """Return whether :meth:`undo` has a verdict to withdraw.
@@ -349,11 +366,8 @@ class ReviewStore:
         ReviewError
             If the file cannot be read.
         """
-        rows = self._read(
-            f"SELECT 1 FROM verdicts WHERE {_OWN_WINDOW} AND {_STANDING} LIMIT 1",  # noqa: S608
-            self._own() | {"writer": self._writer},
-        )
-        return bool(rows)
+        with self._lock:
+            return bool(self._newest_batch())
 
     def withdraw(self, record: ReviewRecord) -> bool:
         """Withdraw the reviewer's verdict on an object, from any window and time.
@@ -375,10 +389,10 @@ class ReviewStore:
         ReviewError
             If it could not be withdrawn.
         """
-        with self._writing("the verdict was NOT withdrawn", record) as connection:
-            number, _ = self._standing_on(record)
+        with self._writing("the verdict was NOT withdrawn", record):
+            number, _ = self._on(record, self._region(one_spelling(record.region)))
             if number is not None:
-                self._withdraw(connection, number)
+                self._withdraw(number, record.region)
         return number is not None
 
     def take_back(self, records: Sequence[ReviewRecord]) -> list[ReviewRecord]:
@@ -400,26 +414,37 @@ class ReviewStore:
             If they could not be withdrawn.
         """
         failure = "the verdict was NOT undone"
-        with self._writing(failure, records[0] if records else None) as connection:
-            found = [(number, record) for record in records if (number := self._number_of(record))]
-            for number, _ in found:
-                self._withdraw(connection, number)
-        return [record for _, record in found]
+        with self._writing(failure, records[0] if records else None):
+            standing = [(n, record) for record in records if (n := self._number_of(record))]
+            return [self._withdraw(number, record.region) for number, record in standing]
 
-    def _number_of(self, record: ReviewRecord) -> int | None:
-        """Return the number of a verdict that still stands."""
-        rows = self._connection.execute(
-            f"SELECT id, {_COLUMNS} FROM verdicts WHERE {_OWN_NEARBY} AND {_STANDING}",  # noqa: S608
-            self._nearby(record),
-        )
-        same = (row[0] for row in rows if _record(row[1:], self._path) == record)
-        return next(same, None)
+    def _withdraw(self, number: int, name: str) -> ReviewRecord:
+        region = self._region(name)
+        withdrawn = VerdictWithdrawn(number, self._reviewer, self._writer)
+        region.take(self._changes.append(withdrawn, name))
+        return region.given[number].record
 
-    def _withdraw(self, connection: sqlite3.Connection, number: int) -> None:
-        connection.execute(
-            "UPDATE verdicts SET withdrawn_at = ?, revision = ?, writer = ? WHERE id = ?",
-            (stamp(now()), self._next_revision(), self._writer, number),
+    def _newest_batch(self) -> list[tuple[int, str]]:
+        """Return number and region of the verdicts that `undo` withdraws, oldest first."""
+        rows = self._file.read(
+            "SELECT number, region FROM changes WHERE number > :seen AND kind = 'verdict-given' "
+            "AND instr(value, :writer) ORDER BY number",
+            seen=self._own_seen,
+            writer=self._writer,
         )
+        self._own += rows
+        self._own_seen = max([self._own_seen, *(number for number, _ in rows)])
+        batch, newest = None, []
+        for number, region in reversed(self._own):
+            given = self._region(region).given.get(number)
+            if given is None or given.writer != self._writer or not self._is_own(given.record):
+                continue
+            if batch not in (None, given.batch):
+                break
+            if self._region(region).is_standing(number):
+                batch = given.batch
+                newest.append((number, region))
+        return newest[::-1]
 
     def verdicts(
         self,
@@ -445,18 +470,23 @@ class ReviewStore:
         ReviewError
             If the file cannot be read.
         """
-        wanted: dict[str, str | None] = {"region": region, "team": team}
-        if reviewer is not None:
-            wanted |= {"reviewer": reviewer_name(reviewer), "role": Role.REVIEWER}
-        elif not include_others:
-            wanted |= self._own()
-        given = {name: one_spelling(value) for name, value in wanted.items() if value is not None}
-        conditions = " AND ".join([_STANDING, *(f"{name} = :{name}" for name in given)])
-        rows = self._read(
-            f"SELECT {_COLUMNS} FROM verdicts WHERE {conditions} ORDER BY id",  # noqa: S608
-            given,
-        )
-        return [_record(row, self._path) for row in rows]
+        with self._lock:
+            if region is None:
+                regions = list(self._all_regions().values())
+            else:
+                regions = [self._region(one_spelling(region))]
+            standing = {n: record for each in regions for n, record in each.standing().items()}
+        wanted_team = None if team is None else one_spelling(team)
+        name = None if reviewer is None else reviewer_name(reviewer)
+
+        def is_wanted(record: ReviewRecord) -> bool:
+            if wanted_team is not None and record.team != wanted_team:
+                return False
+            if name is not None:
+                return record.reviewer == name and record.role is Role.REVIEWER
+            return include_others or self._is_own(record)
+
+        return [standing[n] for n in sorted(standing) if is_wanted(standing[n])]
 
     def history(self, subject: Subject) -> list[HistoryEntry]:
         """Return every verdict that the reviewer ever gave on an object, oldest first.
@@ -466,26 +496,17 @@ class ReviewStore:
         ReviewError
             If the file cannot be read.
         """
-        rows = self._read(
-            f"SELECT {_COLUMNS}, withdrawn_at, {_STANDING} FROM verdicts "  # noqa: S608
-            f"WHERE {_OWN_NEARBY} ORDER BY id",
-            self._nearby(subject),
-        )
-        entries = [
-            HistoryEntry(
-                _record(row[:-2], self._path),
-                standing=bool(row[-1]),
-                withdrawn_at=self._withdrawn_at(row[-2]),
-            )
-            for row in rows
-        ]
-        return [entry for entry in entries if subject.likeness(entry.record) is not None]
-
-    def _withdrawn_at(self, value: Any) -> datetime | None:
-        with understood("verdict", self._path):
-            return (
-                None if value is None else Row(("withdrawn_at",), (value,)).moment("withdrawn_at")
-            )
+        with self._lock:
+            region = self._region(one_spelling(subject.region))
+            return [
+                HistoryEntry(
+                    record,
+                    standing=region.is_standing(n),
+                    withdrawn_at=region.withdrawn.get(n),
+                )
+                for n in region.near(subject, self._reviewer, self.role)
+                if (record := region.given[n].record) and subject.likeness(record) is not None
+            ]
 
     def recent(self, count: int) -> list[ReviewRecord]:
         """Return the reviewer's newest verdicts that stand, newest first.
@@ -495,12 +516,25 @@ class ReviewStore:
         ReviewError
             If the file cannot be read.
         """
-        rows = self._read(
-            f"SELECT {_COLUMNS} FROM verdicts WHERE {_OWN} AND {_STANDING} "  # noqa: S608
-            f"ORDER BY id DESC LIMIT :count",
-            self._own() | {"count": count},
+        found: list[ReviewRecord] = []
+        before = self._file.state()[1] + 1
+        with self._lock:
+            while len(found) < count and (rows := self._page(before)):
+                for number, region in rows:
+                    record = self._region(region).standing().get(number)
+                    if record is not None and self._is_own(record):
+                        found.append(record)
+                before = rows[-1][0]
+        return found[:count]
+
+    def _page(self, before: int) -> list[tuple[int, str]]:
+        """Return number and region of the verdicts given before a change, the newest first."""
+        return self._file.read(
+            "SELECT number, region FROM changes WHERE number < :before "
+            "AND kind = 'verdict-given' AND typeof(region) = 'text' "
+            "ORDER BY number DESC LIMIT 100",
+            before=before,
         )
-        return [_record(row, self._path) for row in rows]
 
     def reviewers(self) -> list[str]:
         """Return the names of all reviewers with an own verdict that stands, sorted.
@@ -510,12 +544,8 @@ class ReviewStore:
         ReviewError
             If the file cannot be read.
         """
-        rows = self._read(
-            f"SELECT DISTINCT reviewer FROM verdicts WHERE {_STANDING} "  # noqa: S608
-            "AND role = :role ORDER BY reviewer",
-            {"role": Role.REVIEWER},
-        )
-        return names_in(rows, "reviewer", self._path)
+        records = self.verdicts(include_others=True)
+        return sorted({r.reviewer for r in records if r.role is Role.REVIEWER})
 
     def regions(self, *, team: str) -> list[str]:
         """Return the regions with verdicts on a team that count here, sorted.
@@ -527,12 +557,35 @@ class ReviewStore:
         ReviewError
             If the file cannot be read.
         """
-        rows = self._read(
-            f"SELECT DISTINCT region FROM verdicts WHERE {_STANDING} "  # noqa: S608
-            f"AND (:everybody OR ({_OWN})) AND team = :team ORDER BY region",
-            self._own() | {"everybody": self._adjudicates is not None, "team": one_spelling(team)},
+        with self._lock:
+            rows = self._file.read(
+                f"SELECT region, EXISTS ("  # noqa: S608
+                f"SELECT 1 FROM changes AS other WHERE other.region = one.region "
+                f"AND kind = 'verdict-withdrawn') "
+                f"FROM (SELECT DISTINCT region FROM changes WHERE {_OF_VERDICTS}) AS one "
+                f"WHERE EXISTS (SELECT 1 FROM changes WHERE changes.region = one.region "
+                f"AND kind = 'verdict-given' AND {_TEAM} = :team "
+                f"AND (:everybody OR ({_REVIEWER} = :reviewer AND {_ROLE} = :role)))",
+                team=one_spelling(team),
+                everybody=self._adjudicates is not None,
+                reviewer=self._reviewer,
+                role=str(self.role),
+            )
+            # Elsewhere each object that was judged has a verdict that stands.
+            found = [
+                region
+                for region, has_withdrawn in rows
+                if not has_withdrawn or self._has_standing(region, one_spelling(team))
+            ]
+        return sorted(found)
+
+    def _has_standing(self, region: str, team: str) -> bool:
+        """Return whether a verdict on a team that counts here stands in a region."""
+        standing = self._region(region).standing().values()
+        return any(
+            record.team == team and (self._adjudicates is not None or self._is_own(record))
+            for record in standing
         )
-        return names_in(rows, "region", self._path)
 
     def agreement(self, first: str, second: str, *, region: str | None = None) -> ReviewerAgreement:
         """Compare two reviewers. The reviewer who asks is no longer blind.
@@ -582,8 +635,8 @@ class ReviewStore:
             if record.role is Role.ADJUDICATOR and record.reviewer not in between
         ]
 
-    def _own(self) -> dict[str, Any]:
-        return {"reviewer": self._reviewer, "role": str(self.role)}
+    def _is_own(self, record: ReviewRecord) -> bool:
+        return record.reviewer == self._reviewer and record.role is self.role
 
     def poll(self, *, include_others: bool = False) -> tuple[str, ...]:
         """Return the regions in which other windows changed verdicts since the last call.
@@ -606,136 +659,79 @@ class ReviewStore:
             If the file cannot be read.
         """
         with self._lock:
-            version, newest = self._state_of_file()
+            version, newest = self._file.state()
             if version == self._seen[0]:
                 return ()
-            rows = self._read(
-                "SELECT DISTINCT region FROM verdicts WHERE revision > :seen "
-                "AND revision <= :newest AND writer <> :writer "
-                "AND (:everybody OR reviewer = :reviewer) ORDER BY region",
-                {
-                    "seen": self._seen[1],
-                    "newest": newest,
-                    "writer": self._writer,
-                    "everybody": include_others or self._adjudicates is not None,
-                    "reviewer": self._reviewer,
-                },
+            found = self._changes.read(
+                "number > :seen AND number <= :newest AND region <> ''",
+                seen=self._seen[1],
+                newest=newest,
             )
             self._seen = version, newest
-        return tuple(names_in(rows, "region", self._path))
+        is_everybody = include_others or self._adjudicates is not None
+        regions = set()
+        for change in found:
+            match change.value:
+                case VerdictGiven() | VerdictWithdrawn() as value if value.writer != self._writer:
+                    if is_everybody or value.reviewer == self._reviewer:
+                        regions.add(change.region)
+        return tuple(sorted(regions))
 
-    def _open(self, *, create: bool = True) -> None:
-        self._connection, notices = open_review_file(self._path, self._timeout_s, create=create)
-        self._notices += notices
-        self._times_opened += 1
-        self._identity = file_identity(self._path)
-        try:
-            self._seen = self._state_of_file()
-        except BaseException:
-            # An open connection would keep the damaged file from being set aside.
-            self._connection.close()
-            raise
+    def _region(self, name: str) -> RegionVerdicts:
+        """Return the verdicts in a region, with what was appended since the last call."""
+        self._follow()
+        region = self._regions.setdefault(name, RegionVerdicts())
+        for change in self._changes.read(
+            "region = :region AND number > :newest",
+            region=name,
+            newest=region.newest,
+        ):
+            region.take(change)
+        return region
 
-    def _state_of_file(self) -> tuple[int, int]:
-        """Return SQLite's data version, and the number of the newest change."""
-        # In this order: a change in between makes the first number outdated, so that the
-        # next call finds it.
-        ((version,),) = self._read("PRAGMA data_version", {})
-        ((newest,),) = self._read(_NEWEST, {})
-        return int(version), self._checked(newest)
+    def _all_regions(self) -> dict[str, RegionVerdicts]:
+        """Return the verdicts in all regions."""
+        self._follow()
+        names = self._file.read(
+            f"SELECT DISTINCT region FROM changes WHERE {_OF_VERDICTS}"  # noqa: S608
+        )
+        return {name: self._region(name) for (name,) in names}
 
-    def _read(self, statement: str, values: Mapping[str, Any]) -> list[Any]:
-        with self._lock:
-            try:
-                return self._connection.execute(statement, values).fetchall()
-            except sqlite3.Error as error:
-                raise explained(error, self._path, "the verdicts cannot be read") from error
+    def _follow(self) -> None:
+        """Forget what was read from a file that another one has replaced."""
+        if self._times_opened != self._file.times_opened:
+            self._times_opened = self._file.times_opened
+            self._regions = {}
+
+    def _standing_near(self, subject: Subject, region: RegionVerdicts) -> dict[int, ReviewRecord]:
+        """Return the reviewer's verdicts that stand near an object, by number, oldest first."""
+        near = region.near(subject, self._reviewer, self.role)
+        return {n: region.given[n].record for n in near if region.is_standing(n)}
+
+    def _on(
+        self, record: ReviewRecord, region: RegionVerdicts
+    ) -> tuple[int | None, ReviewRecord | None]:
+        """Return the reviewer's standing verdict on the same object, with its number."""
+        near = self._standing_near(record, region)
+        at = found_in(record, list(near.values())) if near else None
+        return (None, None) if at is None else list(near.items())[at]
+
+    def _number_of(self, record: ReviewRecord) -> int | None:
+        """Return the number of a verdict of the reviewer that still stands."""
+        near = self._standing_near(record, self._region(record.region))
+        return next((n for n, standing in near.items() if standing == record), None)
 
     @contextmanager
-    def _writing(
-        self, failure: str, record: ReviewRecord | None = None
-    ) -> Iterator[sqlite3.Connection]:
-        """Run statements as one transaction, which is on disk at the end or did not happen."""
+    def _writing(self, failure: str, record: ReviewRecord | None = None) -> Iterator[None]:
+        """Append changes as one transaction, which is on disk at the end or did not happen."""
+        where = {} if record is None else {"region": record.region, "object_id": record.object_id}
         with self._lock:
-            self._follow_file(failure, record)
             try:
-                with transaction(self._connection):
-                    yield self._connection
-            except sqlite3.Error as error:
-                raise explained(error, self._path, failure, **_where(record)) from error
-
-    def _follow_file(self, failure: str, record: ReviewRecord | None) -> None:
-        """Open the file again if another one has replaced it under the path."""
-        identity = file_identity(self._path)
-        if identity == self._identity:
-            return
-        if identity is None:
-            raise ReviewError(
-                f"{failure}: the review file was moved or deleted while it was in use; put it "
-                f"back, or open the review again",
-                path=self._path,
-                **_where(record),
-            )
-        self._connection.close()
-        try:
-            self._open(create=False)
-        except ReviewError as error:
-            raise ReviewError(
-                f"{failure}: {error.message}",
-                path=self._path,
-                suggestion=error.suggestion,
-                **_where(record),
-            ) from error
-
-    def _standing_on(self, record: ReviewRecord) -> tuple[int | None, ReviewRecord | None]:
-        """Find the reviewer's standing verdict on the same object, with its number."""
-        rows = self._connection.execute(
-            f"SELECT id, {_COLUMNS} FROM verdicts WHERE {_OWN_NEARBY} AND {_STANDING}",  # noqa: S608
-            self._nearby(record),
-        ).fetchall()
-        known = [_record(row[1:], self._path) for row in rows]
-        at = found_in(record, known)
-        if at is None:
-            return None, None
-        with understood("verdict", self._path, **_where(record)):
-            return Row(("id",), rows[at][:1]).whole("id"), known[at]
-
-    def _nearby(self, subject: Subject) -> dict[str, str | float]:
-        """Return the values of `_OWN_NEARBY`."""
-        fingerprint = subject.fingerprint
-        return {
-            **self._own(),
-            "team": one_spelling(subject.team),
-            "region": one_spelling(subject.region),
-            "side": str(subject.side),
-            "class_name": one_spelling(subject.class_name),
-            "y": float(fingerprint.centroid_y_px),
-            "x": float(fingerprint.centroid_x_px),
-            "reach": float(reach_px(fingerprint.area_px)),
-        }
-
-    def _next_revision(self) -> int:
-        (newest,) = self._connection.execute(_NEWEST).fetchone()
-        return self._checked(newest) + 1
-
-    def _checked(self, newest: Any) -> int:
-        """Return the number of the newest change, 0 if there is none yet."""
-        if newest is None:
-            return 0
-        # SQLite stores any type in any column, and no number above this one.
-        if not isinstance(newest, int) or not 0 <= newest < sys.maxsize:
-            raise ReviewError(
-                f"a verdict has the number {str(newest)[:60]!r}, which none can have: the review "
-                f"file was changed by another program. It was left as it is: restore a copy, or "
-                f"begin another file",
-                path=self._path,
-            )
-        return newest
-
-
-def _where(subject: Subject | None) -> dict[str, Any]:
-    """Return the object that an error is about, if there is one."""
-    return {} if subject is None else {"region": subject.region, "object_id": subject.object_id}
+                with self._file.writing(failure, **where):
+                    yield
+            except BaseException:
+                self._regions = {}  # they may have changes that were not written
+                raise
 
 
 def _reviewer_name(name: str) -> str:
@@ -743,27 +739,3 @@ def _reviewer_name(name: str) -> str:
     if not cleaned:
         raise ReviewError("a review needs the reviewer's name, found none; enter a name")
     return cleaned
-
-
-def _record(values: Sequence[Any], path: Path) -> ReviewRecord:
-    row = Row(_NAMES, values)
-    _, _, region, _, object_id, *_ = values
-    with understood("verdict", path, region=region, object_id=object_id):
-        return ReviewRecord(
-            reviewer=row.text("reviewer"),
-            team=row.text("team"),
-            region=row.text("region"),
-            side=row.word("side", Side),
-            object_id=row.whole("object_id", -LARGEST_WHOLE),
-            fingerprint=Fingerprint(
-                row.text("class_name"),
-                row.centroid_px("centroid_y_px"),
-                row.centroid_px("centroid_x_px"),
-                row.whole("area_px"),
-            ),
-            verdict=row.word("verdict", Verdict),
-            tag=row.text("tag"),
-            note=row.text("note"),
-            given_at=row.moment("given_at"),
-            role=row.word("role", Role),
-        )

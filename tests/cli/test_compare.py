@@ -176,6 +176,15 @@ def test_one_team_in_two_runs_is_named_after_the_folders(
     assert found["counts"]["broken"] == found["counts"]["fixed"] == 0
 
 
+def test_two_teams_in_two_runs_keep_their_names(tables: Path, tmp_path: Path, run: Run) -> None:
+    run("compare", tables / "old", tables / "worse", "-o", tmp_path)
+    found = record(tmp_path)
+    assert (found["old"], found["new"]) == ("old", "worse")
+    run("compare", tables / "all", tables / "all", "--teams", "old,better", "-o", tmp_path)
+    found = record(tmp_path)
+    assert (found["old"], found["new"]) == ("old", "better")
+
+
 def test_two_predictions_of_one_image(version_folder: Path, tmp_path: Path, run: Run) -> None:
     files = [version_folder / "teams" / version / "P1_a.tif" for version in ("old", "worse")]
     reference = version_folder / "reference" / "P1_a.tif"

@@ -27,8 +27,8 @@ from napari_panoptic.review.plan.corrected import DECIDED, QUANTITIES, Quantity
 from napari_panoptic.review.plan.design import Plan, draw
 from napari_panoptic.review.plan.mending import annotated_cohort
 from napari_panoptic.review.plan.object_verdicts import object_verdicts
-from napari_panoptic.review.plan.store import PlannedReview, read_plan_answers
-from napari_panoptic.review.plan.units import ItemKind, population
+from napari_panoptic.review.plan.store import PlannedReview, read_review
+from napari_panoptic.review.plan.units import SIDES, ItemKind, population
 from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.values.cohort import ClassScheme, Cohort
 from napari_panoptic.values.labels import LabelImage
@@ -500,7 +500,7 @@ def test_verdicts_on_a_plan_change_what_those_without_one_change(
     cohort, review, other = open_cohort(nuclei_sample), tmp_path / "r.sqlite", tmp_path / "o.sqlite"
     team = cohort.team_names[1]
     plan = reviewed_plan(review, cohort, team, 60)
-    planned = read_plan_answers(review)
+    planned = read_review(review).plan
     assert planned is not None
     by_region: dict[str, dict[tuple[Side, int], Verdict]] = {}
     for given in object_verdicts(planned):
@@ -573,13 +573,17 @@ def test_items_that_are_other_objects_now_are_listed(nuclei_sample: Path, tmp_pa
     cohort, review, output = open_cohort(nuclei_sample), tmp_path / "r.sqlite", tmp_path / "out"
     _, moved, gone = corrected_plan(cohort, review, output)
     with closing(sqlite3.connect(review)) as connection, connection:
-        for row, change in ((moved, (0.5, int(moved["id"]))), (gone, (0, 99999))):
-            key = row["region"], row["side"], int(row["id"])
-            connection.execute(
-                "UPDATE plan_items SET y_px = y_px + ?, object_id = ? "
-                "WHERE region = ? AND side = ? AND object_id = ?",
-                (*change, *key),
-            )
+        is_plan = "kind = 'plan-saved'"
+        (text,) = connection.execute(f"SELECT value FROM changes WHERE {is_plan}").fetchone()  # noqa: S608
+        plan = json.loads(text)
+        units = plan["plan"]["units"]
+        keys = list(zip(units["region"], units["side"], units["id"], strict=True))
+        for row, dy, id_ in ((moved, 0.5, int(moved["id"])), (gone, 0, 99999)):
+            side = [str(side) for side in SIDES].index(row["side"])
+            item = keys.index((row["region"], side, int(row["id"])))
+            units["y_px"][item] += dy
+            units["id"][item] = id_
+        connection.execute(f"UPDATE changes SET value = ? WHERE {is_plan}", (json.dumps(plan),))  # noqa: S608
     assert correct(nuclei_sample, review, output) == 0
     reasons = {item["id"]: item["why"] for item in record(output)["not_applied"]}
     assert "changed" in reasons[int(moved["id"])]

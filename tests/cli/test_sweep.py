@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from napari_panoptic.cli.main import main
+from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.questions.sweep import Sweep
 from tests.support.sweep_cohort import MERGED, SIZES, SPLIT, TOML, write_labels
 
@@ -59,7 +60,9 @@ def test_the_choice_is_that_by_hand(swept: Path, tables: Path) -> None:
     np.testing.assert_allclose(rows[[f"figure_{team}" for team in TEAMS]], pq, atol=1e-12)
 
 
-def test_causes_and_flips_are_those_of_the_objects(swept: Path, tables: Path) -> None:
+def test_causes_and_flips_are_those_of_the_objects(
+    swept: Path, tables: Path, sweep_folder: Path
+) -> None:
     objects = read(tables / "objects.csv").fillna({"cause": ""})
     causes = read(swept / "sweep_causes.csv").set_index(["team", "side", "cause"])["count"]
     failed = objects[objects["status"].isin(["FN", "FP"])].groupby(["team", "side", "cause"]).size()
@@ -69,6 +72,17 @@ def test_causes_and_flips_are_those_of_the_objects(swept: Path, tables: Path) ->
     for place, team in enumerate(TEAMS):  # as planted
         assert causes[team, "reference", "split"] == sum(n[place] for n in SPLIT.values())
         assert causes[team, "reference", "merged"] == 2 * sum(n[place] for n in MERGED.values())
+    # The report has a column for each cause that occurs under any setting.
+    (wide,) = (
+        t
+        for t in Sweep().answer(open_cohort(sweep_folder)).tables
+        if t.heading == "Causes of failures"
+    )
+    counted = causes.unstack(["side", "cause"]).loc[TEAMS]
+    occurring = counted.loc[:, counted.any()]
+    assert not occurring.all().all()  # some of them do not occur under all settings
+    assert list(wide.frame) == ["setting", *(f"{side}: {cause}" for side, cause in occurring)]
+    assert wide.frame.drop(columns="setting").to_numpy().tolist() == occurring.to_numpy().tolist()
     steps = read(swept / "sweep_steps.csv").set_index(["team_before", "team_after"])
     assert list(steps.index) == list(pairwise(TEAMS))
     assert list(steps["turns"].fillna("")) == ["", "yes", ""]

@@ -49,9 +49,10 @@ from napari_panoptic.io.tables.metadata import read_metadata
 from napari_panoptic.nuclei.metrics import Counts
 from napari_panoptic.nuclei.regions.result_store import DamagedPartError, PartStore
 from napari_panoptic.nuclei.regions.results import RegionResult
-from napari_panoptic.review.file import ReviewError, open_review_file
+from napari_panoptic.review.file import ReviewError, ReviewFile
 from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
+from napari_panoptic.values.vocabulary import Verdict
 from tests.support.builders import (
     label_files,
     noise,
@@ -60,6 +61,7 @@ from tests.support.builders import (
     write_svs,
     write_tiff,
 )
+from tests.support.review_cases import subject
 
 SHAPE = (12, 16)
 
@@ -758,63 +760,56 @@ def test_a_stored_region_whose_first_line_is_deep(tmp_path: Path) -> None:
         store.fingerprint("r")
 
 
-def test_a_review_whose_layout_is_no_number(tmp_path: Path) -> None:
+@pytest.mark.parametrize("layout", [0, -1, -(2**31), 2**31 - 1])
+def test_a_review_of_another_layout(tmp_path: Path, layout: int) -> None:
     path = tmp_path / "review.sqlite"
-    open_review_file(path, 1.0)[0].close()
+    ReviewFile(path).close()
     with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("INSERT INTO schema_version VALUES ('x', '')")
-    with every_file_closed(), pytest.raises(ReviewError, match="no number"):
-        open_review_file(path, 1.0)
+        connection.execute(f"PRAGMA user_version = {layout}")
+    before = path.read_bytes()
+    with every_file_closed(), pytest.raises(ReviewError, match=r"newer version|another program"):
+        ReviewFile(path)
+    assert path.read_bytes() == before
 
 
-def test_a_review_whose_layout_is_far_below_any(tmp_path: Path) -> None:
-    """A list of all layouts in between took all memory."""
+@pytest.mark.parametrize("number", [-(2**62), -1, 2**63 - 1])
+def test_a_change_whose_number_this_program_never_gives(tmp_path: Path, number: int) -> None:
     path = tmp_path / "review.sqlite"
-    open_review_file(path, 1.0)[0].close()
+    with ReviewStore(path, reviewer="a") as store:
+        given = store.give(subject(), Verdict.BOTH_WRONG)
     with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("UPDATE schema_version SET version = -1000000000000000")
-    with every_file_closed(), pytest.raises(ReviewError, match="layout -1000000000000000"):
-        open_review_file(path, 1.0)
-
-
-@pytest.mark.parametrize("number", [float("inf"), 1.5, "x", b"\0", -1, 2**63 - 1])
-def test_a_verdict_whose_number_is_none(tmp_path: Path, number: object) -> None:
-    path = tmp_path / "review.sqlite"
-    open_review_file(path, 1.0)[0].close()
-    with closing(sqlite3.connect(path)) as connection, connection:
-        values = ("a", "b", "c", "reference", 1, "d", 1.0, 1.0, 1, "agree", "", "", "", number, "w")
-        connection.execute(
-            "INSERT INTO verdicts (reviewer, team, region, side, object_id, class_name, "
-            "centroid_y_px, centroid_x_px, area_px, verdict, tag, note, given_at, revision, "
-            "writer) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            values,
-        )
-    with every_file_closed(), pytest.raises(ReviewError, match="which none can have"):
-        ReviewStore(path, reviewer="a")
+        connection.execute("UPDATE changes SET number = ?", (number,))
+    with every_file_closed(), ReviewStore(path, reviewer="a") as store:
+        assert store.verdicts() == [given]
+        if number == 2**63 - 1:  # no larger number is left
+            with pytest.raises(ReviewError, match="NOT saved"):
+                store.give(subject(2), Verdict.BOTH_WRONG)
+        else:
+            store.give(subject(2), Verdict.BOTH_WRONG)
+            assert len(store.verdicts()) == 2
 
 
 def test_a_review_whose_schema_is_no_text(tmp_path: Path) -> None:
     """SQLite quotes it, and Python could not make text of what SQLite said."""
     path = tmp_path / "review.sqlite"
-    open_review_file(path, 1.0)[0].close()
+    ReviewFile(path).close()
     content = path.read_bytes()
-    assert b"CREATE TABLE verdicts" in content
-    path.write_bytes(content.replace(b"CREATE TABLE verdicts", b"CREATE \x80ABLE verdicts"))
-    connection, notices = open_review_file(path, 1.0)
-    connection.close()
-    assert len(notices) == 1
-    assert "schema" in notices[0].message
+    assert b"CREATE TABLE changes" in content
+    path.write_bytes(content.replace(b"CREATE TABLE changes", b"CREATE \x80ABLE changes"))
+    with closing(ReviewFile(path)) as file:
+        (notice,) = file.notices
+    assert "schema" in notice.message
 
 
 def test_a_review_of_which_a_statement_is_no_text(tmp_path: Path) -> None:
     """The bytes were searched like a text, which raised `TypeError`."""
     path = tmp_path / "review.sqlite"
-    open_review_file(path, 1.0)[0].close()
+    ReviewFile(path).close()
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("PRAGMA writable_schema = ON")
         connection.execute("UPDATE sqlite_master SET sql = CAST(sql AS BLOB)")
     with every_file_closed(), pytest.raises(ReviewError, match="expected a review file of plain"):
-        open_review_file(path, 1.0)
+        ReviewFile(path)
 
 
 def test_warnings_are_back_when_the_last_decoder_ends() -> None:

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from napari_panoptic.live.autosaves import AutosaveFolder
-from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.values.labels import LabelImage
-from napari_panoptic.values.vocabulary import Side, Verdict
+from napari_panoptic.values.vocabulary import Side
 
 PREVIOUS = Path(__file__).parents[1] / "data" / "previous"
 
@@ -19,16 +18,6 @@ PREVIOUS = Path(__file__).parents[1] / "data" / "previous"
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     return Path(shutil.copytree(PREVIOUS, tmp_path / "previous"))
-
-
-def test_a_review_file_opens_and_its_verdicts_can_be_taken_back(folder: Path) -> None:
-    with ReviewStore(folder / "panoptic-review.sqlite", reviewer="Ada") as store:
-        records = store.verdicts()
-        assert [record.verdict for record in records] == list(Verdict)[:3]
-        assert {(record.tag, record.note) for record in records} == {("tag", "note")}
-        assert store.take_back(records[1:]) == records[1:]
-        assert store.take_back(records[1:]) == []
-        assert store.verdicts() == records[:1]
 
 
 def test_autosaves_open(folder: Path) -> None:

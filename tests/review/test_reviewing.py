@@ -2,6 +2,7 @@
 
 import errno
 import json
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 
 from napari_panoptic.nuclei.evaluate import evaluate_pair
+from napari_panoptic.review.file import ReviewFile
 from napari_panoptic.review.judged import Subjects
 from napari_panoptic.review.reviewing import Reviewing
 from napari_panoptic.review.store import ReviewStore
@@ -80,6 +82,20 @@ def test_the_reviewer_has_the_name_that_the_file_keeps(reviewing):
     assert reviewing.reviewer == record.reviewer == "Zo\u00eb Smith"
     assert reviewing.store.reviewers() == [reviewing.reviewer]
     assert reviewing.store.verdicts(reviewer="Zoe\u0308  Smith") == [record]
+
+
+def test_changes_that_cannot_be_read_are_reported_once(reviewing):
+    noticed = []
+    reviewing.noticed.connect(noticed.append)
+    reviewing.give(*RING, Verdict.BOTH_WRONG)
+    with closing(sqlite3.connect(reviewing.path)) as connection, connection:
+        connection.execute("INSERT INTO changes VALUES (7, 'R', 'verdict-given', 'now', '{}')")
+    assert polled(reviewing) == ()
+    reviewing.use()
+    reviewing.refresh()
+    (notice,) = noticed
+    assert "change 7 of the review file cannot be read" in notice.message
+    assert shown(reviewing) == {RING: Verdict.BOTH_WRONG}
 
 
 def test_only_annotations_are_found_under_another_team(tmp_path):
@@ -149,21 +165,22 @@ def missed_row(count):
 def test_a_file_that_answers_slowly_is_not_waited_for(tmp_path, monkeypatch):
     """The look hangs, and all the while verdicts are given, shown and let go of."""
     threads, is_asked, answers = [], threading.Event(), threading.Event()
-    read = ReviewStore._read
+    read = ReviewFile.read
 
-    def slow_read(store, statement, values):
-        if store is not reviewing.store:  # the window's own connection is as quick as ever
+    def slow_read(file, statement, /, **values):
+        own = reviewing.store
+        if own is None or file is not own._file:  # that of the window is as quick as ever
             threads.append(threading.get_ident())
             is_asked.set()
             assert answers.wait(20)
-        return read(store, statement, values)
+        return read(file, statement, **values)
 
     with closing_review(missed_row(4), tmp_path / "r.sqlite") as reviewing:
         reviewing.give(*RING, Verdict.BOTH_WRONG)
         subjects = Subjects(reviewing.judged.evaluation, region="R", team="T")
         with ReviewStore(reviewing.path, reviewer="Ada") as same:
             same.give(subjects.of(Side.REFERENCE, 1), Verdict.CANNOT_TELL)
-        monkeypatch.setattr(ReviewStore, "_read", slow_read)
+        monkeypatch.setattr(ReviewFile, "read", slow_read)
         with ThreadPoolExecutor(1) as pool:
             look = pool.submit(reviewing.file_check())
             assert is_asked.wait(20)

@@ -25,7 +25,8 @@ from napari_panoptic.nuclei.evaluate import evaluate
 from napari_panoptic.review import file as review_file
 from napari_panoptic.review.file import ReviewError, suggested_path
 from napari_panoptic.review.identity import Fingerprint, Subject
-from napari_panoptic.review.store import ReviewStore, read_verdicts
+from napari_panoptic.review.plan.store import read_review
+from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.review.verdicts import Judgement, ReviewRecord, Role, paired
 from napari_panoptic.values.labels import LabelImage, LabelPair
 from napari_panoptic.values.settings import EvaluationSettings
@@ -181,22 +182,6 @@ def test_another_window_s_decisions_reach_an_adjudicator(path: Path) -> None:
         ada.give(subject(1), Verdict.CANNOT_TELL)
         assert cy.poll() == ("R_1",)
         assert cy.regions(team="T") == ["R_1"]
-
-
-def test_a_file_of_the_previous_layout_is_continued(path: Path) -> None:
-    """Files of layout 1 have no role; every verdict in them is a reviewer's own."""
-    with ReviewStore(path, reviewer="Ada") as store:
-        given = store.give(subject(1), Verdict.CANNOT_TELL, tag="pale", note="n")
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("ALTER TABLE verdicts DROP COLUMN role")
-        connection.execute("UPDATE schema_version SET version = 1")
-        connection.commit()
-    with ReviewStore(path, reviewer="Ada") as store:
-        assert store.verdicts() == [given]
-        assert in_file(path, "PRAGMA journal_mode") == [("delete",)]
-        later = store.give(subject(2), Verdict.BOTH_WRONG)
-        assert store.verdicts() == [given, later]
-        assert len(files_like(path, "version-1")) == 1
 
 
 def test_a_reviewer_needs_a_name(path: Path) -> None:
@@ -470,8 +455,8 @@ def test_locked_by_another_program(path: Path) -> None:
 
 def test_disk_full(path: Path) -> None:
     with ReviewStore(path, reviewer="Ada") as store:
-        pages = store._connection.execute("PRAGMA page_count").fetchone()[0]
-        store._connection.execute(f"PRAGMA max_page_count = {pages + 1}")
+        pages = store._file._connection.execute("PRAGMA page_count").fetchone()[0]
+        store._file._connection.execute(f"PRAGMA max_page_count = {pages + 1}")
         saved: list[ReviewRecord] = []
         with pytest.raises(ReviewError, match="NOT saved: the disk is full"):
             saved.extend(
@@ -480,7 +465,7 @@ def test_disk_full(path: Path) -> None:
             )
         assert 0 < len(saved) < 1000
         assert store.verdicts() == saved
-        store._connection.execute("PRAGMA max_page_count = 100000")
+        store._file._connection.execute("PRAGMA max_page_count = 100000")
         store.give(subject(2000), Verdict.CANNOT_TELL)
     with ReviewStore(path, reviewer="Ada") as store:
         assert len(store.verdicts()) == len(saved) + 1
@@ -543,7 +528,7 @@ def test_damage_while_in_use_is_told(path: Path) -> None:
         with path.open("r+b") as file:
             file.seek(4096)
             file.write(b"\x5a" * (size - 4096))
-        store._connection.execute("PRAGMA shrink_memory")
+        store._file._connection.execute("PRAGMA shrink_memory")
         with pytest.raises(ReviewError, match="open the review again, which sets the file aside"):
             store.verdicts()
     with ReviewStore(path, reviewer="Ada") as store:
@@ -561,9 +546,9 @@ def test_an_empty_file_is_begun(path: Path) -> None:
 def test_a_file_of_a_newer_version_is_left_alone(path: Path) -> None:
     with ReviewStore(path, reviewer="Ada") as store:
         store.give(subject(1), Verdict.CANNOT_TELL)
-    in_file(path, "INSERT INTO schema_version VALUES (99, 'later')")
+    in_file(path, "PRAGMA user_version = 99")
     before = path.read_bytes()
-    with pytest.raises(ReviewError, match=r"newer version .* \(layout 99, known up to 2\)"):
+    with pytest.raises(ReviewError, match=r"newer version .* \(layout 99, known up to 3\)"):
         ReviewStore(path, reviewer="Ada")
     assert path.read_bytes() == before
     assert [file.name for file in path.parent.iterdir()] == [path.name]
@@ -581,13 +566,13 @@ def test_a_database_of_another_program_is_left_alone(path: Path) -> None:
 @pytest.mark.parametrize(
     "statement",
     [
-        "CREATE TRIGGER t AFTER INSERT ON verdicts BEGIN DELETE FROM verdicts; END",
-        "CREATE TRIGGER t AFTER UPDATE ON schema_version BEGIN DELETE FROM verdicts; END",
-        "CREATE VIEW v AS SELECT randomblob(1000000000) FROM verdicts",
+        "CREATE TRIGGER t AFTER INSERT ON changes BEGIN DELETE FROM changes; END",
+        "CREATE VIEW v AS SELECT randomblob(1000000000) FROM changes",
         "CREATE VIRTUAL TABLE f USING fts5(note)",
-        "ALTER TABLE verdicts ADD COLUMN sum GENERATED ALWAYS AS (zeroblob(area_px)) VIRTUAL",
-        "CREATE INDEX i ON verdicts (upper(note))",
-        "CREATE INDEX i ON verdicts (note) WHERE area_px > 3",
+        "ALTER TABLE changes ADD COLUMN sum GENERATED ALWAYS AS (zeroblob(number)) VIRTUAL",
+        "CREATE TABLE other (a, b GENERATED ALWAYS AS (zeroblob(a)) VIRTUAL)",
+        "CREATE INDEX i ON changes (upper(value))",
+        "CREATE INDEX i ON changes (value) WHERE number > 3",
     ],
 )
 def test_a_file_whose_schema_acts_is_left_alone(path: Path, statement: str) -> None:
@@ -602,12 +587,12 @@ def test_a_file_whose_schema_acts_is_left_alone(path: Path, statement: str) -> N
     assert path.read_bytes() == before
 
 
-def test_a_view_in_place_of_the_verdicts(path: Path) -> None:
+def test_a_view_in_place_of_the_changes(path: Path) -> None:
     with ReviewStore(path, reviewer="Ada"):
         pass
     with closing(sqlite3.connect(path)) as connection:
-        connection.execute("ALTER TABLE verdicts RENAME TO others")
-        connection.execute("CREATE VIEW verdicts AS SELECT * FROM others")
+        connection.execute("ALTER TABLE changes RENAME TO others")
+        connection.execute("CREATE VIEW changes AS SELECT * FROM others")
     with pytest.raises(ReviewError, match="would run code"):
         ReviewStore(path, reviewer="Ada")
 
@@ -622,7 +607,7 @@ def test_a_huge_file_is_left_alone(path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 def test_schemas_are_not_trusted_and_values_are_bounded(path: Path) -> None:
     with ReviewStore(path, reviewer="Ada") as store:
-        connection = store._connection
+        connection = store._file._connection
         assert connection.execute("PRAGMA trusted_schema").fetchone() == (0,)
         assert connection.execute("PRAGMA cell_size_check").fetchone() == (1,)
         with pytest.raises(sqlite3.DataError, match="too big"):
@@ -630,54 +615,11 @@ def test_schemas_are_not_trusted_and_values_are_bounded(path: Path) -> None:
 
 
 def test_words_that_are_sql_stay_words(path: Path) -> None:
-    words = "'); DROP TABLE verdicts; --"
+    words = "'); DROP TABLE changes; --"
     with ReviewStore(path, reviewer=words) as store:
         given = store.give(replace(subject(1), team=words), Verdict.CANNOT_TELL, note=words)
         assert store.verdicts() == [given]
         assert (given.reviewer, given.team, given.note) == (words, words, words)
-
-
-def newer_layout(monkeypatch: pytest.MonkeyPatch, *steps: str) -> None:
-    monkeypatch.setattr(review_file, "SCHEMA_VERSION", 3)
-    monkeypatch.setattr(review_file, "_MIGRATIONS", {2: steps})
-
-
-def test_an_older_file_is_converted_after_a_copy_was_kept(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with ReviewStore(path, reviewer="Ada") as store:
-        given = store.give(subject(1), Verdict.CANNOT_TELL)
-    newer_layout(monkeypatch, "ALTER TABLE verdicts ADD COLUMN mood TEXT")
-    with ReviewStore(path, reviewer="Ada") as store:
-        assert store.verdicts() == [given]
-        assert in_file(path, "SELECT mood FROM verdicts") == [(None,)]
-        (notice,) = store.notices
-        assert "a copy of it as it was is kept" in notice.message
-    with ReviewStore(path, reviewer="Ada") as store:
-        assert store.notices == ()
-    monkeypatch.undo()
-    (copy,) = files_like(path, "version-2")
-    with ReviewStore(copy, reviewer="Ada") as store:
-        assert store.verdicts() == [given]
-    with pytest.raises(ReviewError, match="newer version"):
-        ReviewStore(path, reviewer="Ada")
-
-
-def test_a_conversion_that_fails_changes_nothing(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with ReviewStore(path, reviewer="Ada") as store:
-        given = store.give(subject(1), Verdict.CANNOT_TELL)
-    newer_layout(monkeypatch, "ALTER TABLE verdicts ADD COLUMN mood TEXT", "DROP TABLE absent")
-    with pytest.raises(ReviewError, match="no such table"):
-        ReviewStore(path, reviewer="Ada")
-    monkeypatch.setattr(review_file, "_MIGRATIONS", {})
-    with pytest.raises(ReviewError, match="cannot convert"):
-        ReviewStore(path, reviewer="Ada")
-    monkeypatch.undo()
-    with ReviewStore(path, reviewer="Ada") as store:
-        assert store.verdicts() == [given]
-        assert "mood" not in in_file(path, "SELECT sql FROM sqlite_master")[0][0]
 
 
 @posix_only
@@ -698,7 +640,7 @@ def test_a_read_only_folder(closed_folder: Path, exists: bool) -> None:
 def test_a_folder_that_becomes_read_only(closed_folder: Path) -> None:
     path = closed_folder / "review.sqlite"
     with ReviewStore(path, reviewer="Ada") as store:
-        store._connection.execute("PRAGMA query_only = ON")
+        store._file._connection.execute("PRAGMA query_only = ON")
         with pytest.raises(ReviewError, match=r"NOT saved: .* choose another place") as caught:
             store.give(subject(1), Verdict.CANNOT_TELL)
     assert caught.value.suggestion is not None
@@ -797,15 +739,6 @@ def test_a_file_that_was_replaced_by_one_that_cannot_be_used(path: Path, tmp_pat
                 store.give(subject(1), Verdict.CANNOT_TELL)
 
 
-def test_a_verdict_that_another_program_wrote(path: Path) -> None:
-    with ReviewStore(path, reviewer="Ada") as store:
-        store.give(subject(5), Verdict.CANNOT_TELL)
-        in_file(path, "UPDATE verdicts SET verdict = 'maybe'")
-        with pytest.raises(ReviewError, match="as verdict, found 'maybe'") as caught:
-            store.verdicts()
-    assert caught.value.object_id == 5
-
-
 def test_a_closed_store_says_so(path: Path) -> None:
     store = ReviewStore(path, reviewer="Ada")
     store.close()
@@ -841,59 +774,6 @@ def test_the_rollback_journal_is_used_everywhere(path: Path) -> None:
         there.give(subject(1), Verdict.CANNOT_TELL)
         assert here.poll() == ("R_1",)
         assert len(here.verdicts()) == 1
-
-
-@pytest.fixture
-def old_window(path: Path) -> Iterator[sqlite3.Connection]:
-    """A connection as in earlier versions: the newest verdict is only in the write-ahead log."""
-    with ReviewStore(path, reviewer="Ada") as store:
-        store.give(subject(1), Verdict.CANNOT_TELL)
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        assert connection.execute("PRAGMA journal_mode = WAL").fetchone() == ("wal",)
-        connection.execute("PRAGMA wal_autocheckpoint = 0")
-        columns = "reviewer, team, region, side, class_name, centroid_y_px, centroid_x_px"
-        rest = "area_px, verdict, tag, note, given_at, revision, writer"
-        connection.execute(
-            f"INSERT INTO verdicts ({columns}, {rest}, object_id) "  # noqa: S608
-            f"SELECT {columns.replace('centroid_y_px', '400.0')}, {rest}, 20 FROM verdicts"
-        )
-        yield connection
-
-
-@posix_only
-@pytest.mark.usefixtures("old_window")
-def test_a_pending_write_ahead_log_of_an_earlier_version_is_not_lost(
-    path: Path, tmp_path: Path
-) -> None:
-    killed = tmp_path / "killed.sqlite"
-    for suffix in ("", "-wal"):
-        assert path.with_name(path.name + suffix).stat().st_size
-        shutil.copyfile(path.with_name(path.name + suffix), f"{killed}{suffix}")
-    with closing(sqlite3.connect(f"{killed.as_uri()}?immutable=1", uri=True)) as alone:
-        assert alone.execute("SELECT count(*) FROM verdicts").fetchone() == (1,)
-    with ReviewStore(killed, reviewer="Ada") as store:
-        assert store.notices == ()
-        assert [record.object_id for record in store.verdicts()] == [1, 20]
-        assert journal_mode(killed) == "delete"
-        assert not killed.with_name("killed.sqlite-wal").exists()
-        store.give(subject(3), Verdict.BOTH_WRONG)
-        copy = tmp_path / "copy.sqlite"
-        copy.write_bytes(killed.read_bytes())
-    with ReviewStore(copy, reviewer="Ada") as store:
-        assert [record.object_id for record in store.verdicts()] == [1, 20, 3]
-
-
-def test_a_window_of_an_earlier_version_may_still_be_open(
-    path: Path, old_window: sqlite3.Connection
-) -> None:
-    with ReviewStore(path, reviewer="Ada", timeout_s=0.05) as store:
-        store.give(subject(3), Verdict.BOTH_WRONG)
-        assert [record.object_id for record in store.verdicts()] == [1, 20, 3]
-        assert old_window.execute("SELECT count(*) FROM verdicts").fetchone() == (3,)
-    old_window.close()
-    with ReviewStore(path, reviewer="Ada") as store:
-        assert journal_mode(path) == "delete"
-        assert len(store.verdicts()) == 3
 
 
 def test_a_copy_of_the_file_alone_has_every_verdict(path: Path, tmp_path: Path) -> None:
@@ -981,39 +861,16 @@ def test_regions_of_a_team_are_named(path: Path) -> None:
         assert ada.regions(team=team) == ["R2"]
 
 
-def test_looking_an_object_up_does_not_go_through_all_verdicts(path: Path) -> None:
-    with ReviewStore(path, reviewer="Ada") as store:
-        store.give(subject(1), Verdict.CANNOT_TELL)
-        statements: list[str] = []
-        store._connection.set_trace_callback(statements.append)
-        store.give(subject(1), Verdict.BOTH_WRONG)
-        store._connection.set_trace_callback(None)
-        (look_up,) = [text for text in statements if text.startswith("SELECT id,")]
-        plan = in_file(path, f"EXPLAIN QUERY PLAN {look_up}")
-    assert "centroid_y_px>? AND centroid_y_px<?" in plan[0][-1]
-
-
-def test_a_file_from_before_the_look_up_gets_it(path: Path) -> None:
-    with ReviewStore(path, reviewer="Ada") as store:
-        store.give(subject(1), Verdict.CANNOT_TELL)
-    in_file(path, "DROP INDEX verdicts_by_object")
-    with ReviewStore(path, reviewer="Ada") as store:
-        assert store.notices == ()
-    assert ("verdicts_by_object",) in in_file(path, "SELECT name FROM sqlite_master")
-
-
-def test_verdicts_are_read_without_writing(tmp_path: Path) -> None:
+def test_a_review_is_read_without_writing(tmp_path: Path) -> None:
     path = tmp_path / "review.sqlite"
     with ReviewStore(path, reviewer="Ann") as store:
         first = store.give(subject(1), Verdict.BOTH_WRONG)
         store.give(subject(2), Verdict.BOTH_WRONG)
         second = store.give(subject(2), Verdict.PREDICTION_RIGHT)
-    with sqlite3.connect(path) as connection:  # as an earlier version wrote it
-        connection.execute("ALTER TABLE verdicts DROP COLUMN role")
-        connection.execute("UPDATE schema_version SET version = 1")
-    connection.close()
     before = path.read_bytes()
-    assert read_verdicts(path) == [first, second]
+    found = read_review(path)
+    assert found.verdicts == (first, second)
+    assert (found.plan, found.findings) == (None, ())
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
 
@@ -1023,6 +880,6 @@ def test_other_files_are_not_read_and_stay(tmp_path: Path, content: bytes) -> No
     path = tmp_path / "review.sqlite"
     path.write_bytes(content)
     with pytest.raises(ReviewError):
-        read_verdicts(path)
+        read_review(path)
     assert path.read_bytes() == content
     assert list(tmp_path.iterdir()) == [path]

@@ -7,6 +7,7 @@ larger sample contains (permanent random numbers; Ohlsson, in Business Survey Me
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,13 +20,28 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import SettingsError
 from napari_panoptic.review.plan.survey import allocation
-from napari_panoptic.review.plan.units import KINDS, SUSPECT, IntArray, ItemKind, StrArray, Units
+from napari_panoptic.review.plan.units import (
+    KINDS,
+    NO_ID,
+    SIDES,
+    SUSPECT,
+    IntArray,
+    ItemKind,
+    ItemSide,
+    StrArray,
+    Units,
+)
 
 RARE = 20
 """Causes with fewer objects of a team, status and class share a stratum."""
 LEAST_PER_STRATUM = 2
 OTHER = "other"
 """The name of rare causes together."""
+_LEAST_PROBABILITY = 1e-12
+"""No item of a population that fits into memory is less likely to be drawn."""
+_MOST_CLASSES = 2**15 - 1
+_LARGEST_PX, _LARGEST_ID = 2.0**31, 2**62
+"""Centroids are not farther out, and ids are not larger."""
 
 ASSUMED_ERRORS: Mapping[ItemKind, float] = {
     ItemKind.TP: 0.05,
@@ -114,6 +130,46 @@ class Plan:
         number = {name: position for position, name in enumerate(strata.names)}
         numbers = np.array([number[name] for name in self.stratum], np.int64)
         return np.bincount(numbers, minlength=len(strata.names))
+
+
+def checked_plan(plan: Plan) -> Plan:
+    """Return a plan that was read from a file if this program can have written it.
+
+    Raises
+    ------
+    ValueError
+        If it is no plan, with the reason.
+    """
+    units, n = plan.units, len(plan.units)
+    names = (units.team, units.patient, units.region, units.detail, plan.stratum)
+    numbers = (units.side, units.kind, units.y_px, units.x_px, units.iou, plan.probability)
+    classes = (units.reference_class, units.prediction_class)
+    if {len(each) for each in (*names, *numbers, *classes)} != {n}:
+        raise ValueError("expected a value for each item, found others")
+    if not all(type(name) is str for column in names for name in column):
+        raise ValueError("expected texts as names")
+    if len(units.class_names) > _MOST_CLASSES:
+        raise ValueError(f"expected up to {_MOST_CLASSES} classes, found {len(units.class_names)}")
+    for what, column, lowest, highest in (
+        ("side", units.side, 0, len(SIDES) - 1),
+        ("kind", units.kind, 0, len(KINDS) - 1),
+        ("y_px", units.y_px, -_LARGEST_PX, _LARGEST_PX),
+        ("x_px", units.x_px, -_LARGEST_PX, _LARGEST_PX),
+        ("iou", units.iou, 0, 1),
+        ("probability", plan.probability, _LEAST_PROBABILITY, 1),
+        ("class", np.concatenate(classes), 0, len(units.class_names)),
+        ("seed", np.array([plan.seed or 0]), 0, math.inf),
+    ):
+        is_wrong = ~((column >= lowest) & (column <= highest))
+        if is_wrong.any():
+            wrong = column[is_wrong][0]
+            raise ValueError(f"expected {what} from {lowest} to {highest}, found {wrong}")
+    is_tile = units.side == SIDES.index(ItemSide.BACKGROUND)
+    if not np.where(is_tile, units.id == NO_ID, (units.id >= 0) & (units.id <= _LARGEST_ID)).all():
+        raise ValueError("expected an id for each object and for no tile")
+    if len(set(units.keys)) < n:
+        raise ValueError("several items are the same object or tile")
+    return plan
 
 
 def stratified(units: Units, level: Level) -> Strata:

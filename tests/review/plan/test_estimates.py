@@ -169,12 +169,18 @@ def test_verdicts_on_a_pair_worked_out_by_hand():
     assert math.isnan(nothing["recall"])
 
 
-@pytest.mark.parametrize("suspect", [0.0, 0.3])
-def test_estimates_equal_those_of_an_independent_implementation(small_folder, small_units, suspect):
+@pytest.mark.parametrize(("suspect", "counts"), [(0.0, ()), (0.3, ()), (0.0, (0, 0, 5))])
+def test_estimates_equal_those_of_an_independent_implementation(
+    small_folder, small_units, suspect, counts
+):
     units = marked(small_units[small_units.team == "alpha"], suspect)
     plan = draw(units, 30, 3)
     assert any("/suspect" in name for name in plan.stratum) == bool(suspect)
     given = answers(plan, seed=2)
+    tiles = [k for k, answer in enumerate(given) if answer.count is not None]
+    for k, count in zip(tiles, counts, strict=False):
+        given[k] = replace(given[k], count=count)
+    assert len(tiles) >= len(counts)
     assert (plan.probability < 1).any()
     text = plan_frame(plan).to_csv(index=False)
     rows = list(csv.DictReader(io.StringIO(text)))

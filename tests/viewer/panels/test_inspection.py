@@ -54,6 +54,8 @@ def test_a_setting_is_applied_and_written_only_when_the_cohort_is_opened(
     assert row.doubt.name == "axes:alpha"
     assert row.line.text() == 'files.predictions.axes = { alpha = "swapped" }'
     assert not dialog.picture.image.pixmap().isNull()
+    assert dialog.isAncestorOf(dialog.open_button)
+    assert dialog.open_button.isVisible()
     row.apply_button.click()
     assert not dialog.open_button.isEnabled()
     wait_until(lambda: NO_DOUBTS in dialog.texts())

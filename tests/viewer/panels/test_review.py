@@ -985,7 +985,7 @@ class TestTheFile:
         path = part.reviewing.path
         part.reviewing.close()
         with sqlite3.connect(path) as connection:
-            connection.execute("UPDATE schema_version SET version = 99")
+            connection.execute("PRAGMA user_version = 99")
         connection.close()
         part.reviewing.use()
         assert "newer version" in panel.problem_text()
