@@ -109,12 +109,18 @@ class MessageBoard(QFrame):
         if message.severity < get_settings().application.gui_notification_level:
             return
         text = str(message.message)
-        is_new = self.isHidden() and not self._begin.isActive()
-        if not window.isVisible() or (is_new and self._is_shown_by_napari(window, text)):
-            return
-        if is_new:
+        if window.isVisible() and not (self._is_over and self._is_shown_by_napari(window, text)):
+            self.show_text(f"{message.severity.value.capitalize()}: {text}")
+
+    @property
+    def _is_over(self) -> bool:
+        return self.isHidden() and not self._begin.isActive()
+
+    def show_text(self, text: str) -> None:
+        """Show a text; it takes no focus."""
+        if self._is_over:
             self._messages.clear()
-        self._add(f"{message.severity.value.capitalize()}: {text}")
+        self._add(text)
         text = "\n\n".join(self._messages)
         self._text.set_breakable(text)
         self._end.start(max(_SHOWN_MS, _MS_PER_CHARACTER * len(text)))

@@ -48,7 +48,8 @@ from napari_panoptic.viewer.kit.napari_private import (
     unwrapped,
 )
 from napari_panoptic.viewer.kit.questions import CloseGuard
-from napari_panoptic.viewer.kit.shown import NOTIFICATIONS, OpeningReport
+from napari_panoptic.viewer.kit.shown import NOTIFICATIONS, DeskMessages, OpeningReport
+from napari_panoptic.viewer.kit.title_strip import TitleLines
 from napari_panoptic.viewer.kit.widgets import dock_of
 from napari_panoptic.viewer.layers.owned import remove_owned
 from napari_panoptic.viewer.panels.start import dropped_files
@@ -260,8 +261,9 @@ class DeskShell(ABC):
         self._bar.extra_toggled.connect(self._on_extra)
         self._bar.leave.pushed.connect(self._close_if_wanted)
 
-    def make_strip(self, top: QWidget) -> None:
+    def make_strip(self, top: TitleLines) -> None:
         """Make the handle, once the subclass has its widgets."""
+        self._top = top
         self.strip = DeskStrip(self, self._bar, top)
         # The window may go without closing the docks first: then only what is not Qt's is
         # left to be undone. A method, not a lambda: Qt's bindings hold methods weakly, but
@@ -327,6 +329,7 @@ class DeskShell(ABC):
         if self._docks or self._is_closed or not isinstance(window, QMainWindow):
             return
         self.messages = MessageBoard(window, self._is_current)
+        hints = DeskMessages(self._is_current, self.show_message)
         own = dock_of(self.strip)
         if own is not None:
             window.addDockWidget(Qt.DockWidgetArea.TopDockWidgetArea, own)
@@ -358,7 +361,14 @@ class DeskShell(ABC):
         # The legend's letters stay small, or it would make the columns beside the image narrow.
         fonts = DockFonts([*movable.values(), *([] if own is None else [own])])
         guard, titles = CloseGuard(window, self.may_leave), TitleButtons(movable.values())
-        self._helpers = [self._arranger, guard, fonts, titles, size, self._keyboard, self.messages]
+        self._helpers = [self._arranger, guard, fonts, titles, size, self._keyboard]
+        self._helpers += [self.messages, hints]
+
+    def show_message(self, text: str) -> None:
+        """Show a hint or warning above the image; one that is cut there also over the image."""
+        self._top.show_message(text)
+        if self._top.selected.is_cut and self.messages is not None:
+            self.messages.show_text(text)
 
     def show_last_workspace(self) -> None:
         """Show the workspace of the last window."""

@@ -13,7 +13,7 @@ from typing import Any
 from psygnal import Signal
 from qtpy.compat import isalive
 from qtpy.QtCore import QEvent, QObject, QPoint, QSize, Qt
-from qtpy.QtGui import QCursor
+from qtpy.QtGui import QCursor, QFocusEvent
 from qtpy.QtWidgets import (
     QAbstractButton,
     QAbstractSlider,
@@ -26,7 +26,7 @@ from qtpy.QtWidgets import (
 
 from napari_panoptic.viewer.jobs.jobs import single_shot, stop_timers
 from napari_panoptic.viewer.kit.layouts import QWIDGETSIZE_MAX, ShrinkingPanel
-from napari_panoptic.viewer.kit.napari_private import focus_canvas, window_of
+from napari_panoptic.viewer.kit.napari_private import canvas_widget, focus_canvas, window_of
 from napari_panoptic.viewer.kit.widgets import CLICKED, TYPED_INTO, is_in_sight
 
 _TOP, _LEFT = Qt.DockWidgetArea.TopDockWidgetArea, Qt.DockWidgetArea.LeftDockWidgetArea
@@ -315,7 +315,9 @@ class Keyboard(WindowPart):
 
     Qt gives it to the next widget, such as a menu, which takes letters as its own; and a widget
     behind a tab keeps it. A button that is clicked would keep Space and Enter for itself, and a
-    text field that was typed in before would take the keys of the desk.
+    text field that was typed in before would take the keys of the desk. When a message of napari
+    closes, napari gives the focus to the image: a text field that is typed in gets it back, or the
+    rest of a note would be commands.
 
     Parameters
     ----------
@@ -350,6 +352,10 @@ class Keyboard(WindowPart):
         self._application = QApplication.instance()
         if isinstance(self._application, QApplication):
             self._application.focusChanged.connect(self._on_focus)
+        self._canvas = canvas_widget(viewer)
+        self._reason: Qt.FocusReason | None = None  # why the image got the focus last
+        if self._canvas is not None:
+            self._canvas.installEventFilter(self)
         for dock in docks:
             dock.visibilityChanged.connect(self._on_seen)
 
@@ -364,25 +370,39 @@ class Keyboard(WindowPart):
         if isinstance(self._application, QApplication):
             self._application.focusChanged.disconnect(self._on_focus)
         self._application = None
+        if self._canvas is not None and isalive(self._canvas):  # type: ignore[no-untyped-call]
+            self._canvas.removeEventFilter(self)
+        self._canvas = None
         super().release()
 
     def _on_focus(self, before: QWidget | None, after: QWidget | None) -> None:
         window = self.window
-        if window is None or before is None or not isalive(before) or before.isVisible():  # type: ignore[no-untyped-call]
+        if window is None or before is None or not isalive(before):  # type: ignore[no-untyped-call]
+            return
+        if before.isVisible():
+            if isinstance(before, TYPED_INTO) and self._is_taken_by_message(after):
+                before.setFocus(Qt.FocusReason.OtherFocusReason)
             return
         if window.isAncestorOf(before):
             self._before = self._before or before  # docks that are moved are hidden for a moment
             self._after = after
             self.check()
 
+    def _is_taken_by_message(self, after: QWidget | None) -> bool:
+        return after is self._canvas and self._reason == Qt.FocusReason.OtherFocusReason
+
     def _on_seen(self, seen: bool) -> None:
         if not seen:
             self.check()
 
-    def eventFilter(self, _watched: QObject | None, event: QEvent | None) -> bool:  # noqa: N802
-        """Notice clicks; pass events on."""
+    def eventFilter(self, watched: QObject | None, event: QEvent | None) -> bool:  # noqa: N802
+        """Notice clicks, and why the image gets the focus; pass events on."""
         window = self.window
         if window is None or event is None:
+            return False
+        if watched is self._canvas:
+            if isinstance(event, QFocusEvent) and event.type() == QEvent.Type.FocusIn:
+                self._reason = event.reason()
             return False
         if event.type() == QEvent.Type.MouseButtonPress:
             self._at_press = window.focusWidget()

@@ -111,12 +111,21 @@ def on_cross(dock: QDockWidget, action: Callable[[], None] | None) -> None:
 
 def focus_canvas(viewer: Any) -> None:
     """Return the keyboard focus to the image, also from a floating panel. Fallback: nothing."""
-    native = getattr(_canvas(viewer), "native", None)
+    native = canvas_widget(viewer)
     if native is None:
         return
     if not native.isActiveWindow():
         native.activateWindow()
-    native.setFocus()
+    native.setFocus(Qt.FocusReason.ShortcutFocusReason)  # napari's messages give no reason
+
+
+def canvas_widget(viewer: Any) -> QWidget | None:
+    """Return the widget of the image, to which napari's messages give the focus when they close.
+
+    Fallback: None.
+    """
+    native = getattr(_canvas(viewer), "native", None)
+    return native if isinstance(native, QWidget) else None
 
 
 def moved_once(viewer: Any) -> AbstractContextManager[None]:

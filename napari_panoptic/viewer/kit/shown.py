@@ -8,7 +8,7 @@ look like a part of the program. What is shown of a file goes through `shown`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
@@ -45,14 +45,49 @@ def show_error(text: str) -> None:
     notifications.show_error(shown(text))
 
 
+class DeskMessages:
+    """Hints and warnings in a desk's own place, until it is released.
+
+    A notification of napari covers a part of the image, takes the keyboard focus when it closes,
+    and stays when what it says is over.
+
+    Parameters
+    ----------
+    is_current
+        Returns whether the desk is in the window that is used.
+    show
+        Shows a message in place of the one before.
+    """
+
+    def __init__(self, is_current: Callable[[], bool], show: Callable[[str], object]) -> None:
+        self.is_current, self.show = is_current, show
+        _desks.append(self)
+
+    def release(self) -> None:
+        """Leave messages to napari."""
+        if self in _desks:
+            _desks.remove(self)
+
+
+_desks: list[DeskMessages] = []
+
+
 def show_warning(text: str) -> None:
-    """Warn by napari's notifications."""
-    notifications.show_warning(shown(text))
+    """Warn in the desk's own place; without a desk, by a napari notification."""
+    _show(text, notifications.show_warning)
 
 
 def show_info(text: str) -> None:
-    """Inform by napari's notifications."""
-    notifications.show_info(shown(text))
+    """Inform in the desk's own place; without a desk, by a napari notification."""
+    _show(text, notifications.show_info)
+
+
+def _show(text: str, notify: Callable[[str], object]) -> None:
+    desk = next((each for each in reversed(_desks) if each.is_current()), None)
+    if desk is None:
+        notify(shown(text))
+    else:
+        desk.show(text)
 
 
 @contextmanager

@@ -73,7 +73,17 @@ class NotesButton(QPushButton):
         self.setText(f"⚠ {counted(count, 'note')}" if count else "")
 
 
-class FigureTitle(QWidget):
+class TitleLines(QWidget):
+    """The lines above the image, one of which shows the selected object or a message."""
+
+    selected: ElidedLabel
+
+    def show_message(self, text: str) -> None:
+        """Show a message until something else is selected."""
+        self.selected.set_text(text)
+
+
+class FigureTitle(TitleLines):
     """What is shown with its figure, and below it the selected object; with keys and notes.
 
     Parameters

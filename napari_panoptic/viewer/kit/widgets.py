@@ -311,9 +311,13 @@ class ElidedLabel(PlainLabel):
         super().resizeEvent(event)  # type: ignore[arg-type]
         self._explain()
 
+    @property
+    def is_cut(self) -> bool:
+        """Whether not all of the text is seen."""
+        return self.fontMetrics().horizontalAdvance(self.text()) > self.width()
+
     def _explain(self) -> None:
-        is_cut = self.fontMetrics().horizontalAdvance(self.text()) > self.width()
-        lines = [self.text() if is_cut else "", self._hint]
+        lines = [self.text() if self.is_cut else "", self._hint]
         self.setToolTip("\n".join(line for line in lines if line))
 
 

@@ -22,7 +22,7 @@ from napari_panoptic.viewer.kit.inputs import StepBox
 from napari_panoptic.viewer.kit.keys import DESK_KEYS, KEY_LIST
 from napari_panoptic.viewer.kit.layouts import Grow, lay_out, row_of
 from napari_panoptic.viewer.kit.shown import RichLabel
-from napari_panoptic.viewer.kit.title_strip import KeysButton, NotesButton
+from napari_panoptic.viewer.kit.title_strip import KeysButton, NotesButton, TitleLines
 from napari_panoptic.viewer.kit.widgets import ElidedLabel, LinkLabel, show_in_front
 from napari_panoptic.viewer.panels import slide_texts
 from napari_panoptic.viewer.panels.legend import LegendStrip
@@ -113,7 +113,7 @@ NOTHING_OPEN = "Open a cohort, two layers or the sample with the buttons at the 
 KEYS = " · ".join(f"{shortcut.text}: {shortcut.meaning}" for shortcut in (*DESK_KEYS, KEY_LIST))
 
 
-class TitleStrip(QWidget):
+class TitleStrip(TitleLines):
     """The line above the image: region, team and queue as menus, the rules, PQ and notes.
 
     Below it, the legend and the selected object or a message; on slides one line more.

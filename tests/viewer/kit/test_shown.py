@@ -25,7 +25,7 @@ from napari_panoptic.values.cohort import Team
 from napari_panoptic.viewer import opening
 from napari_panoptic.viewer.desk.nuclei import desk_in, desk_of
 from napari_panoptic.viewer.kit import shown as shown_module
-from napari_panoptic.viewer.kit.shown import LONGEST, PlainLabel, shown
+from napari_panoptic.viewer.kit.shown import LONGEST, DeskMessages, PlainLabel, show_info, shown
 from napari_panoptic.viewer.kit.widgets import ElidedLabel, heading
 from napari_panoptic.viewer.panels.raters.panels import CasesPanel, RaterLegend
 from napari_panoptic.viewer.panels.raters.strips import SpreadStrip
@@ -205,3 +205,18 @@ def test_nothing_in_the_window_takes_a_name_for_markup(
                 assert not (is_guessed and looks_rich(text)), (type(widget), text)
     assert found > 5  # in the title, the lists, the menus and their tooltips
     close_desk(desk)
+
+
+def test_hints_go_to_the_desk_that_is_current_and_else_to_napari(monkeypatch):
+    by_napari, by_desk = [], []
+    monkeypatch.setattr(shown_module.notifications, "show_info", by_napari.append)
+    is_current = True
+    desk = DeskMessages(lambda: is_current, by_desk.append)
+    show_info("a")
+    is_current = False
+    show_info("<b>")
+    is_current = True
+    desk.release()
+    desk.release()
+    show_info("c")
+    assert (by_desk, len(by_napari)) == (["a"], 2)

@@ -38,7 +38,7 @@ from napari_panoptic.viewer.kit.figures import Cell, Figure, FigureTable
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
 from napari_panoptic.viewer.kit.layouts import Grow, ScrollPanel, lay_out, row_of
 from napari_panoptic.viewer.kit.shown import RichLabel, WrappedLabel
-from napari_panoptic.viewer.kit.title_strip import KeysButton, NotesButton
+from napari_panoptic.viewer.kit.title_strip import KeysButton, NotesButton, TitleLines
 from napari_panoptic.viewer.kit.widgets import ElidedLabel, PushButton, heading
 from napari_panoptic.viewer.panels.navigator import PlaceNavigator, figure_column, name_column
 from napari_panoptic.viewer.panels.raters.strips import ONE_RATER, SliceStrip, SpreadStrip
@@ -390,7 +390,7 @@ def _fill_pairs(
     table.fill(header, rows)
 
 
-class RaterTitle(QWidget):
+class RaterTitle(TitleLines):
     """One line above the image: what is shown, and the way to what was odd and to all keys."""
 
     notes_clicked = Signal()
@@ -398,22 +398,22 @@ class RaterTitle(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self._title = ElidedLabel()
+        self.selected = ElidedLabel()
         self.notes = NotesButton(
             "Problems in the files of this case. Click for the list.", self.notes_clicked.emit
         )
         self.keys = KeysButton(self, self.keys_clicked.emit)
-        lay_out(self, (Grow(self._title), self.notes, self.keys), margins=(6, 2, 6, 2))
+        lay_out(self, (Grow(self.selected), self.notes, self.keys), margins=(6, 2, 6, 2))
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
     def show_title(self, text: str, findings: Sequence[Finding] = ()) -> None:
         """Show what is looked at, and how much was odd in its files."""
-        self._title.set_text(text, tooltip="\n".join(finding.message for finding in findings))
+        self.selected.set_text(text, tooltip="\n".join(finding.message for finding in findings))
         self.notes.show_count(len(findings))
 
     def text(self) -> str:
         """Return the text."""
-        return self._title.text()
+        return self.selected.text()
 
 
 class RaterLegend(RichLabel):
