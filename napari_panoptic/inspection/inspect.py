@@ -153,6 +153,7 @@ def inspect_folder(
     findings = (*cohort.findings, *odd)
     named = tuple(name_doubts(cohort, layout, listing))
     doubts = (
+        *_unreadable(sample, teams),
         *named,
         *_doubts(cohort, layout, infos, sample, findings),
         *_missing(cohort, {doubt.name.partition(":")[2] for doubt in named}),
@@ -220,6 +221,19 @@ def _doubts(
     yield from class_doubts(cohort.scheme, findings)
     yield from _mpp_doubt(infos, sample)
     yield from _empty(sample, [target.name for target in (reference, *teams)])
+
+
+def _unreadable(sample: Sequence[SampledRegion], teams: Sequence[str]) -> Iterator[Doubt]:
+    """Report sides with files that cannot be read, except those of another size than the image."""
+    for name in (REFERENCE, *teams):
+        sides = [s for s in sides_of(sample, name) if s.own_shape in (None, s.shape)]
+        odd = [f for side in sides for f in side.findings if f.kind is FindingKind.UNREADABLE]
+        if odd:
+            yield Doubt(
+                f"unreadable:{name}",
+                f"Files of {name} cannot be read in {len({f.region for f in odd})} of {len(sides)} "
+                f"regions that were read: {odd[0].message}.",
+            )
 
 
 def _mpp_doubt(infos: dict[str, ImageInfo], sample: Sequence[SampledRegion]) -> Iterator[Doubt]:

@@ -443,6 +443,25 @@ def test_a_class_of_one_team_only_is_a_doubt(tmp_path: Path, run: Run) -> None:
     assert open_cohort(folder).scheme.aliases == {"PMN": "Neutrophil"}
 
 
+def test_unreadable_files_come_first_and_classes_from_the_annotation(
+    tmp_path: Path, run: Run
+) -> None:
+    picture(tmp_path / "images" / "p1_a.png")
+    labels(tmp_path / "annotation" / "p1_a.tif", "id,class\n1,Round\n2,Long\n")
+    team = tmp_path / "models" / "one" / "p1_a.tif"
+    labels(team, "label,cell_type\n1,Round\n2,Long\n")
+    inspection = inspect_folder(tmp_path)
+    assert inspection.cohort.scheme.names == ("Round", "Long")
+    assert [doubt.name for doubt in inspection.doubts] == ["unreadable:one", "mpp"]
+    assert "no column id and class" in inspection.doubts[0].message
+    # Where the annotation's own tables cannot be read, no list of classes is right.
+    labels(tmp_path / "annotation" / "p1_a.tif", "label,cell_type\n1,Round\n2,Long\n")
+    code, _, err = run("init", tmp_path)
+    assert code == 1
+    assert "the classes cannot be read from the annotation" in err
+    assert not (tmp_path / "cohort.toml").exists()
+
+
 def test_a_terminal_is_asked_and_a_script_is_not(
     tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

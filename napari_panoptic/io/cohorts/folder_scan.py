@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -505,7 +504,11 @@ def _scan(listing: Listing, groups: list[Group], reference: str | None) -> Scan:
         whys = [fit.misfit(group) for group in of_regions]
         whys += [fit.misfit(group, is_prediction=True) for group in predictions]
         missing = [why for why in whys if why is not None]
-    scheme = _scheme(chosen, predictions)
+    try:
+        scheme = _scheme(chosen, predictions)
+    except UnreadableFileError as error:
+        scheme = _ONE_CLASS
+        missing.append(f"the classes cannot be read from the annotation: {error}")
     return Scan(listing.root, images, chosen, predictions, scheme, (), tuple(missing))
 
 
@@ -656,33 +659,47 @@ def _scheme(reference: Group | None, predictions: Iterable[Group]) -> ClassSchem
     """Return the classes that files of the annotation state, and those that two teams state.
 
     A class of one team only has no partner; it becomes a doubt when the team's files are read.
+    An annotation with numbers of classes has the names that teams state.
+
+    Raises
+    ------
+    UnreadableFileError
+        If no file of the annotation that was opened can be read.
     """
     if reference is None:
         return _ONE_CLASS
-    annotated = _stated(reference, [*reference.files.values()])
+    annotated, errors = _stated(reference, [*reference.files.values()])
+    if not annotated and errors:
+        raise errors[0]
     teams_of: dict[str, set[str]] = defaultdict(set)
     for group in predictions:
-        stated = {team: _stated(group, paths) for team, paths in group.by_team.items()}
-        if not any(stated.values()):
+        of_teams = {team: _stated(group, paths) for team, paths in group.by_team.items()}
+        # Files that cannot be read may state classes.
+        if not any(names or errors for names, errors in of_teams.values()):
             return _ONE_CLASS
-        for team, names in stated.items():
+        for team, (names, _) in of_teams.items():
             for name in names:
                 teams_of[name].add(team)
-    shared = [name for name, teams in teams_of.items() if len(teams) > 1]
-    return scheme_of([*annotated, *shared]) if annotated else _ONE_CLASS
+    least = 1 if any(name.isdigit() for name in annotated) else 2
+    shared = [name for name, teams in teams_of.items() if len(teams) >= least]
+    names = [name for name in (*annotated, *shared) if not name.isdigit()]
+    return scheme_of(names) if annotated and names else _ONE_CLASS
 
 
-def _stated(group: Group, paths: Sequence[Path]) -> list[str]:
-    """Return the classes that the first files of a side state."""
+def _stated(group: Group, paths: Sequence[Path]) -> tuple[list[str], list[UnreadableFileError]]:
+    """Return the classes that the first files of a side state, and why others cannot be read."""
     names: list[str] = []
+    errors: list[UnreadableFileError] = []
     form = form_of(group.kind)
     for path in [*dict.fromkeys(paths)][:_EXAMINED]:
-        with suppress(UnreadableFileError):
+        try:
             items = [] if form is None or form.items is None else [*form.items(path)]
             keys: list[str | None] = [item.key for item in items[:_EXAMINED]]
             for key in keys or [None]:
                 names += stated_classes(path, Source(group.kind), item=key)
-    return names
+        except UnreadableFileError as error:
+            errors.append(error)
+    return names, errors
 
 
 def _line(what: str, group: Group) -> str:

@@ -175,7 +175,9 @@ class _Side:
             beside = tuple(sidecars_beside(path))
             tables = beside[:1] or (() if class_table is None else (class_table,))
         item = _item_of(path, source, image_names)
-        return cls(path, source, tables, stated_classes(path, source, tables, item), item)
+        classes = stated_classes(path, source, tables, item)
+        has_numbers = any(name.isdigit() for name in classes)
+        return cls(path, source, tables, () if has_numbers else classes, item)
 
     def files(self, scheme: ClassScheme) -> MaskFiles:
         """Return the files of this side, as readers take them."""
