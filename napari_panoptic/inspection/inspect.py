@@ -42,7 +42,7 @@ NUCLEUS_UM = (2.0, 50.0)
 
 _DOUBTED = (
     *(FindingKind.MISSING, FindingKind.UNKNOWN_CLASS, FindingKind.CONVENTION),
-    *(FindingKind.NO_MPP, FindingKind.OUTSIDE_IMAGE),
+    *(FindingKind.NO_MPP, FindingKind.OUTSIDE_IMAGE, FindingKind.CLASS_ORDER),
 )
 """Kinds of findings that doubts report, or that lie at every edge of an image."""
 
