@@ -21,7 +21,7 @@ from napari_panoptic.inspection.looking import (
     sampled_region,
     sides_of,
 )
-from napari_panoptic.inspection.names import class_doubts, name_doubts
+from napari_panoptic.inspection.names import class_doubts, name_doubts, number_doubts
 from napari_panoptic.inspection.places import place_doubts, side_doubts
 from napari_panoptic.inspection.values import REFERENCE, Doubt, Fix, InspectedSide, SideCount
 from napari_panoptic.io.cohorts.description import cohort_listing, description_in
@@ -219,6 +219,7 @@ def _doubts(
     for target in (reference, *teams):
         yield from side_doubts(target, sides_of(sample, target.name))
     yield from class_doubts(cohort.scheme, findings)
+    yield from number_doubts(sample, cohort.scheme, (reference, *teams))
     yield from _mpp_doubt(infos, sample)
     yield from _empty(sample, [target.name for target in (reference, *teams)])
 

@@ -94,7 +94,7 @@ class CohortEvaluation:
         """What was missing, odd or unreadable, each once."""
         found = [*self.cohort.findings]
         for result in self.results:
-            found.extend(result.findings)
+            found.extend(_of_all_regions(finding) for finding in result.findings)
         for team in self.team_names:
             areas = [r.areas for r in self.results if r.team == team and r.areas is not None]
             pooled = sum(areas[1:], areas[0]) if areas else None
@@ -130,6 +130,13 @@ class CohortEvaluation:
             for result in self.evaluated
             if result.team == team and result.counts is not None
         ]
+
+
+def _of_all_regions(finding: Finding) -> Finding:
+    """Return a finding that says the same of every file without its place."""
+    if finding.kind is not FindingKind.CLASS_ORDER:
+        return finding
+    return replace(finding, path=None, region=None)
 
 
 @cache
