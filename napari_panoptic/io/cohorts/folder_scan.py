@@ -21,6 +21,7 @@ from napari_panoptic.io.cohorts.layouts import Layout, MaskPatterns, Patterns
 from napari_panoptic.io.cohorts.pair import REFERENCE_WORDS, scheme_of
 from napari_panoptic.io.cohorts.patterns import Listing, Pattern, check_listing
 from napari_panoptic.io.formats.class_numbers import TYPE_INFO
+from napari_panoptic.io.formats.coco_files import read_coco
 from napari_panoptic.io.formats.dicom_files import import_dicom
 from napari_panoptic.io.formats.format import FileItem
 from napari_panoptic.io.formats.one_file import format_of, split_name, stated_classes
@@ -208,6 +209,13 @@ def description_text(name: str, scheme: ClassScheme, files: Mapping[str, Sequenc
             "# The class of areas that are excluded from scoring.",
             "[ambiguous]",
             f"name = {toml_text(scheme.ambiguous)}",
+            "",
+        ]
+    if scheme.aliases:
+        lines += [
+            "# Other names and numbers of classes in files.",
+            "[aliases]",
+            *(f"{toml_text(own)} = {toml_text(name)}" for own, name in scheme.aliases.items()),
             "",
         ]
     lines += [
@@ -659,7 +667,8 @@ def _scheme(reference: Group | None, predictions: Iterable[Group]) -> ClassSchem
     """Return the classes that files of the annotation state, and those that two teams state.
 
     A class of one team only has no partner; it becomes a doubt when the team's files are read.
-    An annotation with numbers of classes has the names that teams state.
+    An annotation with numbers of classes has the names that teams state; numbers of teams, as
+    results of COCO have them, are the categories of a COCO annotation.
 
     Raises
     ------
@@ -680,10 +689,17 @@ def _scheme(reference: Group | None, predictions: Iterable[Group]) -> ClassSchem
         for team, (names, _) in of_teams.items():
             for name in names:
                 teams_of[name].add(team)
+    has_numbers = any(name.isdigit() for name in teams_of)
     least = 1 if any(name.isdigit() for name in annotated) else 2
     shared = [name for name, teams in teams_of.items() if len(teams) >= least]
     names = [name for name in (*annotated, *shared) if not name.isdigit()]
-    return scheme_of(names) if annotated and names else _ONE_CLASS
+    scheme = scheme_of(names) if annotated and names else _ONE_CLASS
+    if has_numbers and reference.kind == Source.COCO_INSTANCES:
+        path = next(iter(reference.files.values()))
+        stated = read_coco(path, "COCO instances").categories.items()
+        aliases = {str(n): own for n, name in stated if (own := scheme.canonical(name))}
+        scheme = replace(scheme, aliases=aliases)
+    return scheme
 
 
 def _stated(group: Group, paths: Sequence[Path]) -> tuple[list[str], list[UnreadableFileError]]:
