@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,16 @@ _LEVELS = 4
 """How far above files of YOLO it may be: ``data.yaml`` beside ``labels/train/a.txt``."""
 _MOST_DIGITS = 20
 """Texts with more digits are no numbers of classes; Python refuses to convert thousands."""
+
+
+_YAML_COMMENT = re.compile(r"(?:^|(?<=\s))#.*$|^\s*\n", re.MULTILINE)
+_YAML_NAMES = re.compile(r"^names[ \t]*:(.*(?:\n[ \t\-\]}].*)*)", re.MULTILINE)
+_YAML_FLOW = re.compile(r"[\[{](.*)[\]}]", re.DOTALL)
+_YAML_ITEM = re.compile(
+    r"""(?:-\s+)?(?:(?P<number>\d{1,9})\s*:\s+)?(?P<name>"[^"]+"|'[^']+'|[^\s"'\[\]{}&*!|>:-][^\[\]{}:]*)"""
+)
+"""The part of YAML in which names are written: a list or a mapping of numbers, in one line or a
+line for each. Packages that read all of YAML can be made to run code."""
 
 
 class FromZero(int):
@@ -76,19 +87,22 @@ def read_data_yaml(path: Path) -> dict[str, str]:
     UnreadableFileError
         If it is not valid.
     """
-    import yaml
-
     what = "a data set of YOLO"
     text = read_text(path, what, SMALL_TABLE_BYTES)
     with parsing(path, f"{what} with names of classes, such as names: [Epithelial, Lymphocyte]"):
-        try:
-            names = dict(yaml.safe_load(text)).get("names", [])
-        except yaml.YAMLError as error:
-            raise ValueError("it is no YAML") from error
-        pairs = dict(names if isinstance(names, dict) else enumerate(names))
-        if not all(isinstance(name, str | int | float) for name in pairs.values()):
-            raise ValueError("names that are no texts")
-        return {str(int(number)): str(name).strip() for number, name in pairs.items()}
+        found = _YAML_NAMES.search(_YAML_COMMENT.sub("", text))
+        content = "" if found is None else found[1].strip()
+        if flow := _YAML_FLOW.fullmatch(content):
+            content = flow[1].strip().removesuffix(",")
+        items = content.split("," if flow else "\n") if content else []
+        names: dict[str, str] = {}
+        for place, item in enumerate(items):
+            entry = _YAML_ITEM.fullmatch(item.strip())
+            if entry is None:
+                raise ValueError(f"the name '{item.strip()}'")
+            number = place if entry["number"] is None else int(entry["number"])
+            names[str(number)] = entry["name"].strip("\"'").strip()
+        return names
 
 
 def assumed_order(scheme: ClassScheme, path: Path, first: int = 1) -> Finding:

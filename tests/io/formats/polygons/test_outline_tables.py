@@ -200,7 +200,8 @@ def test_shares_of_yolo_become_px_of_the_region(tmp_path: Path) -> None:
     named = replace(TWO_CLASSES, aliases={"0": "B", "7": "A"})
     assert loaded(path, named).labels.class_names_of_objects().tolist() == ["B", "B", "A"]
     # Names that the data set states: as a list, or by number, some folders above.
-    for text in ("nc: 2\nnames: [B, A]\n", "names:\n  0: B\n  1: A\n  7: A\n"):
+    texts = ("nc: 2\nnames: [B, 'A']\n", "names:\n  0: B  # first\n\n  1: A\n  7: A\nnc: 2\n")
+    for text in (*texts, "names:\n- B\n- A\n", "names: {0: B,\n 1: A,}\ntrain: x\n"):
         folder = tmp_path / "labels" / "train"
         folder.mkdir(parents=True, exist_ok=True)
         (tmp_path / "data.yaml").write_text(text)
@@ -208,7 +209,7 @@ def test_shares_of_yolo_become_px_of_the_region(tmp_path: Path) -> None:
         masks = loaded(folder / "a.txt", TWO_CLASSES)
         assert masks.labels.class_names_of_objects().tolist()[:2] == ["B", "A"]
         assert FindingKind.CLASS_ORDER not in [finding.kind for finding in masks.findings]
-    for text in ("names: [[B], A]\n", "names: {a: B}\n", "[", "names: &a [*a]\n", "a"):
+    for text in ("names: [[B], A]\n", "names: {a: B}\n", "names: &a [*a]\n", "names: [B\n"):
         (tmp_path / "data.yaml").write_text(text)
         with pytest.raises(UnreadableFileError, match="a data set of YOLO"):
             loaded(folder / "a.txt", TWO_CLASSES)
