@@ -34,6 +34,8 @@ class FindingKind(StrEnum):
     BROKEN_PLUGIN = "broken-plugin"  # an installed package that should bring a format
     AMBIGUOUS_VARIABLE = "ambiguous-variable"  # a .mat file with several candidates
     CONVENTION = "convention"  # objects that may have to be read in another way
+    LITTLE_OVERLAP = "little-overlap"  # objects of both sides that hardly lie over each other
+    CLASS_ORDER = "class-order"  # numbers of classes that no file names
 
 
 FINDING_TITLES: Mapping[FindingKind, str] = {
@@ -55,6 +57,8 @@ FINDING_TITLES: Mapping[FindingKind, str] = {
     FindingKind.BROKEN_PLUGIN: "installed packages that do not work",
     FindingKind.AMBIGUOUS_VARIABLE: "files with several variables to choose from",
     FindingKind.CONVENTION: "objects that may have to be read in another way",
+    FindingKind.LITTLE_OVERLAP: "little overlap of both sides",
+    FindingKind.CLASS_ORDER: "numbers of classes without names",
 }
 """Titles of the kinds for users; machine-readable files contain the kinds themselves."""
 

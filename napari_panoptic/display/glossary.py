@@ -108,6 +108,8 @@ FINDING_WORDS: Mapping[FindingKind, str] = {
     FindingKind.BROKEN_PLUGIN: "broken plugin",
     FindingKind.AMBIGUOUS_VARIABLE: "unclear variable",
     FindingKind.CONVENTION: "unclear convention",
+    FindingKind.LITTLE_OVERLAP: "little overlap",
+    FindingKind.CLASS_ORDER: "assumed order of classes",
 }
 """What was odd, in the column of a list; as a heading it is in `errors.FINDING_TITLES`."""
 

@@ -21,7 +21,7 @@ from napari_panoptic.inspection.looking import (
     sampled_region,
     sides_of,
 )
-from napari_panoptic.inspection.names import class_doubts, name_doubts
+from napari_panoptic.inspection.names import class_doubts, name_doubts, number_doubts
 from napari_panoptic.inspection.places import place_doubts, side_doubts
 from napari_panoptic.inspection.values import REFERENCE, Doubt, Fix, InspectedSide, SideCount
 from napari_panoptic.io.cohorts.description import cohort_listing, description_in
@@ -42,7 +42,7 @@ NUCLEUS_UM = (2.0, 50.0)
 
 _DOUBTED = (
     *(FindingKind.MISSING, FindingKind.UNKNOWN_CLASS, FindingKind.CONVENTION),
-    *(FindingKind.NO_MPP, FindingKind.OUTSIDE_IMAGE),
+    *(FindingKind.NO_MPP, FindingKind.OUTSIDE_IMAGE, FindingKind.CLASS_ORDER),
 )
 """Kinds of findings that doubts report, or that lie at every edge of an image."""
 
@@ -153,6 +153,7 @@ def inspect_folder(
     findings = (*cohort.findings, *odd)
     named = tuple(name_doubts(cohort, layout, listing))
     doubts = (
+        *_unreadable(sample, teams),
         *named,
         *_doubts(cohort, layout, infos, sample, findings),
         *_missing(cohort, {doubt.name.partition(":")[2] for doubt in named}),
@@ -218,8 +219,22 @@ def _doubts(
     for target in (reference, *teams):
         yield from side_doubts(target, sides_of(sample, target.name))
     yield from class_doubts(cohort.scheme, findings)
+    yield from number_doubts(sample, cohort.scheme, (reference, *teams))
     yield from _mpp_doubt(infos, sample)
     yield from _empty(sample, [target.name for target in (reference, *teams)])
+
+
+def _unreadable(sample: Sequence[SampledRegion], teams: Sequence[str]) -> Iterator[Doubt]:
+    """Report sides with files that cannot be read, except those of another size than the image."""
+    for name in (REFERENCE, *teams):
+        sides = [s for s in sides_of(sample, name) if s.own_shape in (None, s.shape)]
+        odd = [f for side in sides for f in side.findings if f.kind is FindingKind.UNREADABLE]
+        if odd:
+            yield Doubt(
+                f"unreadable:{name}",
+                f"Files of {name} cannot be read in {len({f.region for f in odd})} of {len(sides)} "
+                f"regions that were read: {odd[0].message}.",
+            )
 
 
 def _mpp_doubt(infos: dict[str, ImageInfo], sample: Sequence[SampledRegion]) -> Iterator[Doubt]:

@@ -80,8 +80,14 @@ class SampledSide:
     @property
     def has_objects(self) -> bool:
         """Whether there is an object, in the image or outside it."""
-        has_outlines = self.polygons is not None and len(self.polygons) > 0
-        return has_outlines or (self.masks is not None and len(self.masks.labels) > 0)
+        return self.n_objects > 0
+
+    @property
+    def n_objects(self) -> int:
+        """The number of objects, in the image or outside it."""
+        if self.polygons is not None and len(self.polygons) > 0:
+            return len(self.polygons)
+        return 0 if self.masks is None else len(self.masks.labels)
 
     @property
     def numbers(self) -> LoadedMasks | None:

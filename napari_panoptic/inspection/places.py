@@ -5,51 +5,40 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from napari_panoptic.common.text import counted
 from napari_panoptic.inspection.looking import SampledRegion, SampledSide, Shape, sides_of
+from napari_panoptic.inspection.moves import AT_BOUNDS, Move, Places, look_traced
 from napari_panoptic.inspection.values import REFERENCE, Doubt, Fix, InspectedSide
 from napari_panoptic.io.cohorts.description import SLIDE_BOUNDS, forms_of_rule
 from napari_panoptic.io.formats.labels.pieces import ids_far_apart
-from napari_panoptic.io.formats.placing import in_pieces, placed_polygons
+from napari_panoptic.io.formats.placing import in_pieces
 from napari_panoptic.io.formats.polygons.model import PolygonFile, Polygons
-from napari_panoptic.io.formats.polygons.outline_rules import (
-    LEAST_DIAGONALS,
-    LEAST_SHARE,
-    count_traced_outlines,
-    objects_far_apart,
+from napari_panoptic.io.formats.polygons.outline_rules import LEAST_SHARE, objects_far_apart
+from napari_panoptic.kernels.fill import bounds
+from napari_panoptic.nuclei.regions.reading import (
+    LEAST_APART,
+    LEAST_VAST_PX,
+    LITTLE,
+    VAST_SHARE,
+    vast_objects,
 )
-from napari_panoptic.io.formats.polygons.trace import as_contours
-from napari_panoptic.kernels.fill import bounds, draw
-from napari_panoptic.nuclei.regions.reading import LEAST_VAST_PX, VAST_SHARE, vast_objects
-from napari_panoptic.values.cohort import (
-    Axes,
-    Crowds,
-    MaskObjects,
-    Multipolygons,
-    OutlineRules,
-    Vertices,
-)
+from napari_panoptic.values.cohort import Axes, Crowds, MaskObjects, Multipolygons, Vertices
 from napari_panoptic.values.labels import size_text
 
-SCALES = (2.0, 4.0, 0.5, 0.25)
-"""Pixels of the image per pixel of the files, at the usual magnifications."""
 MOST_TIMES = 32
 """The largest ratio of the size of an image and a mask that is taken for a scale."""
-GOOD, GAIN = 0.4, 0.25
-"""Dice coefficient of the areas of both sides at which objects can be in place, and the least
-increase for which another place is proposed."""
-CERTAIN = 0.7
-"""Dice coefficient at which no other place is tried."""
-LEAST_OBJECTS = 5
-"""With fewer outlines in all, areas may coincide by chance."""
-LARGEST_CANVAS_PX = 2**24
-"""Larger areas are not moved over each other."""
+GOOD = 0.4
+"""Dice coefficient of the areas of both sides at which objects can be in place."""
+GAIN, GAIN_AFTER = 0.1, 0.03
+"""The least increase for which another place is proposed, and where settings place objects already:
+before, vertices at the wrong side of their pixels explain less."""
+LEFT = 0.6
+"""The share of what lacks to 1 that another place may still lack."""
+TRIED = "mirroring, turning, swapping x and y, another scale, an offset and other regions"
 MOSTLY = 0.5
 LEAST_HALVES = 16
 """With fewer vertices between pixels, a file may as well hold drawn outlines."""
@@ -58,7 +47,6 @@ LEAST_PIECES = 10
 MANY_TIMES = 4
 """Ratio of pieces to numbers from which numbers look like classes."""
 
-_Filled = NDArray[np.bool_]
 _Pair = tuple[SampledSide, SampledSide]
 _VERTICES = (
     (Vertices.PIXEL_CENTRES, "They run through pixel centres"),
@@ -75,24 +63,6 @@ _CROWDS = (
 _OBJECTS = (
     (MaskObjects.PIECES, "Each piece is an object"),
     (MaskObjects.NUMBERS, "Each number is an object"),
-)
-
-
-@dataclass(frozen=True)
-class _Move:
-    """A place of objects that is tried."""
-
-    key: str
-    value: Any
-    rules: OutlineRules
-    words: str
-
-
-_AT_BOUNDS = _Move(
-    "offset",
-    SLIDE_BOUNDS,
-    OutlineRules(from_bounds=True),
-    "counted from the bounds of its slide, as QuPath does,",
 )
 
 
@@ -128,7 +98,7 @@ def side_doubts(target: InspectedSide, sides: Sequence[SampledSide]) -> Iterator
 def _vertex_message(target: InspectedSide, sides: Sequence[SampledSide]) -> str:
     """Describe outlines that run through the centres of pixels and are read as edges."""
     open_ = [file.polygons for file in _undecided(sides, "vertices") if len(file.polygons)]
-    traced = sum(_look_traced(polygons) for polygons in open_)
+    traced = sum(look_traced(polygons) for polygons in open_)
     half = sum(_look_between(polygons) for polygons in open_)
     if not traced and not half:
         return ""
@@ -234,15 +204,15 @@ def _doubt_of_reference(
     """Return a doubt about the annotation if the teams agree without it, or it lies outside."""
     names = [team.name for team in teams]
     if found and len(names) > 1 and set(names) == set(found):
-        is_wrong = _agreement(_pairs(regions, names[0], names[1])) >= GOOD
+        is_wrong = Places(_pairs(regions, names[0], names[1])).agreement() >= GOOD
     else:
         is_wrong = _outside_share(annotated) > MOSTLY
     if not names:
         return None
     pairs = [(prediction, own) for own, prediction in _pairs(regions, None, names[0])]
-    if not is_wrong and _have_bounds(pairs):
-        least = max(GOOD, _agreement(pairs) + GAIN)
-        is_wrong = _agreement(pairs, _AT_BOUNDS) >= least
+    places = Places(pairs)
+    if not is_wrong and places.have_bounds:
+        is_wrong = _is_better(places.agreement(AT_BOUNDS), places.agreement())
     if not is_wrong:
         return None
     return _place_doubt(reference, pairs, annotated)
@@ -263,8 +233,6 @@ def _place_doubt(
     target: InspectedSide, pairs: Sequence[_Pair], sides: Sequence[SampledSide]
 ) -> Doubt | None:
     """Report that the second side of pairs lies elsewhere than the first."""
-    usable = [pair for pair in pairs if pair[1].masks is not None or pair[1].outlines is not None]
-    present = _agreement(usable)
     outside = _outside_share(sides)
     stated = Counter(side.scale_by_magnification for side in sides)
     scale = next((s for s in stated if s not in (None, 1.0)), None)
@@ -277,25 +245,23 @@ def _place_doubt(
             f"{_number(scale):g} times the px.",
             (fix,),
         )
-    objects = sum(len(side.polygons) for side in sides if side.polygons is not None)
-    if present < CERTAIN and (objects >= LEAST_OBJECTS or not objects):
-        best, move = max(
-            ((_agreement(usable, move), move) for move in _moves(usable, objects > 0)),
-            key=lambda found: found[0],
-            default=(0.0, None),
+    places = Places(pairs)
+    present, (best, move) = places.agreement(), places.best()
+    has_many = _have_many(pairs)
+    now = f"Objects of {target.in_words} overlap the {target.other} with a Dice of {present:.2f}"
+    if outside > MOSTLY:
+        now = where
+    is_placed = any(side.files.rules.is_placed for side in sides)
+    if has_many and _is_better(best, present, GAIN_AFTER if is_placed else GAIN):
+        fixes = _fixes(target, move, sides)
+        remedy = "" if fixes else ". Export them again in the orientation of the image"
+        if move.by_rows:
+            remedy = ". Export them again column by column, as pycocotools does"
+        return Doubt(
+            f"{fixes[0].settings[0][0][-1] if fixes else 'overlap'}:{target.name}",
+            f"{now}; {move.words} they have {best:.2f}{remedy}.",
+            fixes,
         )
-        if move is not None and best >= GOOD and best - present >= GAIN:
-            message = (
-                f"Objects of {target.in_words} overlap the {target.other} little "
-                f"(Dice {present:.2f}); {move.words} they overlap it well ({best:.2f})."
-            )
-            if outside > MOSTLY:
-                message = (
-                    f"{where}; {move.words} they overlap the {target.other} (Dice {best:.2f})."
-                )
-            return Doubt(
-                f"{move.key}:{target.name}", message, (_fix(target, move.key, move.value),)
-            )
     if outside > MOSTLY:
         return Doubt(
             f"outside:{target.name}",
@@ -303,12 +269,45 @@ def _place_doubt(
             "brings them in. Export outlines in px of the image of their region; if they are in px "
             "of a slide, state where each region lies in it (patches in cohort.toml).",
         )
+    if has_many and present < LITTLE:
+        others, example = places.other_regions()
+        message = (
+            f"{now}, and {TRIED} did not help. Look at the picture whether these are the right "
+            "files."
+        )
+        if _is_better(others, present):
+            message = (
+                f"{now}; with files of other regions they have {others:.2f}: {example}. "
+                "Rename the files as their regions."
+            )
+        return Doubt(f"overlap:{target.name}", message)
     return None
+
+
+def _is_better(there: float, present: float, least: float = GAIN) -> bool:
+    """Return whether objects fit so much better at another place that it is proposed."""
+    gain = there - present
+    return there >= GOOD and gain >= least and 1 - there <= LEFT * (1 - present)
+
+
+def _have_many(pairs: Sequence[_Pair]) -> bool:
+    """Return whether both sides have enough objects to compare their places."""
+    return all(sum(pair[n].n_objects for pair in pairs) >= LEAST_APART for n in (0, 1))
+
+
+def _fixes(target: InspectedSide, move: Move, sides: Sequence[SampledSide]) -> tuple[Fix, ...]:
+    """Return the setting of a place, if there is one."""
+    own = [_fix(target, key, value) for key, value in move.settings(sides[0].files.rules).items()]
+    if not own:
+        return ()
+    name, label = (" and ".join(getattr(fix, what) for fix in own) for what in ("name", "label"))
+    return (Fix(name, label, tuple(setting for fix in own for setting in fix.settings)),)
 
 
 def _fix(target: InspectedSide, key: str, value: Any) -> Fix:
     if key == "axes":
-        return target.fix(key, value, "Swap x and y")
+        label = "Swap x and y" if value == Axes.SWAPPED else "Do not swap x and y"
+        return target.fix(key, value, label)
     if key == "scale":
         return target.fix(key, value, f"Scale by {value:g}")
     if value == SLIDE_BOUNDS:
@@ -319,102 +318,6 @@ def _fix(target: InspectedSide, key: str, value: Any) -> Fix:
 
 def _number(value: float) -> float | int:
     return int(value) if value.is_integer() else value
-
-
-def _moves(pairs: Sequence[_Pair], has_outlines: bool) -> Iterator[_Move]:
-    """Yield the places to try."""
-    if any(pair[1].files.rules.is_placed or pair[1].files.patch for pair in pairs):
-        return  # the settings already place them
-    swapped = OutlineRules(axes=Axes.SWAPPED)
-    if has_outlines or all(p[1].shape is not None and len({*p[1].shape}) == 1 for p in pairs):
-        yield _Move("axes", str(Axes.SWAPPED), swapped, "with x and y swapped")
-    if not has_outlines:
-        return
-    images = [pair[1].image for pair in pairs]
-    if _have_bounds(pairs):
-        yield _AT_BOUNDS
-    pixels_per_um = {1 / image.mpp for image in images if image is not None and image.mpp}
-    if len(pixels_per_um) == 1 and (own := float(f"{pixels_per_um.pop():.6g}")) not in SCALES:
-        words = f"at {own:g} times the px, as if stated in micrometres,"
-        yield _Move("scale", own, OutlineRules(scale=own), words)
-    for scale in SCALES:
-        number = _number(scale)
-        yield _Move("scale", number, OutlineRules(scale=scale), f"at {number:g} times the px")
-    offsets = [offset for pair in pairs if (offset := _offset(*pair)) is not None]
-    if offsets and len(set(offsets)) == 1 and offsets[0] != (0, 0):
-        x, y = offsets[0]
-        rules = OutlineRules(offset_xy=(float(x), float(y)))
-        yield _Move("offset", [x, y], rules, f"moved by {x} px along x and {y} along y")
-
-
-def _have_bounds(pairs: Sequence[_Pair]) -> bool:
-    """Return whether slides of outlines, which nothing places yet, have bounds."""
-    own = [pair[1] for pair in pairs]
-    are_open = all(side.polygons is not None and not side.files.rules.is_placed for side in own)
-    return are_open and any(side.image and side.image.bounds_xy != (0, 0) for side in own)
-
-
-def _agreement(pairs: Sequence[_Pair], move: _Move | None = None) -> float:
-    """Return the Dice coefficient of the areas of both sides, the second one moved."""
-    shared = total = 0
-    for first, second in pairs:
-        one = first.filled
-        other = None if one is None else _moved(second, move)
-        if one is not None and other is not None and one.shape == other.shape:
-            shared += int(np.count_nonzero(one & other))
-            total += int(np.count_nonzero(one)) + int(np.count_nonzero(other))
-    return 2 * shared / total if total else 0.0
-
-
-def _moved(side: SampledSide, move: _Move | None) -> _Filled | None:
-    """Return the pixels of a side at another place; masks can only be transposed."""
-    if move is None:
-        return side.filled
-    if side.polygons is None or side.shape is None:
-        return None if side.filled is None else side.filled.T
-    rules = move.rules.at_bounds((0, 0) if side.image is None else side.image.bounds_xy)
-    return _filled(placed_polygons(_by_centres(side.polygons, side), rules), side.shape)
-
-
-def _by_centres(polygons: Polygons, side: SampledSide) -> Polygons:
-    """Return outlines of a side as contours of pixels if they look like these."""
-    is_open = side.files.source in forms_of_rule("vertices") and not side.files.rules.vertices
-    return as_contours(polygons) if is_open and _look_traced(polygons) else polygons
-
-
-def _filled(polygons: Polygons, shape: Shape) -> _Filled:
-    image = np.zeros(shape, np.int32)
-    rows, ones = np.arange(len(polygons)), np.ones(len(polygons), np.int32)
-    draw(polygons.flat, rows, ones, (0, 0, *shape), image)
-    return image > 0
-
-
-def _offset(first: SampledSide, second: SampledSide) -> tuple[int, int] | None:
-    """Return by how many px (x, y) the second side overlaps the first most; None if unknown."""
-    from scipy.fft import irfft2, next_fast_len, rfft2
-
-    fixed = first.filled
-    if fixed is None or second.polygons is None or not len(second.polygons):
-        return None
-    polygons = _by_centres(second.polygons, second)
-    boxes = bounds(polygons.flat)
-    y0, x0 = boxes[:, :2].min(axis=0).tolist()
-    height, width = (boxes[:, 2:].max(axis=0) - (y0, x0) + 1).tolist()
-    sizes = [next_fast_len(a + b - 1) for a, b in zip(fixed.shape, (height, width), strict=True)]
-    if not fixed.any() or sizes[0] * sizes[1] > LARGEST_CANVAS_PX:
-        return None
-    moved = placed_polygons(polygons, OutlineRules(offset_xy=(-float(x0), -float(y0))))
-    canvas = _filled(moved, (height, width))
-    spectrum = rfft2(fixed.astype(np.float32), sizes)
-    spectrum *= rfft2(canvas.astype(np.float32), sizes).conj()
-    overlap = irfft2(spectrum, sizes)
-    dy, dx = (int(n) for n in np.unravel_index(int(np.argmax(overlap)), overlap.shape))
-    # Shifts to the left and upwards come last.
-    dy, dx = (
-        n - size if n >= limit else n
-        for n, size, limit in zip((dy, dx), sizes, fixed.shape, strict=True)
-    )
-    return dx - x0, dy - y0
 
 
 def _outside_share(sides: Sequence[SampledSide]) -> float:
@@ -464,12 +367,6 @@ def _scale_of(own: Shape, shape: Shape) -> float | None:
     if not fits or not 2 <= times <= MOST_TIMES:
         return None
     return 1 / times if large is own else float(times)
-
-
-def _look_traced(polygons: Polygons) -> bool:
-    """Return whether outlines look traced by OpenCV, through the centres of pixels."""
-    traced, others, diagonals = count_traced_outlines(polygons)
-    return diagonals >= LEAST_DIAGONALS and traced >= LEAST_SHARE * (traced + others)
 
 
 def _look_between(polygons: Polygons) -> bool:

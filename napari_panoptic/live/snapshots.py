@@ -22,6 +22,7 @@ from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.regions.reading import (
     HELD_UP_TO_PX,
     ImageSize,
+    little_overlap,
     read_picture,
     region_size,
 )
@@ -252,7 +253,7 @@ def _held_in_steps(
     findings = (*odd, *(finding for finding in start.findings if finding not in odd))
     start = replace(start, image=image, findings=findings)
     if any(found.evaluation is not None for found in done.values()):
-        yield _with_teams(start, names, done)
+        yield _with_teams(cohort, start, names, done)
     others = [name for name in names if name not in done]
 
     def evaluated(name: str) -> Evaluated[Evaluation] | None:
@@ -263,7 +264,7 @@ def _held_in_steps(
             if found is None:
                 return
             done[name] = found
-    yield _with_teams(start, names, done)
+    yield _with_teams(cohort, start, names, done)
 
 
 def _without_teams(
@@ -295,16 +296,20 @@ def _without_teams(
 
 
 def _with_teams(
-    start: RegionSnapshot, names: list[str], done: Mapping[str, Evaluated[Evaluation]]
+    cohort: Cohort,
+    start: RegionSnapshot,
+    names: list[str],
+    done: Mapping[str, Evaluated[Evaluation]],
 ) -> RegionSnapshot:
     """Return a snapshot with the teams that are done, in the cohort's order."""
     ready = {name: done[name] for name in names if name in done}
     findings = (finding for found in ready.values() for finding in found.of_team)
+    results = {n: found.evaluation for n, found in ready.items() if found.evaluation is not None}
     return replace(
         start,
         predictions={n: found.labels for n, found in ready.items() if found.labels is not None},
-        results={n: found.evaluation for n, found in ready.items() if found.evaluation is not None},
-        findings=tuple(dict.fromkeys((*start.findings, *findings))),
+        results=results,
+        findings=_merged(start.findings, (*findings, *_of_only_region(cohort, results))),
         pending=frozenset(names) - frozenset(done),
     )
 
@@ -394,7 +399,19 @@ def _with_slide(
     results = start.results
     if found.evaluation is not None:
         results = {**results, team: found.evaluation}
+        findings = _merged(findings, _of_only_region(cohort, {team: found.evaluation}))
     return replace(start, results=results, tried=start.tried | {team}, work=work, findings=findings)
+
+
+def _of_only_region(
+    cohort: Cohort, results: Mapping[str, Evaluation | Evaluation[TiledPair]]
+) -> tuple[Finding, ...]:
+    """Return what is known of teams once all regions of the cohort, which has one, are done."""
+    if len(cohort.regions) != 1:
+        return ()
+    areas = {team: result.table.areas for team, result in results.items()}
+    found = (little_overlap(own, team) for team, own in areas.items() if own.shared_px)
+    return tuple(finding for own in found for finding in own)
 
 
 def _merged(known: tuple[Finding, ...], new: tuple[Finding, ...]) -> tuple[Finding, ...]:

@@ -73,6 +73,31 @@ class SideTable:
         return SideTable(**{field.name: getattr(self, field.name)[rows] for field in fields(self)})
 
 
+@dataclass(frozen=True)
+class Areas:
+    """The objects of both sides of a region, or of several, and their pixels."""
+
+    #: The number of objects with pixels.
+    n_reference: int
+    n_prediction: int
+    #: Their pixels, and those that both sides share.
+    reference_px: int
+    prediction_px: int
+    shared_px: int
+
+    def __add__(self, other: Areas) -> Areas:
+        """Sum the areas of different regions."""
+        return Areas(
+            **{f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self)}
+        )
+
+    @property
+    def dice(self) -> float:
+        """The Dice coefficient of the areas of both sides, 0 for empty ones."""
+        total = self.reference_px + self.prediction_px
+        return 2 * self.shared_px / total if total else 0.0
+
+
 @dataclass(frozen=True, eq=False)
 class OverlapTable:
     """Areas of all objects and intersections of all pairs that share a pixel.
@@ -96,6 +121,18 @@ class OverlapTable:
     def side(self, side: Side) -> SideTable:
         """Return the counts of one side's objects."""
         return self.reference if side is Side.REFERENCE else self.prediction
+
+    @property
+    def areas(self) -> Areas:
+        """The sums of all objects."""
+        reference, prediction = self.reference.area, self.prediction.area
+        return Areas(
+            int(np.count_nonzero(reference)),
+            int(np.count_nonzero(prediction)),
+            int(reference.sum()),
+            int(prediction.sum()),
+            int(self.intersection.sum()),
+        )
 
     def renumbered(
         self, reference: NDArray[np.integer], prediction: NDArray[np.integer]

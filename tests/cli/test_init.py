@@ -443,6 +443,48 @@ def test_a_class_of_one_team_only_is_a_doubt(tmp_path: Path, run: Run) -> None:
     assert open_cohort(folder).scheme.aliases == {"PMN": "Neutrophil"}
 
 
+def test_numbers_in_results_are_categories_of_the_annotation(tmp_path: Path, run: Run) -> None:
+    categories = [{"id": 4, "name": "Long"}, {"id": 2, "name": "Round"}]
+    for region in ("p1_a", "p2_a"):
+        picture(tmp_path / "images" / f"{region}.png")
+        objects = [
+            {"category_id": number, "image_id": 1, "segmentation": [[x, 2, x + 6, 2, x + 6, 9]]}
+            for number, x in ((2, 2), (4, 15))
+        ]
+        image = {"id": 1, "file_name": f"{region}.png", "height": 20, "width": 30}
+        described = {"images": [image], "categories": categories, "annotations": objects}
+        results = [{**entry, "score": 0.5} for entry in objects]
+        for folder, content in (("gt", described), ("models/one", results)):
+            path = tmp_path / folder / f"{region}.json"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps(content))
+    code, out, err = run("init", tmp_path)
+    assert code == 0, err
+    scheme = open_cohort(tmp_path).scheme
+    assert scheme.aliases == {"4": "Long", "2": "Round"}
+    assert "one: 4 (" in out
+    assert "numbers:" not in out
+
+
+def test_unreadable_files_come_first_and_classes_from_the_annotation(
+    tmp_path: Path, run: Run
+) -> None:
+    picture(tmp_path / "images" / "p1_a.png")
+    labels(tmp_path / "annotation" / "p1_a.tif", "id,class\n1,Round\n2,Long\n")
+    team = tmp_path / "models" / "one" / "p1_a.tif"
+    labels(team, "label,cell_type\n1,Round\n2,Long\n")
+    inspection = inspect_folder(tmp_path)
+    assert inspection.cohort.scheme.names == ("Round", "Long")
+    assert [doubt.name for doubt in inspection.doubts] == ["unreadable:one", "mpp"]
+    assert "no column id and class" in inspection.doubts[0].message
+    # Where the annotation's own tables cannot be read, no list of classes is right.
+    labels(tmp_path / "annotation" / "p1_a.tif", "label,cell_type\n1,Round\n2,Long\n")
+    code, _, err = run("init", tmp_path)
+    assert code == 1
+    assert "the classes cannot be read from the annotation" in err
+    assert not (tmp_path / "cohort.toml").exists()
+
+
 def test_a_terminal_is_asked_and_a_script_is_not(
     tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

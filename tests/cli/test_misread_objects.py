@@ -133,8 +133,8 @@ def in_the_corner(ids: NDArray[np.uint16]) -> NDArray[np.uint16]:
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        (in_the_corner, "lie within"),
-        (lambda ids: np.where(np.arange(ids.shape[1]) > 110, ids, 0), "none of the"),
+        (in_the_corner, "overlap little (Dice 0.1"),
+        (lambda ids: np.where(np.arange(ids.shape[1]) > 110, ids, 0), "do not touch"),
     ],
 )
 def test_objects_that_lie_elsewhere_are_named(
@@ -145,7 +145,7 @@ def test_objects_that_lie_elsewhere_are_named(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     ids = tifffile.imread(WILD / "truth.tif").astype(np.uint16)
-    reference = ids if told == "lie within" else np.where(np.arange(ids.shape[1]) < 80, ids, 0)
+    reference = np.where(np.arange(ids.shape[1]) < 80, ids, 0) if told == "do not touch" else ids
     tifffile.imwrite(tmp_path / "a.tif", reference.astype(np.uint16))
     tifffile.imwrite(tmp_path / "b.tif", change(ids).astype(np.uint16))
     more = [] if held else ["--held-up-to", "1"]
@@ -153,6 +153,8 @@ def test_objects_that_lie_elsewhere_are_named(
     said = capsys.readouterr().err
     assert told in said
     assert "set scale, offset or axes" in said
+    warnings = json.loads((tmp_path / "o" / "evaluation.json").read_text())["warnings"]
+    assert len(warnings["little-overlap"]) == 1
 
 
 def test_outlines_that_lie_outside_altogether_are_named(

@@ -235,6 +235,25 @@ def test_a_table_given_on_the_command_line_serves_both_images(
     assert set(objects(tmp_path / "out")["class"]) == {"A", "B"}
 
 
+@pytest.mark.parametrize("order", [("Epithelial", "Lymphocyte"), ("Lymphocyte", "Epithelial")])
+def test_classes_are_taken_as_written(
+    order: tuple[str, str], tmp_path: Path, run: Run, truth: NDArray[np.uint16]
+) -> None:
+    reference = write(tmp_path / "truth", truth, ".tif")
+    prediction = write(tmp_path / "guess", truth, ".tif")
+    reference.with_suffix(".csv").write_text("id,class\n1,Lymphocyte\n2,Epithelial\n7,Lymphocyte\n")
+    prediction.with_suffix(".csv").write_text("id,class\n1,1\n2,2\n7,1\n")
+    sides = ("--reference", reference, "--prediction", prediction)
+    out = tmp_path / "out"
+    code, _, error = run("evaluate", *sides, "--classes", ",".join(order), "-o", out)
+    assert code == 0
+    assert f"1 = {order[0]} and 2 = {order[1]}" in error
+    rows = objects(out)
+    predicted = rows[rows["side"] == "prediction"]
+    assert predicted["class"].tolist() == [order[0], order[1], order[0]]
+    assert (rows["status"] == "TP").all() == (order[0] == "Lymphocyte")
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [

@@ -232,9 +232,15 @@ def test_missing_and_empty_files_are_named(clean: Path, tmp_path: Path) -> None:
 
 
 @needs_shared_cases
-@pytest.mark.parametrize("name", ["monusac", "monusac-large"])
-def test_real_cohorts_have_no_doubts(name: str) -> None:
-    assert inspect_folder(SHARED_CASES / name).doubts == ()
+@pytest.mark.parametrize(
+    ("name", "doubts"),
+    # On these two large regions, both algorithms cover less than 26 % of what is annotated.
+    [("monusac", []), ("monusac-large", ["overlap:log-seeds", "overlap:otsu-watershed"])],
+)
+def test_doubts_about_real_cohorts(name: str, doubts: list[str]) -> None:
+    found = inspect_folder(SHARED_CASES / name).doubts
+    assert [doubt.name for doubt in found] == doubts
+    assert not any(doubt.fixes for doubt in found)
 
 
 def test_the_sample_has_no_doubts_and_is_counted(nuclei_sample: Path) -> None:

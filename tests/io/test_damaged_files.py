@@ -681,7 +681,7 @@ def test_a_zarr_label_without_a_name(tmp_path: Path) -> None:
 )
 def test_a_stored_region_of_another_layout(tmp_path: Path, body: str) -> None:
     store = PartStore(tmp_path)
-    header = {"format": "napari-panoptic region 2", "region": "r", "fingerprint": "f"}
+    header = {"format": "napari-panoptic region 3", "region": "r", "fingerprint": "f"}
     line = json.dumps(header | {"sha256": sha256(body.encode()).hexdigest()})
     store._path("r").write_text(f"{line}\n{body}\n", encoding="utf-8")
     with pytest.raises(DamagedPartError):
@@ -691,7 +691,7 @@ def test_a_stored_region_of_another_layout(tmp_path: Path, body: str) -> None:
 @pytest.mark.parametrize("dtype", [[], "i4,i4"])
 def test_a_stored_table_whose_columns_have_several_fields(tmp_path: Path, dtype: object) -> None:
     result = {"team": "t", "patient": "p", "region": "r", "objects": [["iou", dtype, [0.5]]]}
-    header = {"format": "napari-panoptic region 2", "region": "r", "fingerprint": "f"}
+    header = {"format": "napari-panoptic region 3", "region": "r", "fingerprint": "f"}
     body = json.dumps([[result | {"counts": None, "scores": {}}]])
     store = PartStore(tmp_path)
     line = json.dumps(header | {"sha256": sha256(body.encode()).hexdigest()})

@@ -19,6 +19,7 @@ PAGES = [
 #: Names in backticks that are the user's files and folders, not this repository's.
 OF_THE_USER = {
     "cohort.toml",
+    "data.yaml",
     "nuclei_circles.py",
     "panoptic/",
     "Submissions/",

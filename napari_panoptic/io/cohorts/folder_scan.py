@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -23,6 +22,7 @@ from napari_panoptic.io.cohorts.layouts import Layout, MaskPatterns, Patterns
 from napari_panoptic.io.cohorts.pair import REFERENCE_WORDS, scheme_of
 from napari_panoptic.io.cohorts.patterns import Listing, Pattern, check_listing
 from napari_panoptic.io.formats.class_numbers import TYPE_INFO
+from napari_panoptic.io.formats.coco_files import read_coco
 from napari_panoptic.io.formats.dicom_files import import_dicom
 from napari_panoptic.io.formats.format import FileItem
 from napari_panoptic.io.formats.one_file import format_of, split_name, stated_classes
@@ -210,6 +210,13 @@ def description_text(name: str, scheme: ClassScheme, files: Mapping[str, Sequenc
             "# The class of areas that are excluded from scoring.",
             "[ambiguous]",
             f"name = {toml_text(scheme.ambiguous)}",
+            "",
+        ]
+    if scheme.aliases:
+        lines += [
+            "# Other names and numbers of classes in files.",
+            "[aliases]",
+            *(f"{toml_text(own)} = {toml_text(name)}" for own, name in scheme.aliases.items()),
             "",
         ]
     lines += [
@@ -506,7 +513,11 @@ def _scan(listing: Listing, groups: list[Group], reference: str | None) -> Scan:
         whys = [fit.misfit(group) for group in of_regions]
         whys += [fit.misfit(group, is_prediction=True) for group in predictions]
         missing = [why for why in whys if why is not None]
-    scheme = _scheme(chosen, predictions)
+    try:
+        scheme = _scheme(chosen, predictions)
+    except UnreadableFileError as error:
+        scheme = _ONE_CLASS
+        missing.append(f"the classes cannot be read from the annotation: {error}")
     return Scan(listing.root, images, chosen, predictions, scheme, (), tuple(missing))
 
 
@@ -661,33 +672,55 @@ def _scheme(reference: Group | None, predictions: Iterable[Group]) -> ClassSchem
     """Return the classes that files of the annotation state, and those that two teams state.
 
     A class of one team only has no partner; it becomes a doubt when the team's files are read.
+    An annotation with numbers of classes has the names that teams state; numbers of teams, as
+    results of COCO have them, are the categories of a COCO annotation.
+
+    Raises
+    ------
+    UnreadableFileError
+        If no file of the annotation that was opened can be read.
     """
     if reference is None:
         return _ONE_CLASS
-    annotated = _stated(reference, [*reference.files.values()])
+    annotated, errors = _stated(reference, [*reference.files.values()])
+    if not annotated and errors:
+        raise errors[0]
     teams_of: dict[str, set[str]] = defaultdict(set)
     for group in predictions:
-        stated = {team: _stated(group, paths) for team, paths in group.by_team.items()}
-        if not any(stated.values()):
+        of_teams = {team: _stated(group, paths) for team, paths in group.by_team.items()}
+        # Files that cannot be read may state classes.
+        if not any(names or errors for names, errors in of_teams.values()):
             return _ONE_CLASS
-        for team, names in stated.items():
+        for team, (names, _) in of_teams.items():
             for name in names:
                 teams_of[name].add(team)
-    shared = [name for name, teams in teams_of.items() if len(teams) > 1]
-    return scheme_of([*annotated, *shared]) if annotated else _ONE_CLASS
+    has_numbers = any(name.isdigit() for name in teams_of)
+    least = 1 if any(name.isdigit() for name in annotated) else 2
+    shared = [name for name, teams in teams_of.items() if len(teams) >= least]
+    names = [name for name in (*annotated, *shared) if not name.isdigit()]
+    scheme = scheme_of(names) if annotated and names else _ONE_CLASS
+    if has_numbers and reference.kind == Source.COCO_INSTANCES:
+        path = next(iter(reference.files.values()))
+        stated = read_coco(path, "COCO instances").categories.items()
+        aliases = {str(n): own for n, name in stated if (own := scheme.canonical(name))}
+        scheme = replace(scheme, aliases=aliases)
+    return scheme
 
 
-def _stated(group: Group, paths: Sequence[Path]) -> list[str]:
-    """Return the classes that the first files of a side state."""
+def _stated(group: Group, paths: Sequence[Path]) -> tuple[list[str], list[UnreadableFileError]]:
+    """Return the classes that the first files of a side state, and why others cannot be read."""
     names: list[str] = []
+    errors: list[UnreadableFileError] = []
     form = form_of(group.kind)
     for path in [*dict.fromkeys(paths)][:_EXAMINED]:
-        with suppress(UnreadableFileError):
+        try:
             items = [] if form is None or form.items is None else [*form.items(path)]
             keys: list[str | None] = [item.key for item in items[:_EXAMINED]]
             for key in keys or [None]:
                 names += stated_classes(path, Source(group.kind), item=key)
-    return names
+        except UnreadableFileError as error:
+            errors.append(error)
+    return names, errors
 
 
 def _line(what: str, group: Group) -> str:

@@ -175,7 +175,9 @@ class _Side:
             beside = tuple(sidecars_beside(path))
             tables = beside[:1] or (() if class_table is None else (class_table,))
         item = _item_of(path, source, image_names)
-        return cls(path, source, tables, stated_classes(path, source, tables, item), item)
+        classes = stated_classes(path, source, tables, item)
+        has_numbers = any(name.isdigit() for name in classes)
+        return cls(path, source, tables, () if has_numbers else classes, item)
 
     def files(self, scheme: ClassScheme) -> MaskFiles:
         """Return the files of this side, as readers take them."""
@@ -208,7 +210,7 @@ def _scheme(
 ) -> tuple[ClassScheme, list[Finding]]:
     """Decide on the classes; see `pair_cohort`."""
     if classes:
-        return scheme_of(list(classes)), []
+        return scheme_as_written(classes), []
     if all(side.classes for side in sides):
         return scheme_of([name for side in sides for name in side.classes]), []
     findings = [
@@ -226,15 +228,25 @@ def _scheme(
 
 
 def scheme_of(names: Sequence[str]) -> ClassScheme:
-    """Make a scheme of class names; some may differ in case only."""
+    """Make a scheme of class names; those of MoNuSAC are in its order, with all four of them."""
+    if {name.casefold() for name in names} <= {n.casefold() for n in MONUSAC_CLASSES.names}:
+        return MONUSAC_CLASSES
+    return scheme_as_written(names)
+
+
+def scheme_as_written(names: Sequence[str]) -> ClassScheme:
+    """Make a scheme of class names in their order; some may differ in case only."""
     spellings: dict[str, str] = {}
     for name in names:
         spellings.setdefault(name.casefold(), name)
     unique = tuple(spellings.values())
-    if {name.casefold() for name in unique} <= {n.casefold() for n in MONUSAC_CLASSES.names}:
-        return MONUSAC_CLASSES
-    colours = tuple(_COLOURS[n % len(_COLOURS)] for n in range(len(unique)))
-    return ClassScheme(unique, colours)
+    # Colour-coded masks need MoNuSAC's colours, which are those of others otherwise.
+    usual = dict(
+        zip(map(str.casefold, MONUSAC_CLASSES.names), MONUSAC_CLASSES.colours, strict=True)
+    )
+    if all(name in usual for name in spellings):
+        return ClassScheme(unique, tuple(usual[name] for name in spellings))
+    return ClassScheme(unique, tuple(_COLOURS[n % len(_COLOURS)] for n in range(len(unique))))
 
 
 def _team_names(paths: Sequence[Path]) -> list[str]:

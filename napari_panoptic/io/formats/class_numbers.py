@@ -1,11 +1,14 @@
-"""Classes as numbers, as HoVer-Net and similar programs write them."""
+"""Classes as numbers, as HoVer-Net, YOLO and similar programs write them."""
 
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
+from napari_panoptic.common.findings import Finding, FindingKind
+from napari_panoptic.common.text import english_list
 from napari_panoptic.io.files.guard import SMALL_TABLE_BYTES
 from napari_panoptic.io.files.json_files import parsing
 from napari_panoptic.io.formats.polygons.model import AMBIGUOUS, UNKNOWN, class_number
@@ -14,8 +17,22 @@ from napari_panoptic.values.cohort import ClassScheme
 
 TYPE_INFO = "type_info.json"
 """Names of the numbers, as HoVer-Net takes them: ``{"1": ["neopla", [255, 0, 0]]}``."""
+DATA_YAML = "data.yaml"
+"""Names of the numbers, as Ultralytics takes them: ``names: [neopla, inflam]``, or a mapping."""
+_LEVELS = 4
+"""How far above files of YOLO it may be: ``data.yaml`` beside ``labels/train/a.txt``."""
 _MOST_DIGITS = 20
 """Texts with more digits are no numbers of classes; Python refuses to convert thousands."""
+
+
+_YAML_COMMENT = re.compile(r"(?:^|(?<=\s))#.*$|^\s*\n", re.MULTILINE)
+_YAML_NAMES = re.compile(r"^names[ \t]*:(.*(?:\n[ \t\-\]}].*)*)", re.MULTILINE)
+_YAML_FLOW = re.compile(r"[\[{](.*)[\]}]", re.DOTALL)
+_YAML_ITEM = re.compile(
+    r"""(?:-\s+)?(?:(?P<number>\d{1,9})\s*:\s+)?(?P<name>"[^"]+"|'[^']+'|[^\s"'\[\]{}&*!|>:-][^\[\]{}:]*)"""
+)
+"""The part of YAML in which names are written: a list or a mapping of numbers, in one line or a
+line for each. Packages that read all of YAML can be made to run code."""
 
 
 class FromZero(int):
@@ -28,10 +45,18 @@ def type_info_of(path: Path) -> Path | None:
     return next((place for place in places if place.is_file()), None)
 
 
+def data_yaml_of(path: Path) -> Path | None:
+    """Find the description of a data set of YOLO beside a file, or in the folders above it."""
+    if path.suffix.casefold() != ".txt":
+        return None
+    places = (folder / DATA_YAML for folder in [*path.parents][:_LEVELS])
+    return next((place for place in places if place.is_file()), None)
+
+
 def tables_beside(path: Path) -> tuple[Path, ...]:
     """Return the files beside a file with objects that decide what its classes mean."""
-    table = type_info_of(path)
-    return () if table is None else (table,)
+    found = (type_info_of(path), data_yaml_of(path))
+    return tuple(table for table in found if table is not None)
 
 
 def read_type_info(path: Path) -> dict[str, str]:
@@ -52,13 +77,62 @@ def read_type_info(path: Path) -> dict[str, str]:
         }
 
 
+def read_data_yaml(path: Path) -> dict[str, str]:
+    """Read the names of classes in the description of a data set of YOLO: number -> name.
+
+    Empty if it has none.
+
+    Raises
+    ------
+    UnreadableFileError
+        If it is not valid.
+    """
+    what = "a data set of YOLO"
+    text = read_text(path, what, SMALL_TABLE_BYTES)
+    with parsing(path, f"{what} with names of classes, such as names: [Epithelial, Lymphocyte]"):
+        found = _YAML_NAMES.search(_YAML_COMMENT.sub("", text))
+        content = "" if found is None else found[1].strip()
+        if flow := _YAML_FLOW.fullmatch(content):
+            content = flow[1].strip().removesuffix(",")
+        items = content.split("," if flow else "\n") if content else []
+        names: dict[str, str] = {}
+        for place, item in enumerate(items):
+            entry = _YAML_ITEM.fullmatch(item.strip())
+            if entry is None:
+                raise ValueError(f"the name '{item.strip()}'")
+            number = place if entry["number"] is None else int(entry["number"])
+            names[str(number)] = entry["name"].strip("\"'").strip()
+        return names
+
+
+def assumed_order(scheme: ClassScheme, path: Path, first: int = 1) -> Finding:
+    """Return the finding that numbers of classes were taken in the order of the scheme.
+
+    Parameters
+    ----------
+    scheme
+        The classes.
+    path
+        The file with the numbers.
+    first
+        The number of the first class.
+    """
+    order = english_list([f"{n} = {name}" for n, name in enumerate(scheme.names, first)], limit=99)
+    return Finding(
+        FindingKind.CLASS_ORDER,
+        f"its classes are numbers, which were taken in the order of the cohort's classes: {order}. "
+        f"If that is wrong, name the numbers under [aliases] in cohort.toml",
+        path=path,
+    )
+
+
 class ClassNumbers:
     """Finds the class of an object by its entry in a file.
 
     A number ``k`` is looked up in this order: as the text ``k`` among the
     scheme's aliases (``[aliases]`` in cohort.toml); by its name in a
-    ``type_info.json``, if there is one; else it is the k-th class, from 1, or
-    from 0 where it is a `FromZero`.
+    ``type_info.json``, if there is one, or a `FromZero` in a ``data.yaml``; else
+    it is the k-th class, from 1, or from 0 where it is a `FromZero`.
     A text is a class name. Nothing at all means the class that has the alias
     ``""``, or the only class of the scheme.
 
@@ -77,8 +151,12 @@ class ClassNumbers:
 
     def __init__(self, path: Path | None, scheme: ClassScheme) -> None:
         self._scheme = scheme
+        self._path = path
         table = None if path is None else type_info_of(path)
         self._names = None if table is None else read_type_info(table)
+        self._from_zero: dict[str, str] | None = None
+        #: The number of the first class where the order of the classes was assumed.
+        self._assumed: set[int] = set()
         self._known: dict[Any, tuple[int, str | None]] = {}
 
     def of(self, value: Any) -> tuple[int, str | None]:
@@ -113,6 +191,10 @@ class ClassNumbers:
             numbers.setdefault(self.of(number)[0], number)
         return tuple(numbers.get(k, name) for k, name in enumerate(self._scheme.names, start=1))
 
+    def findings(self, path: Path) -> list[Finding]:
+        """Report that the order of classes was assumed for the numbers so far."""
+        return [assumed_order(self._scheme, path, first) for first in sorted(self._assumed)]
+
     def _looked_up(self, value: Any) -> tuple[int, str | None]:
         if value is None:
             only = 1 if len(self._scheme.names) == 1 else UNKNOWN
@@ -124,8 +206,19 @@ class ClassNumbers:
         first = 0 if isinstance(value, FromZero) else 1
         if str(value).isdecimal() and len(str(value)) <= _MOST_DIGITS:
             number = int(value)
-            if self._names is not None:
-                names += [self._names[str(number)]] if str(number) in self._names else []
+            known = self._names if first else self._names_from_zero()
+            if known is not None:
+                names += [known[str(number)]] if str(number) in known else []
             elif first <= number < first + len(self._scheme.names):
+                is_stated = class_number(names, self._scheme) != UNKNOWN
                 names.append(self._scheme.names[number - first])
+                if not is_stated and len(self._scheme.names) > 1:
+                    self._assumed.add(first)
         return class_number(names, self._scheme), names[-1]
+
+    def _names_from_zero(self) -> dict[str, str] | None:
+        """Return the names of numbers from 0, read once; None if no file has them."""
+        if self._from_zero is None and self._path is not None:
+            table = data_yaml_of(self._path)
+            self._from_zero = {} if table is None else read_data_yaml(table)
+        return self._from_zero or self._names

@@ -16,6 +16,7 @@ from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.text import counted, english_list
 from napari_panoptic.io.files.guard import TABLE_BYTES, check_file
 from napari_panoptic.io.files.json_files import parsing
+from napari_panoptic.io.formats.class_numbers import assumed_order
 from napari_panoptic.io.formats.scores import no_such_score, score_column, score_value
 from napari_panoptic.io.tables.csv_tables import csv_lines, read_text
 from napari_panoptic.values.cohort import ClassScheme
@@ -54,7 +55,7 @@ class ClassTable:
         rows
             The id, and the name or number of the class.
         scheme
-            The classes. A number means the class at that place, from 1.
+            The classes. A number that is no alias means the class at that place, from 1.
         path
             The file, for findings.
         scores
@@ -79,12 +80,14 @@ class ClassTable:
         repeated = np.unique(ids[~is_last]).tolist()
         is_last &= ids > 0
         numbers = {str(n): name for n, name in enumerate(scheme.names, start=1)}
-        names = tuple(numbers.get(name, name) for name in known)
+        stated = {*scheme.names, *scheme.aliases, *scheme.ignored}
+        assumed = {name: numbers[name] for name in known if name in numbers and name not in stated}
+        has_order = bool(assumed) and len(numbers) > 1
         return cls(
             ids[is_last],
             code[order][is_last],
-            names,
-            tuple(_repeated(path, repeated)),
+            tuple(assumed.get(name, name) for name in known),
+            (*_repeated(path, repeated), *([assumed_order(scheme, path)] if has_order else ())),
             score[order][is_last],
         )
 

@@ -22,7 +22,7 @@ from napari_panoptic.io.formats.recognise import foreign_tool, source_of
 from napari_panoptic.io.formats.registry import form_of, known_forms
 from napari_panoptic.io.pixels.decode import pixel_shape, read_pixels
 from napari_panoptic.io.pixels.label_windows import has_labels, is_zarr
-from napari_panoptic.values.cohort import MONUSAC_CLASSES, ONLY_CLASS, ClassScheme, Source
+from napari_panoptic.values.cohort import MONUSAC_CLASSES, ClassScheme, Source
 
 _FURTHER_ENDINGS = {
     ".ome.zarr": Source.LABELS,
@@ -46,6 +46,7 @@ _SHARED_ENDINGS = (
     ".xml",
 )
 """Endings of files whose content decides the format."""
+_NO_NAME = "\0"
 
 
 def format_of(path: Path) -> Source:
@@ -149,6 +150,8 @@ def stated_classes(
 ) -> tuple[str, ...]:
     """List the classes that a file states, in its order; empty unless every object has one.
 
+    Numbers of classes, which the file does not name, are texts such as ``1``.
+
     Parameters
     ----------
     path, source
@@ -172,24 +175,24 @@ def stated_classes(
     if source == Source.LABELS:
         stated = label_classes(path) if is_zarr(path) else None
         if tables:
-            one_class = ClassScheme((ONLY_CLASS,), MONUSAC_CLASSES.colours[:1])
-            stated = read_class_table(tables[0], one_class).as_mapping()
+            # Number 1, which becomes the first class, remains a number.
+            first_is_1 = ClassScheme(("1",), MONUSAC_CLASSES.colours[:1])
+            stated = read_class_table(tables[0], first_is_1).as_mapping()
         names = list(dict.fromkeys(name.strip() for name in (stated or {}).values()))
         ambiguous = str(MONUSAC_CLASSES.ambiguous).casefold()
         return tuple(name for name in names if name and name.casefold() != ambiguous)
     form = form_of(source)
     if form is None or form.outlines is None:
         return ()
-    # A name that no object can have, so that it is never taken for the file's own.
-    recording = _RecordingScheme(("\0",), MONUSAC_CLASSES.colours[:1])
+    # No object can have this name, which number 1 gets, so it is never taken for the file's own.
+    recording = _RecordingScheme((_NO_NAME,), MONUSAC_CLASSES.colours[:1])
     of_item: dict[str, Any] = {} if form.items is None else {"item": item}
     form.outlines(path, recording, **of_item)
     # QuPath's most precise name comes first; elsewhere numbers come before their names.
     preferred = 0 if source == Source.GEOJSON else -1
-    chosen = [names[preferred] if names else "" for names in recording.seen]
-    if any(not name or name.isdigit() for name in chosen):
-        return ()
-    return tuple(dict.fromkeys(chosen))
+    own = [[name for name in names if name != _NO_NAME] for names in recording.seen]
+    chosen = [names[preferred] if names else "" for names in own]
+    return tuple(dict.fromkeys(chosen)) if all(chosen) else ()
 
 
 def split_name(path: Path) -> tuple[str, str]:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from napari_panoptic.common.errors import UnwritableFileError
 from napari_panoptic.common.text import english_list
 from napari_panoptic.io.files.replacing import replaced_when_complete
-from napari_panoptic.io.formats.class_numbers import tables_beside
+from napari_panoptic.io.formats.class_numbers import type_info_of
 from napari_panoptic.io.formats.format import NOTHING_STATED, Objects
 from napari_panoptic.io.formats.labels.label_images import (
     AMBIGUOUS_SUFFIX,
@@ -108,9 +108,10 @@ def write_like(files: MaskFiles, root: Path, folder: Path, objects: Objects) -> 
             written = _write_labels_like(files, root, place, objects)
         else:
             path, form = files.object_paths[0], form_of(files.source)
-            for table in tables_beside(path):  # without it, the classes would be read differently
-                if table.is_relative_to(root):
-                    place(table).write_bytes(table.read_bytes())
+            table = type_info_of(path)
+            if table is not None and table.is_relative_to(root):
+                # Without it, the classes would be read differently.
+                place(table).write_bytes(table.read_bytes())
             if form is not None and form.write is not None:
                 form.write(place(path), objects)
             written = {"": (place(path),)}

@@ -13,6 +13,7 @@ from napari_panoptic.io.tables.metadata import Metadata
 from napari_panoptic.nuclei.averages import TeamSummary, summarise_team
 from napari_panoptic.nuclei.conventions import Place, RegionSums, TeamSums, Value
 from napari_panoptic.nuclei.metrics import METRIC_NAMES, Counts
+from napari_panoptic.nuclei.regions.reading import little_overlap
 from napari_panoptic.nuclei.regions.results import RegionResult
 from napari_panoptic.statistics.friedman import TeamFigures
 from napari_panoptic.statistics.teams import TeamStatistics, team_statistics
@@ -93,7 +94,12 @@ class CohortEvaluation:
         """What was missing, odd or unreadable, each once."""
         found = [*self.cohort.findings]
         for result in self.results:
-            found.extend(result.findings)
+            found.extend(_of_all_regions(finding) for finding in result.findings)
+        for team in self.team_names:
+            areas = [r.areas for r in self.results if r.team == team and r.areas is not None]
+            pooled = sum(areas[1:], areas[0]) if areas else None
+            if pooled is not None and (pooled.shared_px or len(areas) > 1):  # else the region's
+                found.extend(little_overlap(pooled, team))
         return list(dict.fromkeys(found))
 
     def score(self, team: str) -> float:
@@ -124,6 +130,13 @@ class CohortEvaluation:
             for result in self.evaluated
             if result.team == team and result.counts is not None
         ]
+
+
+def _of_all_regions(finding: Finding) -> Finding:
+    """Return a finding that says the same of every file without its place."""
+    if finding.kind is not FindingKind.CLASS_ORDER:
+        return finding
+    return replace(finding, path=None, region=None)
 
 
 @cache

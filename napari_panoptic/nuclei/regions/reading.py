@@ -24,7 +24,7 @@ from napari_panoptic.io.formats.registry import (
     reference_shape,
 )
 from napari_panoptic.io.images.slides import ImageInfo, SlideImage, probe_image, read_image
-from napari_panoptic.nuclei.overlap import OverlapTable
+from napari_panoptic.nuclei.overlap import Areas, OverlapTable
 from napari_panoptic.values.cohort import Cohort, MaskFiles, Region, Source
 from napari_panoptic.values.labels import LabelImage, size_text
 from napari_panoptic.values.settings import EvaluationSettings, Restoration
@@ -510,39 +510,35 @@ def findings_after(
 
 LEAST_APART = 5
 """With fewer objects on a side, they may as well lie elsewhere."""
-LEAST_SPREAD, SMALLER = 10, 0.6
-"""With fewer objects on a side, they may as well lie in a part of the image; and which share of
-the height and width of the other side's area such a part has at most."""
+LITTLE = 0.3
+"""Dice coefficient of the areas of both sides below which they overlap little."""
 
 
-def elsewhere(table: OverlapTable, region: Region, team: str) -> tuple[Finding, ...]:
-    """Return a finding if one side seems to be in other px than the other."""
-    boxes = [side.bbox[side.area > 0] for side in (table.prediction, table.reference)]
-    names = [f"the {len(boxes[0])} objects of {team}", f"the {len(boxes[1])} annotated ones"]
-    least = min(map(len, boxes))
-    if least < LEAST_APART:
+def little_overlap(areas: Areas, team: str, region: str | None = None) -> tuple[Finding, ...]:
+    """Return a finding if both sides have objects and these overlap little.
+
+    Parameters
+    ----------
+    areas
+        Of all regions of a team.
+    team
+        Its name.
+    region
+        The region, if they are of one only; hard ones overlap little by themselves, so that only
+        objects that do not touch at all are reported.
+    """
+    limit = LITTLE if region is None else 0.0
+    if min(areas.n_reference, areas.n_prediction) < LEAST_APART or areas.dice > limit:
         return ()
-    areas = [
-        np.concatenate([own[:, :2].min(axis=0), own[:, 2:].max(axis=0)]).astype(np.int64)
-        for own in boxes
-    ]
-    sizes = [area[2:] - area[:2] for area in areas]
-    what = ""
-    if not len(table.intersection):
-        what = f"none of {names[0]} touches any of {names[1]}"
-    elif least >= LEAST_SPREAD:
-        for small, large in ((0, 1), (1, 0)):
-            if (sizes[small] <= SMALLER * sizes[large]).all():
-                extents = [size_text(tuple(sizes[side].tolist())) for side in (small, large)]
-                what = f"{names[small]} lie within {extents[0]}, {names[large]} within {extents[1]}"
-    if not what:
-        return ()
+    how = f"overlap little (Dice {areas.dice:.2f})" if areas.shared_px else "do not touch"
     message = (
-        f"{what}: they may be in px of another resolution, in micrometres, moved, or x and y "
-        f"swapped. If so, set scale, offset or axes under [files] in cohort.toml (init proposes "
-        f"them)"
+        f"the {areas.n_prediction} objects of {team} and the {areas.n_reference} annotated ones "
+        f"{how}: they may be those of other regions, mirrored, turned, moved, in px of another "
+        f"resolution, in micrometres, with x and y swapped, or run lengths that go row by row. If "
+        f"so, export them again, or set scale, offset or axes under [files] in cohort.toml (init "
+        f"looks for the cause)"
     )
-    return (Finding(FindingKind.CONVENTION, message, region=region.name, team=team),)
+    return (Finding(FindingKind.LITTLE_OVERLAP, message, region=region, team=team),)
 
 
 def not_in_windows(region: Region, team: str, what: str) -> Finding:

@@ -28,8 +28,8 @@ from napari_panoptic.nuclei.regions.reading import (
     ReferenceMasks,
     TooLargeError,
     Way,
-    elsewhere,
     findings_after,
+    little_overlap,
     load_reference,
     no_prediction,
     not_in_windows,
@@ -227,7 +227,7 @@ class HeldRegion:
         found = self._of_pair(team, settings, source, shift, evaluated)
         if found.evaluation is None or shift != NO_SHIFT:
             return found
-        odd = elsewhere(found.evaluation.table, self._region, team)
+        odd = little_overlap(found.evaluation.table.areas, team, self._region.name)
         return replace(found, of_team=(*found.of_team, *odd))
 
     def score(
@@ -527,7 +527,7 @@ class WindowedRegion:
             (
                 *prediction.findings,
                 *findings_after(prediction.masks, *counted, self._region, team, files),
-                *elsewhere(found.table, self._region, team),
+                *little_overlap(found.table.areas, team, self._region.name),
                 *unusual,
             ),
         )

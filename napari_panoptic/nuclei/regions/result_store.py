@@ -27,7 +27,7 @@ from napari_panoptic.nuclei.regions.results import RegionResult, RowsFile
 RegionResults = list[list[RegionResult]]
 """Per condition, the teams of one region."""
 
-_FORMAT = "napari-panoptic region 2"
+_FORMAT = "napari-panoptic region 3"
 _ENDING = ".part.json"
 # Raised for a file that is no JSON, or holds other values than this version writes.
 _NOT_AS_WRITTEN = (

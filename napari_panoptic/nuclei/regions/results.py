@@ -24,6 +24,7 @@ from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.metrics import Counts, count
 from napari_panoptic.nuclei.outcomes import OBJECT_COLUMNS, Outcomes, SideOutcomes
+from napari_panoptic.nuclei.overlap import Areas
 from napari_panoptic.values.cohort import Region
 from napari_panoptic.values.conventions import DEFAULT_PROTOCOL
 from napari_panoptic.values.settings import EvaluationSettings
@@ -53,6 +54,8 @@ class RegionResult:
     sums: RegionSums | None = None
     #: Problems found, also those that prevented the evaluation.
     findings: tuple[Finding, ...] = ()
+    #: The areas of both sides, unless classes are evaluated alone.
+    areas: Areas | None = None
     #: The objects' rows in a file, if they are too many to hold; ``objects`` is None then.
     rows: RowsFile | None = None
 
@@ -167,7 +170,8 @@ def with_figures(
         is_usual = settings.convention == DEFAULT_PROTOCOL
         ambiguity = Ambiguity(str(settings.ambiguous))
         sums = None if is_usual else sums_of_pair(evaluation.pair, evaluation.table, ambiguity)
-        return replace(result, objects=objects, counts=evaluation.counts, sums=sums)
+        areas = evaluation.table.areas
+        return replace(result, objects=objects, counts=evaluation.counts, sums=sums, areas=areas)
     return replace(
         result,
         objects=_class_objects(evaluation) if with_objects else None,

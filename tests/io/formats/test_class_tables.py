@@ -80,7 +80,12 @@ def test_classes_are_those_of_the_rows(name: str, tmp_path: Path) -> None:
     table = read_class_table(tmp_path / name, SCHEME)
     assert (np.diff(table.ids) > 0).all()
     assert table.as_mapping() == CLASSES[name]
-    assert [f.object_ids for f in table.findings] == ([(3,)] if name == "twice.csv" else [])
+    orders = [f.message for f in table.findings if f.kind is FindingKind.CLASS_ORDER]
+    others = [f for f in table.findings if f.kind is not FindingKind.CLASS_ORDER]
+    assert [f.object_ids for f in others] == ([(3,)] if name == "twice.csv" else [])
+    are_numbers = name in ("numbers of classes.csv", "numbers with zeros.csv", "numbers.json")
+    assert len(orders) == are_numbers
+    assert all("1 = a and 2 = b" in message for message in orders)
 
 
 @pytest.mark.parametrize("name", BAD)
@@ -117,7 +122,8 @@ def test_ids_that_come_twice_are_listed(name: str, text: str, tmp_path: Path) ->
     assert whole.labels.class_names_of_objects().tolist() == ["a", "b"]
     assert tiled.labels.class_index.tolist() == [1, 2]
     for findings in (whole.findings, tiled.findings):
-        (finding,) = findings
+        finding, *order = findings
+        assert [f.kind for f in order] == [FindingKind.CLASS_ORDER] * ('": 1,' in text)
         assert finding.kind is FindingKind.MALFORMED
         assert finding.path == tmp_path / name
         assert finding.object_ids == (1, 2)

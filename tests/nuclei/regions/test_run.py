@@ -398,7 +398,7 @@ def part_path(store: Path, name: str) -> Path:
         lambda text: "\0" * len(text),
         lambda text: text.replace('"tp":[', '"tp":[1', 1),
         lambda text: text + "x",
-        lambda text: text.replace("napari-panoptic region 2", "napari-panoptic region 0"),
+        lambda text: text.replace("napari-panoptic region 3", "napari-panoptic region 0"),
         lambda _: "[1]\n[]\n",
         lambda _: "null\n[]\n",
     ],

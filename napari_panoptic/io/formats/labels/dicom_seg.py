@@ -63,6 +63,7 @@ def load_files(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> L
             findings.append(_left_out(undescribed, path))
     instances, label_of = _instances(numbers, known)
     names = {id_: classes.name_of(label) for id_, label in label_of.items()}
+    findings.extend(classes.findings(path))
     objects, ambiguous = labels_with_classes(instances, names, path, scheme, findings)
     return LoadedMasks(objects, ambiguous, located(findings, request, path=path))
 

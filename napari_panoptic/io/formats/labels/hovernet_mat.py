@@ -65,6 +65,7 @@ def load_files(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> L
     names = {
         id_: classes.name_of(number) for id_, number in zip(ids.tolist(), numbers, strict=True)
     }
+    findings.extend(classes.findings(path))
     labels, ambiguous = labels_with_classes(instances, names, path, scheme, findings)
     maps = tuple(own for own in files.object_paths if own.name != TYPE_INFO)
     findings.extend(extra_files("all classes", maps))

@@ -15,6 +15,7 @@ from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.progress import CountReport, unreported
 from napari_panoptic.common.text import counted
 from napari_panoptic.io.files.guard import check_pixels, has_file
+from napari_panoptic.io.formats.class_numbers import ClassNumbers
 from napari_panoptic.io.formats.class_tables import ClassTable, read_class_table
 from napari_panoptic.io.formats.format import (
     NOTHING_STATED,
@@ -440,11 +441,11 @@ def labels_from_class_numbers(
         )
     winners, found_mixed = most_frequent_classes(index, unique_ids, numbers[..., 1], path)
     findings.extend(found_mixed)
-    number_name = dict(enumerate(scheme.names, start=1))
+    known = ClassNumbers(None, scheme)
     classes = {
-        id_: number_name.get(number) or str(number)
-        for id_, number in zip(unique_ids.tolist(), winners, strict=True)
+        id_: known.name_of(number) for id_, number in zip(unique_ids.tolist(), winners, strict=True)
     }
+    findings.extend(known.findings(path))
     return labels_with_classes(mask, classes, path, scheme, findings)[0]
 
 

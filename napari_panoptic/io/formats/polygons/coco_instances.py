@@ -17,9 +17,9 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from napari_panoptic.common.findings import Finding
+from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.progress import CountReport, unreported
-from napari_panoptic.common.text import english_list
+from napari_panoptic.common.text import counted, english_list
 from napari_panoptic.io.files.guard import largest_px
 from napari_panoptic.io.files.replacing import replaced_when_complete
 from napari_panoptic.io.formats.coco_files import CocoContent, coco_refused, read_coco
@@ -45,6 +45,9 @@ OBJECT_ID = "object_id"
 _CHARACTER_0 = 48
 _MOST_DIGITS = 12
 """Of a packed run length: more than 2^31 need."""
+
+_LEAST_RUNS = 2
+"""With fewer runs of an object, their distance says nothing."""
 
 IntArray = NDArray[np.int64]
 
@@ -89,7 +92,8 @@ def read_instances(
     item
         The id of the image; None if there is only one.
     """
-    file = collected(path, scheme, TITLE, _objects(path, item, rules), progress)
+    room = _Room()
+    file = collected(path, scheme, TITLE, _objects(path, item, rules, room), progress)
     content = read_coco(path, WHAT)
     key = _image(content, item)
     areas = {number for number, name in content.categories.items() if _is_area(name, scheme)}
@@ -99,6 +103,7 @@ def read_instances(
     )
     return replace(
         file,
+        findings=(*file.findings, *room.findings(path)),
         shape=_stated_size(content, key, path),
         crowds=0 if rules.crowds is Crowds.OBJECTS else crowds,
     )
@@ -134,11 +139,10 @@ def _stated_size(content: CocoContent, key: str, path: Path) -> tuple[int, int] 
     return stated or next(iter(sizes), None)
 
 
-def _objects(path: Path, item: str | None, rules: OutlineRules) -> Iterator[Outline]:
+def _objects(path: Path, item: str | None, rules: OutlineRules, room: _Room) -> Iterator[Outline]:
     content = read_coco(path, WHAT)
     key = _image(content, item)
     entries = content.objects.get(key, ())
-    room = _Room()
     shift = _shift_of_runs(entries) if rules.vertices is Vertices.PIXEL_CENTRES else 0.0
     has_outlines = any(e.get("segmentation") for own in content.objects.values() for e in own)
     for entry in entries:
@@ -157,10 +161,30 @@ def _objects(path: Path, item: str | None, rules: OutlineRules) -> Iterator[Outl
 
 
 class _Room:
-    """How many pixels of run lengths may still be decoded: a few bytes can claim many."""
+    """How many pixels of run lengths may still be decoded: a few bytes can claim many.
+
+    Also counts objects whose runs are as far apart as pixels of a column, or else of a row.
+    """
 
     def __init__(self) -> None:
         self._left = largest_px()
+        self._by_columns = self._by_rows = 0
+
+    def note(self, starts: NDArray[np.int64], height: int, width: int) -> None:
+        """Count an object by the starts of its runs."""
+        step = float(np.median(np.diff(starts))) if len(starts) > _LEAST_RUNS else 0.0
+        self._by_columns += abs(step - height) <= 1
+        self._by_rows += abs(step - width) <= 1 < abs(step - height)
+
+    def findings(self, path: Path) -> tuple[Finding, ...]:
+        """Return a finding if pixels were counted row by row."""
+        if self._by_rows <= self._by_columns:
+            return ()
+        message = (
+            f"run lengths of {counted(self._by_rows, 'object')} seem to go row by row, those of "
+            f"COCO go column by column: save them again in Fortran order, as pycocotools does"
+        )
+        return (Finding(FindingKind.CONVENTION, message, path=path, count=self._by_rows),)
 
     def take(self, pixels: int) -> None:
         self._left -= pixels
@@ -213,6 +237,7 @@ def _rings_of_runs(
     first, last = first[first < last], last[first < last]
     if not len(first):
         return []
+    room.note(first, height, width)
     left, right = int(first[0]) // height, int(last[-1] - 1) // height
     is_within = (first // height == (last - 1) // height).all()
     top = int((first % height).min()) if is_within else 0

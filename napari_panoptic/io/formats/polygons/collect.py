@@ -195,6 +195,7 @@ class Collector:
         )
         known = index != UNKNOWN
         found += self._findings(ids, known)
+        found += self.numbers.findings(self._path)
         scores = np.array(self._scores, np.float64)
         return PolygonFile(
             polygons if known.all() else polygons.of_rows(known),

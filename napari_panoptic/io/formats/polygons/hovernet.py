@@ -21,7 +21,7 @@ from napari_panoptic.common.text import counted, english_list
 from napari_panoptic.io.files.guard import check_file
 from napari_panoptic.io.files.json_files import parsed_json
 from napari_panoptic.io.files.replacing import replaced_when_complete
-from napari_panoptic.io.formats.class_numbers import TYPE_INFO, ClassNumbers, tables_beside
+from napari_panoptic.io.formats.class_numbers import TYPE_INFO, ClassNumbers, type_info_of
 from napari_panoptic.io.formats.format import Objects
 from napari_panoptic.io.formats.polygons.collect import BATCH, BETWEEN_PIXELS, Collector
 from napari_panoptic.io.formats.polygons.model import LARGEST_COORDINATE, PixelRule, PolygonFile
@@ -102,7 +102,7 @@ def write_files(path: Path, objects: Objects) -> tuple[Path, ...]:
     original = objects.original
     is_own = original is not None and original.source == Source.HOVERNET
     known = (*original.object_paths[:1], path) if original is not None and is_own else (path,)
-    table = next((own for own in known if tables_beside(own)), None)
+    table = next((own for own in known if type_info_of(own)), None)
     types = ClassNumbers(table, objects.scheme).written()
     is_first = True
     with replaced_when_complete(path) as file:

@@ -43,7 +43,7 @@ def test_types_by_uid(tmp_path: Path) -> None:
     masks = load(tmp_path, inst_map=MAP, inst_type=column(3, 1, 2), inst_uid=column(7, 1, 4))
     assert np.array_equal(masks.labels.id_image(), MAP)
     assert classes(masks) == {1: "Epithelial", 4: "Lymphocyte", 7: "Neutrophil"}
-    assert not masks.findings
+    assert [f.kind for f in masks.findings] == [FindingKind.CLASS_ORDER]
 
 
 def test_types_by_rank_where_there_are_as_many_as_nuclei(tmp_path: Path) -> None:
@@ -60,7 +60,10 @@ def test_types_by_the_map_of_types(tmp_path: Path) -> None:
     kinds = np.array([[2, 2, 1, 3], [0, 0, 0, 4], [0, 4, 4, 0]])
     masks = load(tmp_path, inst_map=MAP, type_map=kinds)
     assert classes(masks) == {1: "Lymphocyte", 4: "Neutrophil", 7: "Macrophage"}
-    assert [(f.kind, f.object_ids) for f in masks.findings] == [(FindingKind.FALLBACK, (4, 7))]
+    assert [(f.kind, f.object_ids) for f in masks.findings] == [
+        (FindingKind.FALLBACK, (4, 7)),
+        (FindingKind.CLASS_ORDER, ()),
+    ]
 
 
 def test_without_types_there_must_be_one_class(tmp_path: Path) -> None:

@@ -158,8 +158,9 @@ def test_ids_and_class_numbers(tmp_path: Path, name: str, channels_first: bool) 
     loaded = read(label_files(path), scheme_of(6))
     np.testing.assert_array_equal(loaded.labels.id_image(), two_objects())
     assert loaded.labels.class_index.tolist() == [3, 6]
-    (finding,) = loaded.findings
+    finding, order = loaded.findings
     assert (finding.kind, finding.object_ids) == (FindingKind.FALLBACK, (2,))
+    assert order.kind is FindingKind.CLASS_ORDER
 
 
 @pytest.mark.parametrize(("first_class", "taken"), [(1, "ids and class numbers"), (0, "ids per")])

@@ -188,7 +188,9 @@ def test_classes(tmp_path: Path) -> None:
     file = read(store(tmp_path, *((square, kind) for kind in kinds)))
     assert file.polygons.ids.tolist() == [1, 2, 3]
     assert file.polygons.class_index.tolist() == [2, 3, 4]
-    unknown = {f.class_name: f.object_ids for f in file.findings}
+    *others, order = file.findings
+    assert order.kind is FindingKind.CLASS_ORDER
+    unknown = {f.class_name: f.object_ids for f in others}
     assert unknown == {"Plasma": (4,), None: (5,)}
 
 
@@ -198,7 +200,10 @@ def test_other_geometries_are_left_out_and_listed(tmp_path: Path) -> None:
         store(tmp_path, (None, {"type": 1}), (line, {}), (polygon_wkb(SQUARE), {"type": 1}))
     )
     assert file.polygons.ids.tolist() == [3]
-    assert [(f.kind, f.object_ids) for f in file.findings] == [(FindingKind.UNREADABLE, (1, 2))]
+    assert [(f.kind, f.object_ids) for f in file.findings] == [
+        (FindingKind.UNREADABLE, (1, 2)),
+        (FindingKind.CLASS_ORDER, ()),
+    ]
 
 
 def test_an_empty_store_has_no_objects(tmp_path: Path) -> None:

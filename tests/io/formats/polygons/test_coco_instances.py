@@ -295,6 +295,22 @@ def test_run_lengths_keep_their_pixels_beside_polygons_through_centres(
     assert (image == 1).sum() == (20 if half else 30)  # 15 pixels on and within each
 
 
+@pytest.mark.parametrize(("order", "count"), [("C", 1), ("F", 0)])
+def test_run_lengths_that_go_row_by_row_are_named(order: Any, count: int, tmp_path: Path) -> None:
+    entries = []
+    for y in (2, 9):
+        mask = np.zeros(SHAPE, np.int8)
+        mask[y : y + 4, 5:11] = 1
+        ends = np.flatnonzero(np.diff(mask.ravel(order))) + 1
+        counts = np.diff([0, *ends.tolist(), mask.size]).tolist()
+        entries.append({"id": y, "segmentation": {"size": list(SHAPE), "counts": counts}})
+    found = [
+        f for f in loaded(written(tmp_path, entries), None).findings if "row by row" in f.message
+    ]
+    assert len(found) == count
+    assert all(finding.count == 2 for finding in found)
+
+
 def test_many_large_runs_are_refused_before_they_are_decoded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -76,7 +76,7 @@ def test_contours_of_opencv_give_their_objects_back() -> None:
     assert np.array_equal(masks.labels.id_image(), expected)
     entries = json.loads(HOVERNET.read_text())["nuc"]
     assert masks.labels.class_index.tolist() == [entry["type"] for entry in entries.values()]
-    assert not masks.findings
+    assert [f.kind for f in masks.findings] == [FindingKind.CLASS_ORDER]
 
 
 POINT = st.tuples(st.integers(-1, 7), st.integers(-1, 7))
@@ -143,7 +143,9 @@ def test_classes_by_place_alias_name_and_table(tmp_path: Path) -> None:
     file = read(tmp_path, nuclei)
     assert file.polygons.ids.tolist() == [3, 4, 7, 8]
     assert file.polygons.class_index.tolist() == [1, 4, 4, 2]
-    unknown = {f.class_name: f.object_ids for f in file.findings}
+    *others, order = file.findings
+    assert order.kind is FindingKind.CLASS_ORDER
+    unknown = {f.class_name: f.object_ids for f in others}
     assert unknown == {"0": (5,), "5": (6,), None: (9,)}
 
     aliased = ClassScheme(
@@ -171,7 +173,8 @@ def test_keys_that_are_no_ascending_numbers_are_replaced(tmp_path: Path) -> None
     for keys in (("2", "1"), ("a", "b"), ("0", "1")):
         file = read(tmp_path, {key: nucleus((1, 1), (3, 1), (2, 3)) for key in keys})
         assert file.polygons.ids.tolist() == [1, 2]
-        assert [f.kind for f in file.findings] == [FindingKind.FALLBACK]
+        kinds = [f.kind for f in file.findings]
+        assert kinds == [FindingKind.FALLBACK, FindingKind.CLASS_ORDER]
 
 
 def test_odd_contours_are_reported_by_their_keys(tmp_path: Path) -> None:
@@ -187,6 +190,7 @@ def test_odd_contours_are_reported_by_their_keys(tmp_path: Path) -> None:
         (FindingKind.DEGENERATE, (3, 5)),
         (FindingKind.SELF_CROSSING, (8,)),
         (FindingKind.FALLBACK, (9,)),
+        (FindingKind.CLASS_ORDER, ()),
     }
     assert file.polygons.vertices_xy[-3:].tolist() == [[0, 0], [4, 0], [0, 4]]
 

@@ -78,6 +78,7 @@ def test_classes_come_from_folder_name_group_or_the_only_class(tmp_path: Path) -
     assert [(f.class_name, f.object_ids) for f in file.findings] == [
         (None, (5,)),
         ("mystery", (6,)),
+        (None, ()),  # groups are numbers of classes
     ]
     unnamed = replace(MONUSAC_CLASSES, aliases={"": "Macrophage"})
     assert read_rois(path, unnamed).polygons.class_index.tolist() == [2, 1, 3, 4, 4]

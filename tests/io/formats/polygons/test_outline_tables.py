@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -189,13 +190,29 @@ def test_shares_of_yolo_become_px_of_the_region(tmp_path: Path) -> None:
     assert pixels(masks.labels, 1) == [(3, 2), (5, 7)]
     assert pixels(masks.labels, 2) == [(15, 16), (29, 23)]
     np.testing.assert_array_equal(masks.labels.scores, [np.nan, 0.875])
-    (left_out,) = masks.findings
+    left_out, order = masks.findings
     assert (left_out.kind, left_out.class_name) == (FindingKind.UNKNOWN_CLASS, "7")
+    assert order.kind is FindingKind.CLASS_ORDER
+    assert "0 = A and 1 = B" in order.message
     files = MaskFiles(Source.YOLO, {"": (path,)})
     tiles = open_masks(files, TWO_CLASSES, SHAPE)
     assert np.array_equal(tiles.labels.read((0, 0, *SHAPE)), masks.labels.index)
     named = replace(TWO_CLASSES, aliases={"0": "B", "7": "A"})
     assert loaded(path, named).labels.class_names_of_objects().tolist() == ["B", "B", "A"]
+    # Names that the data set states: as a list, or by number, some folders above.
+    texts = ("nc: 2\nnames: [B, 'A']\n", "names:\n  0: B  # first\n\n  1: A\n  7: A\nnc: 2\n")
+    for text in (*texts, "names:\n- B\n- A\n", "names: {0: B,\n 1: A,}\ntrain: x\n"):
+        folder = tmp_path / "labels" / "train"
+        folder.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "data.yaml").write_text(text)
+        shutil.copy(path, folder / "a.txt")
+        masks = loaded(folder / "a.txt", TWO_CLASSES)
+        assert masks.labels.class_names_of_objects().tolist()[:2] == ["B", "A"]
+        assert FindingKind.CLASS_ORDER not in [finding.kind for finding in masks.findings]
+    for text in ("names: [[B], A]\n", "names: {a: B}\n", "names: &a [*a]\n", "names: [B\n"):
+        (tmp_path / "data.yaml").write_text(text)
+        with pytest.raises(UnreadableFileError, match="a data set of YOLO"):
+            loaded(folder / "a.txt", TWO_CLASSES)
 
 
 @pytest.mark.parametrize(

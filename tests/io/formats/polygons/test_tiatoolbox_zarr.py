@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from napari_panoptic.cli.main import main
 from napari_panoptic.common.errors import UnreadableFileError
+from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.io.formats.format import LoadedMasks
 from napari_panoptic.io.formats.one_file import format_of
 from napari_panoptic.io.formats.registry import load_masks, open_masks
@@ -66,7 +67,7 @@ def test_nuclei_of_a_slide_of_several_tasks_and_of_one_patch(
     names = masks.labels.class_names_of_objects().tolist()
     assert names == list(MONUSAC_CLASSES.names[:2])
     assert masks.labels.scores.tolist() == [0.75, 0.5]
-    assert not masks.findings
+    assert [finding.kind for finding in masks.findings] == [FindingKind.CLASS_ORDER]
     files = MaskFiles(Source.TIATOOLBOX_ZARR, {"": (path,)})
     tiles = open_masks(files, MONUSAC_CLASSES, SHAPE)
     assert np.array_equal(tiles.labels.read((0, 0, *SHAPE)), masks.labels.index)
