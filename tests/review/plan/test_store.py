@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import sys
 from contextlib import closing
 from dataclasses import replace
 
@@ -97,6 +98,25 @@ def test_a_file_of_layout_1_is_copied_and_takes_a_plan(path, plan):
         assert "a copy of it as it was is kept" in notice.message
         review.save_plan(plan)
         assert review.verdicts() == [given]
+
+
+@pytest.mark.xfail(strict=True, reason="each step reads the whole plan from the file")
+def test_an_item_of_a_long_plan_is_judged_in_as_few_steps_as_one_of_a_short_plan(path, small_units):
+    """Calls of functions are counted."""
+    n_calls = []
+    for n in (20, 80):
+        with PlannedReview(path.with_name(f"{n}.sqlite"), reviewer="Ada") as review:
+            review.save_plan(draw(small_units, n, 3))
+            item, calls = review.next_item(), []
+            sys.setprofile(lambda _frame, event, _what, calls=calls: calls.append(event))
+            try:
+                review.answer(item, Verdict.CANNOT_TELL)
+                review.next_item()
+                review.plan_progress()
+            finally:
+                sys.setprofile(None)
+        n_calls.append(len(calls))
+    assert n_calls[1] < 1.2 * n_calls[0]
 
 
 def test_the_next_item_is_the_first_without_a_verdict(path, plan):
