@@ -1,8 +1,11 @@
 """Whole cohorts and whole slides without a window: seconds and memory."""
 
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +27,39 @@ from benchmarks.measure import (
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.formats.labels.label_images import open_label_tiles
 from napari_panoptic.live.snapshots import load_region
-from napari_panoptic.nuclei.conventions import Ambiguity, TeamSums, figure_rows
+from napari_panoptic.nuclei.averages import summarise_team
+from napari_panoptic.nuclei.conventions import (
+    Ambiguity,
+    Place,
+    RegionSums,
+    Sum,
+    TeamSums,
+    figure_rows,
+    key_of,
+)
+from napari_panoptic.nuclei.metrics import Counts
 from napari_panoptic.nuclei.regions import conditions as ready
 from napari_panoptic.nuclei.regions.experiment import Experiment, cohort_robustness
+from napari_panoptic.nuclei.regions.reading import unusual_form
 from napari_panoptic.nuclei.regions.run import PROCESSES, THREADS, run_regions
 from napari_panoptic.nuclei.windowed_evaluation import evaluate_tiles
 from napari_panoptic.questions.conventions import Conventions
-from napari_panoptic.values.cohort import MONUSAC_CLASSES, Cohort, MaskFiles, Source
-from napari_panoptic.values.conventions import CHALLENGE_PROTOCOL, CONVENTIONS, DEFAULT_PROTOCOL
+from napari_panoptic.questions.engines.detective import advice
+from napari_panoptic.values.cohort import (
+    MONUSAC_CLASSES,
+    Cohort,
+    MaskFiles,
+    Region,
+    Source,
+    Team,
+)
+from napari_panoptic.values.conventions import (
+    CHALLENGE_PROTOCOL,
+    CONVENTIONS,
+    DEFAULT_PROTOCOL,
+    ObjectScope,
+    Pairs,
+)
 from napari_panoptic.values.settings import PROTOCOLS, EvaluationSettings
 from napari_panoptic.values.windowed_labels import TiledPair
 
@@ -123,6 +151,59 @@ def experiment(cohort: str = MONUSAC, jobs: int = 2) -> None:
             call = partial(all_of, work, many, jobs=n, scheduler=kind)
             found += wall_and_cpu(f"{len(many.regions)} regions, one condition: {n} {kind}", call)
     report(f"{len(opened.regions)} regions, {len(teams)} teams", found)
+
+
+def many_regions(smaller: int = 1000, larger: int = 4000) -> None:
+    """What must stay linear in regions and patients: ms of processor time per 1,000 of them."""
+    found = []
+    for n in (smaller, larger):
+        places = [Place(f"P{k}") for k in range(n)]
+        teams = {
+            team: {Ambiguity.CLIP: TeamSums(places, _random_sums(n, seed))}
+            for seed, team in enumerate("AB")
+        }
+        counts = [
+            (place.patient, replace(Counts.zero(MONUSAC_CLASSES.names), tp=np.ones(4, np.int64)))
+            for place in places
+        ]
+        files = MaskFiles(Source.LABELS, {"": (Path("mask.tif"),)})
+        names = [f"R{k}" for k in range(n)]
+        cohort = Cohort(
+            *("many", Path(), MONUSAC_CLASSES),
+            tuple(Region(name, name, None, None) for name in names),
+            (Team("A"), Team("B")),
+            {(team, name): {Source.LABELS: files} for team in "AB" for name in names},
+        )
+        steps: dict[str, Callable[[], object]] = {
+            "order of teams by convention": partial(advice, teams, Ambiguity.CLIP, names),
+            "averages over patients": partial(summarise_team, counts, MONUSAC_CLASSES.names),
+            "usual formats": lambda cohort=cohort, files=files: [  # type: ignore[misc]
+                unusual_form(cohort, cohort.region(region.name), "A", files, None)
+                for region in cohort.regions
+            ],
+        }
+        found += [
+            Measured(f"{name}, {n}", [ms(step, time.process_time) * 1000 / n])
+            for name, step in steps.items()
+        ]
+    report("Many regions, a patient each; ms per 1,000", found)
+
+
+def _random_sums(n: int, seed: int) -> list[RegionSums]:
+    """Return sums of regions by all conventions, with fewer predictions for the first seed."""
+    rng = np.random.default_rng(seed)
+    found = []
+    for _ in range(n):
+        sums = {}
+        for objects, pairs in product(ObjectScope, Pairs):
+            is_by_class = objects in (ObjectScope.BY_CLASS, ObjectScope.CLASS_MASKS)
+            own = rng.integers(1, 9, (4 if is_by_class else 1, len(Sum))).astype(float)
+            own[:, Sum.HAD_REFERENCE] = rng.random(len(own)) < 0.5
+            own[:, Sum.HAD_PREDICTION] = rng.random(len(own)) < (0.9 if seed else 0.5)
+            own[:, Sum.IOU] = own[:, Sum.TP] * 0.7
+            sums[key_of(objects, pairs)] = own
+        found.append(RegionSums(sums, None))
+    return found
 
 
 # --- slides -------------------------------------------------------------------------------------

@@ -38,8 +38,6 @@ class ReadAheadSettings:
     source: Source | None
     #: The team that is shown, which is loaded first.
     team: str | None
-    #: Whether to leave out the other teams.
-    no_others: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,8 +100,7 @@ class ReadAhead:
         self._coming = {
             name: self._pool.submit(self._read, name, wanted, self._may_go_on) for name in names
         }
-        if not wanted.no_others:  # with that, the window is still being built
-            self._pool.submit(split_functions)
+        self._pool.submit(split_functions)
 
     def pause(self) -> None:
         """Cancel loading; what is cached stays."""
@@ -170,8 +167,6 @@ class ReadAhead:
                 is_wanted=may_go_on.is_set,
             ):
                 self.keep(snapshot, stamps)
-                if wanted.no_others:
-                    return
         except (PanopticError, OSError):
             return  # reported when the region is shown
 

@@ -47,10 +47,10 @@ def summarise_team(
     class_names
         The scored classes.
     """
-    patients = {
-        patient: summed((c for p, c in regions if p == patient), class_names)
-        for patient in sorted({patient for patient, _ in regions})
-    }
+    of_patients: dict[str, list[Counts]] = {}
+    for patient, counts in regions:
+        of_patients.setdefault(patient, []).append(counts)
+    patients = {patient: summed(own, class_names) for patient, own in sorted(of_patients.items())}
     metrics = {patient: unit_metrics(counts) for patient, counts in patients.items()}
     averaged = {
         name: spread([figures[name] for figures in metrics.values()]) for name in METRIC_NAMES

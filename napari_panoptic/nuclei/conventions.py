@@ -499,19 +499,10 @@ class TeamSums:
     def __init__(self, places: Sequence[Place], regions: Sequence[RegionSums]) -> None:
         self.places, self.regions = tuple(places), tuple(regions)
         self._stacks: dict[str, FloatArray | None] = {}
-        self._without: dict[int, TeamSums] = {}
 
     def __len__(self) -> int:
         """Count the regions."""
         return len(self.regions)
-
-    def without(self, number: int) -> TeamSums:
-        """Return the sums without a region, by its number."""
-        if number not in self._without:
-            kept = [k for k in range(len(self)) if k != number]
-            rest = TeamSums([self.places[k] for k in kept], [self.regions[k] for k in kept])
-            self._without[number] = rest
-        return self._without[number]
 
     @cached_property
     def levels(self) -> dict[MeanOver, tuple[IntArray, ...]]:
@@ -572,26 +563,55 @@ class TeamSums:
             known = [own.types for own in self.regions if own.types is not None]
             f1, accuracy = _of_types(np.sum(known, axis=0))
             return Value(accuracy, None), _of_classes(f1)[1]
-        values = self._values(stack, formula, convention)
-        if values is None:
+        stack, counts = self._counted(stack, convention)
+        if convention.added_over is not AddedOver.REGION:
+            units = self._units(convention)
+            stack, counts = _added(stack, units), _added(counts, units) > 0
+        values, is_error = _values(stack, counts, formula, convention)
+        if is_error.any():
             return _NOTHING, []
         if convention.mean_over is MeanOver.NOTHING:
             return _of_classes(values[0])
-        levels = self.levels.get(convention.mean_over, ())
-        if convention.added_over is AddedOver.PATIENT:
-            levels = ()
+        levels = self._levels_of(convention)
         classes = [_mean_over(own, levels) for own in values.T]
         if convention.classes is ClassMean.LAST:
             return _of_classes(np.array([own.value for own in classes]))[0], classes
         return _mean_over(means_defined(values, axis=1), levels), classes
 
-    def _values(
-        self, stack: FloatArray, formula: Formula, convention: Convention
-    ) -> FloatArray | None:
-        """Return the quotients (U, K) of regions, patients or the set; NaN where left out.
+    def without_each(self, formula: Formula, convention: Convention) -> FloatArray:
+        """Compute a figure of all objects without each region (R,), but for rounding.
 
-        None for an error of the published code.
+        Its row is subtracted from the sums that it is part of. A quotient of sums only.
         """
+        stack = self.stack(key_of(convention.objects, convention.pairs))
+        if stack is None:
+            return np.full(len(self), np.nan)
+        stack, counts = self._counted(stack, convention)
+        units = self._units(convention)
+        added, counted, regions = (
+            _added(own, units) for own in (stack, counts, np.ones(len(self)))
+        )
+        before, is_error = _values(added, counted > 0, formula, convention)
+        after, is_error_after = _values(
+            added[units] - stack, counted[units] > counts, formula, convention
+        )
+        is_rest = regions[units] > 1
+        after[~is_rest] = np.nan
+        errors = np.asarray(is_error.any(axis=1))
+        others = np.count_nonzero(errors) - errors[units]
+        if (
+            convention.mean_over is not MeanOver.NOTHING
+            and convention.classes is not ClassMean.LAST
+        ):
+            before, after = (means_defined(own, axis=1)[:, np.newaxis] for own in (before, after))
+        for groups in (*self._levels_of(convention), np.zeros(len(self), np.intp)):
+            before, after, units = _regrouped(before, after, units, groups)
+        found = means_defined(after, axis=1)
+        found[(others > 0) | (is_error_after.any(axis=1) & is_rest)] = np.nan
+        return found
+
+    def _counted(self, stack: FloatArray, convention: Convention) -> tuple[FloatArray, BoolArray]:
+        """Return the sums that count, the others as 0, and which classes (R, K) of regions do."""
         had = stack[..., Sum.HAD_REFERENCE] > 0, stack[..., Sum.HAD_PREDICTION] > 0
         match convention.nothing:
             case Nothing.NO_REFERENCE:
@@ -602,29 +622,81 @@ class TeamSums:
                 counts = had[0] & had[1]
             case _:
                 counts = np.ones(stack.shape[:2], bool)
-        stack = stack * counts[..., np.newaxis]
-        if convention.added_over is not AddedOver.REGION:
-            is_set = convention.added_over is AddedOver.SET
-            units = np.zeros(len(stack), np.intp) if is_set else self.levels[MeanOver.PATIENTS][0]
-            n = units.max(initial=-1) + 1
-            added, counted = np.zeros((n, *stack.shape[1:])), np.zeros((n, stack.shape[1]), bool)
-            np.add.at(added, units, stack)
-            np.logical_or.at(counted, units, counts)
-            stack, counts = added, counted
-        values = _quotients(stack, formula, convention.constant)
-        is_of_pixels = formula in (Formula.SHARED, Formula.DICE)
-        below = stack[..., Sum.UNION] if is_of_pixels else stack[..., _COUNTS].sum(axis=-1)
-        raises = convention.nothing in (Nothing.ERROR, Nothing.ERROR_PREDICTION)
-        is_error = (below == 0) & raises
-        if convention.nothing is Nothing.ERROR_PREDICTION:
-            is_error |= stack[..., Sum.HAD_PREDICTION] == 0
-        if is_error.any():
-            return None
-        values[np.isnan(values)] = 0.0
-        if convention.nothing is Nothing.ONE:
-            values[below == 0] = 1.0
-        values[~counts] = np.nan
-        return values
+        return stack * counts[..., np.newaxis], counts
+
+    def _units(self, convention: Convention) -> IntArray:
+        """Return the number (R,) of the region, patient or set that each region is added to."""
+        match convention.added_over:
+            case AddedOver.REGION:
+                return np.arange(len(self))
+            case AddedOver.SET:
+                return np.zeros(len(self), np.intp)
+        return self.levels[MeanOver.PATIENTS][0]
+
+    def _levels_of(self, convention: Convention) -> tuple[IntArray, ...]:
+        """Return the groups that units are averaged over, before all are."""
+        if convention.added_over is AddedOver.PATIENT:
+            return ()
+        return self.levels.get(convention.mean_over, ())
+
+
+def _added(values: FloatArray | BoolArray, units: IntArray) -> FloatArray:
+    """Add rows (R, ...) by the number of their unit."""
+    added = np.zeros((units.max(initial=-1) + 1, *values.shape[1:]))
+    np.add.at(added, units, values)
+    return added
+
+
+def _values(
+    stack: FloatArray, counts: BoolArray, formula: Formula, convention: Convention
+) -> tuple[FloatArray, BoolArray]:
+    """Return the quotients (U, K) of regions, patients or the set; NaN where left out.
+
+    And which of them are errors of the published code.
+    """
+    values = _quotients(stack, formula, convention.constant)
+    is_of_pixels = formula in (Formula.SHARED, Formula.DICE)
+    below = stack[..., Sum.UNION] if is_of_pixels else stack[..., _COUNTS].sum(axis=-1)
+    raises = convention.nothing in (Nothing.ERROR, Nothing.ERROR_PREDICTION)
+    is_error = (below == 0) & raises
+    if convention.nothing is Nothing.ERROR_PREDICTION:
+        is_error |= stack[..., Sum.HAD_PREDICTION] == 0
+    values[np.isnan(values)] = 0.0
+    if convention.nothing is Nothing.ONE:
+        values[below == 0] = 1.0
+    values[~counts] = np.nan
+    return values, is_error
+
+
+def _regrouped(
+    before: FloatArray, after: FloatArray, units: IntArray, groups: IntArray
+) -> tuple[FloatArray, FloatArray, IntArray]:
+    """Average units over groups, with all regions and without each.
+
+    Parameters
+    ----------
+    before
+        The values (U, K) of units.
+    after
+        The value (R, K) of the unit of each region without that region.
+    units, groups
+        The number (R,) of the unit and of the group of each region; -1 for no group.
+
+    Returns
+    -------
+    The same three of the groups.
+    """
+    is_in = groups >= 0
+    of_unit = np.full(len(before), -1)
+    of_unit[units] = groups
+    before = np.where(of_unit[:, np.newaxis] >= 0, before, np.nan)
+    after = np.where(is_in[:, np.newaxis], after, np.nan)
+    of_unit, groups = np.maximum(of_unit, 0), np.maximum(groups, 0)
+    known, left = ~np.isnan(before), ~np.isnan(after)
+    total, n = _added(np.where(known, before, 0.0), of_unit), _added(known, of_unit)
+    own = np.where(known, before, 0.0)[units]
+    rest = total[groups] - own + np.where(left, after, 0.0)
+    return quotients(total, n), quotients(rest, n[groups] - known[units] + left), groups
 
 
 def figure_rows(

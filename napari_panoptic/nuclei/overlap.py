@@ -35,6 +35,8 @@ from napari_panoptic.values.vocabulary import Side
 
 # Each thread needs rows of its own; below this mean object size one thread is faster.
 _THREADS_FROM_PX_PER_OBJECT = 32
+# Below this size, the start of a second thread takes longer than it saves.
+_THREADS_FROM_PX = 1 << 22
 # Pixels that the kernel counts in one call, to limit the memory for their runs. With 1 << 15,
 # the calls themselves took a third of the time for an image of 1500 x 1500 px.
 _STRIP_PX = 100_000
@@ -182,8 +184,8 @@ def overlap_table(pair: LabelPair) -> OverlapTable:
         )
         return counter
 
-    is_small = reference.index.size < _THREADS_FROM_PX_PER_OBJECT * (
-        len(reference) + len(prediction)
+    is_small = reference.index.size < max(
+        _THREADS_FROM_PX, _THREADS_FROM_PX_PER_OBJECT * (len(reference) + len(prediction))
     )
     bands = [slice(0, len(reference.index))] if is_small else bands_of(reference.shape)
     counter, *others = in_threads(counted, bands)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
+from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, Generic, Protocol, TypeVar
 
@@ -58,11 +59,16 @@ class FoundByName(Generic[_NamedT]):
             If there is no such region; the message names similar ones.
         """
         name = composed(name)
+        if name not in self._by_name:
+            raise CohortError(no_such(self.region_word, name, list(self._by_name)))
+        return self._by_name[name]
+
+    @cached_property
+    def _by_name(self) -> Mapping[str, _NamedT]:
+        found: dict[str, _NamedT] = {}
         for each in self.all_regions:
-            if each.name == name:
-                return each
-        known = [each.name for each in self.all_regions]
-        raise CohortError(no_such(self.region_word, name, known))
+            found.setdefault(each.name, each)
+        return found
 
     def checked_team(self, name: str) -> str:
         """Return a team's name back.
@@ -476,6 +482,19 @@ class Cohort(PatientCohort[Region]):
     def competing_teams(self) -> tuple[Team, ...]:
         """Teams, except a colour-coded copy of the annotation."""
         return tuple(team for team in self.teams if not team.is_annotation)
+
+    @cached_property
+    def forms_of_teams(self) -> Mapping[str, frozenset[Source]]:
+        """Team -> the formats in which predictions of it are there."""
+        found: dict[str, set[Source]] = {}
+        for (team, _), forms in self.predictions.items():
+            found.setdefault(team, set()).update(forms)
+        return {team: frozenset(forms) for team, forms in found.items()}
+
+    def predictions_in(self, region: str) -> list[MaskFiles]:
+        """Return the predictions in a region: of all teams, in all their formats."""
+        own = [self.predictions.get((team, region), {}) for team in self.forms_of_teams]
+        return [files for forms in own for files in forms.values()]
 
 
 def expected_at(places: Sequence[str]) -> str:

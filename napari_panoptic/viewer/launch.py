@@ -18,8 +18,6 @@ from qtpy.compat import isalive
 from qtpy.QtCore import QCoreApplication, QEventLoop, QThreadPool
 
 from napari_panoptic.common.errors import PanopticError, checked_name
-from napari_panoptic.live.read_ahead import ReadAhead, ReadAheadSettings
-from napari_panoptic.live.session import Session
 from napari_panoptic.values.cohort import Cohort, Task
 from napari_panoptic.values.links import CohortKey, ObjectLink, check_link
 from napari_panoptic.values.settings import EvaluationSettings
@@ -99,14 +97,13 @@ def run_view(
     )
     if region is not None:
         checked_name("--region", region, lambda name: str(opened.cohort.region(name).name))
-    begin, ahead = Beginning(region), None
+    begin = Beginning(region)
     if isinstance(opened.cohort, Cohort):
         begin = Beginning.of(link, opened.cohort, region)
-        ahead = _being_read(opened.cohort, begin)  # while the window is being built
     viewer = napari.Viewer(title=title_of(opened))
     with _painted_once(viewer):
         _give_size(viewer)
-        desk = _filled(viewer, opened, begin, ahead)
+        desk = _filled(viewer, opened, begin)
         _keep_on_screen(viewer)
     if link is not None and isinstance(desk, Desk):
         desk.later(partial(desk.links.open, link))
@@ -231,24 +228,10 @@ class Beginning:
         return cls(link.region or None, link.team or None, link.settings)
 
 
-def _being_read(cohort: Cohort, begin: Beginning) -> ReadAhead:
-    """Begin to read the first region as the desk will ask for it."""
-    session, ahead = Session(cohort, begin.settings), ReadAhead(cohort)
-    if begin.team is not None:
-        session.set_team(begin.team)
-    first = begin.region or next((at.name for at in cohort.regions), None)
-    if first is not None:
-        wanted = ReadAheadSettings(session.settings, session.source, session.team, no_others=True)
-        ahead.want("", [first], wanted)
-    return ahead
-
-
-def _filled(
-    viewer: napari.Viewer, opened: Opened, begin: Beginning, ahead: ReadAhead | None
-) -> AnyDesk | None:
-    """Show a cohort on its desk; regions of nuclei may be read already."""
+def _filled(viewer: napari.Viewer, opened: Opened, begin: Beginning) -> AnyDesk | None:
+    """Show a cohort on its desk."""
     with settings_saved_once(get_settings()):
-        if ahead is None or not isinstance(opened.cohort, Cohort):
+        if not isinstance(opened.cohort, Cohort):
             return show_in(viewer, opened, region=begin.region)
         desk = desk_of(viewer)
     QCoreApplication.processEvents()  # gives the panels their sizes
@@ -258,7 +241,6 @@ def _filled(
             region=begin.region,
             settings=begin.settings,
             team=begin.team,
-            ahead=ahead,
         )
         _process_events(lambda: _has_shown(desk) or not _is_open(viewer), FIRST_REGION_S)
     return desk

@@ -171,3 +171,22 @@ def test_a_team_without_regions_has_no_figure() -> None:
     for unit in UNITS:
         for mean in CLASS_MEANS:
             assert np.isnan(pq([], convention(unit, mean)).value)
+
+
+class _Patient(str):
+    """A name that counts its comparisons."""
+
+    n_compared = 0
+    __hash__ = str.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        type(self).n_compared += 1
+        return str(self) == other
+
+
+def test_a_summary_compares_no_patient_with_all_regions() -> None:
+    one = counts((1, 0, 0, 0.8), (0, 0, 0, 0), (0, 0, 0, 0))
+    regions = [(_Patient(f"p{k // 2:03}"), one) for k in range(400)]
+    _Patient.n_compared = 0
+    assert len(summarise_team(regions, CLASSES).patients) == 200
+    assert _Patient.n_compared < 5 * len(regions)

@@ -26,7 +26,16 @@ from napari_panoptic.nuclei.conventions import (
 from napari_panoptic.nuclei.evaluate import evaluate_pair
 from napari_panoptic.nuclei.overlap import overlap_table
 from napari_panoptic.questions.conventions import Conventions
-from napari_panoptic.values.conventions import CONVENTIONS, Formula, figures_of
+from napari_panoptic.questions.engines.detective import FORMULAS, combinations
+from napari_panoptic.values.conventions import (
+    CONVENTIONS,
+    Convention,
+    Formula,
+    Nothing,
+    ObjectScope,
+    Pairs,
+    figures_of,
+)
 from napari_panoptic.values.settings import EvaluationSettings
 from tests.support.paths import SHARED_CASES, needs_shared_cases
 
@@ -468,3 +477,30 @@ def test_sums_of_a_table_do_not_need_pixels():
     whole = sums_of(evaluation, Ambiguity.CLIP)
     for key, value in found.sums.items():
         assert whole.sums[key].tolist() == value.tolist()
+
+
+def _without(number, places, sums):
+    kept = [k for k in range(len(sums)) if k != number]
+    return TeamSums([places[k] for k in kept], [sums[k] for k in kept])
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(st.tuples(images(5), images(5)), min_size=2, max_size=4),
+    st.integers(0, 10**6),
+    st.sampled_from(list(FORMULAS)),
+)
+def test_a_figure_without_each_region_is_that_of_the_other_regions(pairs, seed, name):
+    sums = [sums_of(pair_of(*pair, 2, seed), Ambiguity.CLIP) for pair in pairs]
+    places = [Place(f"P{k % 3}", f"T{k % 2}", f"F{k % 2}") for k in range(len(sums))]
+    own, formula = TeamSums(places, sums), FORMULAS[name]
+    rests = [_without(k, places, sums) for k in range(len(sums))]
+    errors = [
+        Convention(ObjectScope.BY_CLASS, Pairs.ABOVE_HALF, nothing=nothing)
+        for nothing in (Nothing.ERROR, Nothing.ERROR_PREDICTION)
+    ]
+    some = list(combinations(name, own.levels))[seed % 29 :: 29]
+    for convention in (*some, *errors):
+        expected = [rest.figure(formula, convention).value for rest in rests]
+        found = own.without_each(formula, convention)
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9, err_msg=str(convention))

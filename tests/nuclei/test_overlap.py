@@ -5,6 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import astuple, fields
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -198,7 +199,26 @@ def test_two_threads_count_as_one(with_void: bool, monkeypatch: pytest.MonkeyPat
     alone = overlap_table(pair)
     monkeypatch.setattr(_threads, "THREADS_FROM_PX", 1)
     monkeypatch.setattr(overlap, "_THREADS_FROM_PX_PER_OBJECT", 1)
+    monkeypatch.setattr(overlap, "_THREADS_FROM_PX", 1)
     assert_same(overlap_table(pair), alone)
+
+
+@pytest.mark.parametrize(("side_px", "n_threads"), [(1500, 1), (2048, 2)])
+def test_a_second_thread_is_started_where_it_pays(
+    side_px: int, n_threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    image = np.zeros((side_px, side_px), np.int32)
+    image[:9, :9] = 1
+    at_work = []
+    run = _threads.in_threads
+
+    def in_threads(work: Any, parts: Any) -> Any:
+        at_work.append(len(parts))
+        return run(work, parts)
+
+    monkeypatch.setattr(overlap, "in_threads", in_threads)
+    overlap_table(LabelPair(side(image), side(image), None))
+    assert at_work == [n_threads]
 
 
 def test_counters_of_several_threads() -> None:

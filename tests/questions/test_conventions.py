@@ -13,7 +13,7 @@ import pytest
 
 from napari_panoptic.cli.main import main
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.nuclei.conventions import Ambiguity
+from napari_panoptic.nuclei.conventions import Ambiguity, Place, TeamSums
 from napari_panoptic.questions.conventions import Conventions, scores_of
 from napari_panoptic.questions.engines.detective import advice
 from napari_panoptic.statistics.ranks import competition_ranks
@@ -240,10 +240,7 @@ def test_tissues_and_folds_come_from_the_metadata(three_regions, asked, gathered
         cells: dict[str, dict[str, list[float]]] = {}
         for number, region in enumerate(gathered.regions):
             tissue, fold = known[patient_of[region]]
-            rest = [k for k in range(len(sums)) if k != number]
-            alone = sums
-            for k in reversed(rest):
-                alone = alone.without(k)
+            alone = TeamSums([sums.places[number]], [sums.regions[number]])
             value = alone.figure(figure.formula, figure.convention).value
             if tissue and not math.isnan(value):
                 cells.setdefault(tissue, {}).setdefault(fold, []).append(value)
@@ -297,10 +294,40 @@ def test_the_advice_names_an_order_that_the_convention_decides(three_regions):
     assert [one, other] == [f"{value:.3f}" for value in figures(name, own)]
     assert float(usual[0]) > float(usual[1])
     assert float(one) < float(other)
-    leads = [
-        np.subtract(*figures(name, [each.without(k) for each in own])) for k in range(len(own[0]))
-    ]
+    leads = []
+    for k in range(len(own[0])):
+        places, *sums = (
+            [one for number, one in enumerate(each) if number != k]
+            for each in (own[0].places, own[0].regions, own[1].regions)
+        )
+        leads.append(np.subtract(*figures(name, [TeamSums(places, each) for each in sums])))
     assert found.regions[int(np.argmax(leads))] == region
+
+
+def test_the_advice_computes_no_more_figures_for_more_regions(three_regions, monkeypatch):
+    teams = tuple(team.name for team in three_regions.competing_teams)
+    found = Conventions(teams=teams).gather(three_regions)
+    was, asked_for = TeamSums.figure, []
+
+    def figure(self, *of_what):
+        asked_for.append(of_what)
+        return was(self, *of_what)
+
+    monkeypatch.setattr(TeamSums, "figure", figure)
+    counts = []
+    for n in (3, 30):
+        many = {
+            team: {
+                Ambiguity.CLIP: TeamSums(
+                    [Place(f"P{k}") for k in range(n)], own[Ambiguity.CLIP].regions * (n // 3)
+                )
+            }
+            for team, own in found.teams.items()
+        }
+        asked_for.clear()
+        assert " does most for that." in advice(many, Ambiguity.CLIP, [f"R{k}" for k in range(n)])
+        counts.append(len(asked_for))
+    assert counts[0] == counts[1]
 
 
 def test_no_advice_where_nothing_depends_on_the_convention(gathered):

@@ -13,7 +13,6 @@ from skimage.io import imread
 from napari_panoptic.common.errors import CohortError, SettingsError
 from napari_panoptic.display.styles import STATUS_COLOURS
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.live.session import Session
 from napari_panoptic.values.links import CohortKey, LinkError, LinkMaker, ObjectLink
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import Side
@@ -65,7 +64,6 @@ from napari_panoptic.viewer.jobs import region_work
 
 launch.PATIENCE_S, launch.CLOSING_S = 0.5, 0.1
 region_work.load_in_steps = lambda *_args, **_options: time.sleep(600)
-launch._being_read = lambda *_: None
 sys.exit(main(sys.argv[1:]))
 """
 
@@ -152,32 +150,11 @@ def test_a_window_needs_nothing_that_takes_long_to_import():
     assert not set(heavy) & set(done.stdout.split())
 
 
-def test_the_first_region_is_read_as_the_desk_asks_for_it(cohort, wait_until):
-    """Of the first region only the team that is looked at: the others would delay the picture."""
-    ahead = launch._being_read(cohort, launch.Beginning())
-    try:
-        wait_until(lambda: ahead.names and not ahead.is_busy)
-        read = ahead.take(cohort.regions[0].name)
-        assert read is not None
-        assert set(read.snapshot.evaluations) == {Session(cohort).team}
-        assert read.snapshot.settings == Session(cohort).settings
-    finally:
-        ahead.close()
-
-
-def test_the_region_of_a_link_is_read_first(cohort, wait_until):
+def test_a_window_begins_with_the_region_of_a_link(cohort):
     link = LinkMaker.of(cohort).link("Sample-A_2", "merger", [(Side.REFERENCE, 3)])
     settings = EvaluationSettings(iou_threshold=0.4)
     begin = launch.Beginning.of(replace(link, settings=settings), cohort, None)
     assert begin == launch.Beginning("Sample-A_2", "merger", settings)
-    ahead = launch._being_read(cohort, begin)
-    try:
-        wait_until(lambda: ahead.names and not ahead.is_busy)
-        read = ahead.take("Sample-A_2")
-        assert set(read.snapshot.evaluations) == {"merger"}
-        assert read.snapshot.settings == settings
-    finally:
-        ahead.close()
     # The user is asked first about another version of the cohort.
     other = replace(cohort, regions=cohort.regions[:2])
     assert launch.Beginning.of(link, other, None) == launch.Beginning()
@@ -250,6 +227,35 @@ def test_new_windows_open_links(sample_folder, tmp_path):
         f"Open link: the folder of the cohort {sample_folder.name}",
         "Sample-A_2 merger 3",
     ]
+
+
+SHOWN_LAST = """
+from napari_panoptic.live import read_ahead
+from napari_panoptic.viewer import launch
+from napari_panoptic.viewer.jobs import region_work
+from napari_panoptic.viewer.state.preferences import PREFERENCES
+
+cohort = open_cohort(sys.argv[1])
+PREFERENCES.keep_place(cohort.root, "Sample-B_1", "merger")
+read_first, load = [], region_work.load_in_steps
+
+
+def noted(cohort, region, *args, **options):
+    read_first.append(region)
+    return load(cohort, region, *args, **options)
+
+
+read_ahead.load_in_steps = region_work.load_in_steps = noted
+napari.run = lambda: napari.current_viewer().close()
+assert launch.run_view(cohort) == 0
+print(read_first[0])
+"""
+
+
+def test_the_region_that_is_shown_is_read_first(sample_folder, tmp_path):
+    """Not the first of the cohort, where another one was shown last."""
+    printed = run_in_process(SHOWN_LAST, sample_folder, tmp_path / "around").split()
+    assert printed == ["Sample-B_1"]
 
 
 def test_a_window_is_painted_again_after_it_was_filled(make_napari_viewer):

@@ -98,12 +98,7 @@ def _bounds(cohort: Cohort, region: Region, info: ImageInfo) -> tuple[Finding, .
     """Report a slide with bounds if the cohort does not say from where its outlines count."""
     if info.bounds_xy == (0, 0):
         return ()
-    predicted = [
-        files
-        for (_, name), forms in cohort.predictions.items()
-        for files in forms.values()
-        if name == region.name
-    ]
+    predicted = cohort.predictions_in(region.name)
     sides = {"reference": [region.reference] if region.reference else [], "predictions": predicted}
     x, y = info.bounds_xy
     words = [
@@ -351,8 +346,7 @@ def unusual_form(
     cohort: Cohort, region: Region, team: str, files: MaskFiles, source: Source | None
 ) -> tuple[Finding, ...]:
     """Return a finding if a team's figures would mix two formats of its predictions."""
-    everywhere = [forms for (name, _), forms in cohort.predictions.items() if name == team]
-    usual = preferred_form({form for forms in everywhere for form in forms})
+    usual = preferred_form(cohort.forms_of_teams.get(team, ()))
     if source is not None or files.source == usual:
         return ()
     message = (
@@ -365,9 +359,7 @@ def unusual_form(
 def _shape_from_masks(cohort: Cohort, region: Region) -> tuple[int, int]:
     """Return the size of a region without a readable image."""
     masks = [region.reference] if region.reference is not None else []
-    for (_, name), forms in cohort.predictions.items():
-        masks.extend(forms.values() if name == region.name else ())
-    shape = reference_shape(None, masks)
+    shape = reference_shape(None, [*masks, *cohort.predictions_in(region.name)])
     if shape is None:
         problem, remedy = "the image cannot be read", "put a readable image there"
         if region.image is None:

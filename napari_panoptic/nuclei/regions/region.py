@@ -166,7 +166,6 @@ class HeldRegion:
         # Overlaps -> the annotation as it was restored, and as it is evaluated.
         self._labels: dict[Overlaps, tuple[LabelImage, LabelImage]] = {}
         self._known: dict[str, _KnownTeam] = {}
-        self._unusual: dict[tuple[str, Source | None], tuple[Finding, ...]] = {}
 
     def reference(self, settings: EvaluationSettings) -> ReferenceMasks:
         """Return the annotation, restored as the settings ask for."""
@@ -279,16 +278,6 @@ class HeldRegion:
         self._known[team] = known
         return known
 
-    def _unusual_form(
-        self, team: str, files: MaskFiles, source: Source | None
-    ) -> tuple[Finding, ...]:
-        """Cache `unusual_form`, which looks at the whole cohort."""
-        key = team, source
-        if key not in self._unusual:
-            found = unusual_form(self._cohort, self._region, team, files, source)
-            self._unusual[key] = found
-        return self._unusual[key]
-
     def _of_pair(
         self,
         team: str,
@@ -306,7 +295,7 @@ class HeldRegion:
         known = self._known_team(team, files, settings)
         if known.masks is None:
             return Evaluated(None, reference.findings, known.findings)
-        unusual = self._unusual_form(team, files, source)
+        unusual = unusual_form(self._cohort, self._region, team, files, source)
         nothing: Evaluated[E_co] = Evaluated(
             None, reference.findings, (*known.findings, *unusual), known.masks.labels
         )

@@ -343,11 +343,11 @@ def _named(files: MaskFiles | None) -> Any:
 
 def _usual_form(cohort: Cohort, team: str) -> tuple[tuple[str, str], Source] | None:
     """Return the usual format of a team's predictions, and the key of an example."""
-    own = {key: forms for key, forms in cohort.predictions.items() if key[0] == team}
-    form = preferred_form({form for forms in own.values() for form in forms})
+    form = preferred_form(cohort.forms_of_teams.get(team, ()))
     if form is None:
         return None
-    return next(key for key, forms in own.items() if form in forms), form
+    found = cohort.predictions.items()
+    return next(key for key, forms in found if key[0] == team and form in forms), form
 
 
 # --- one region, in any process ---------------------------------------------------------------

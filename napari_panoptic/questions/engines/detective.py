@@ -39,6 +39,8 @@ FORMULAS: Mapping[str, Formula] = {
 """Name of each figure that can be looked for -> its formula."""
 SAME = 1e-5
 """Figures that differ by less are not told apart: no more than constants in denominators make."""
+ROUNDING = 1e-12
+"""Figures without a region that differ by less are taken as equal."""
 _OVERLAPS = (Pairs.ABOVE_HALF, Pairs.HALF)
 _PAIRS: Mapping[str, tuple[Pairs, ...]] = {
     "aji": (Pairs.BEST_IOU, Pairs.ONE_TO_ONE, Pairs.LARGEST_OVERLAP),
@@ -224,18 +226,13 @@ def region_that_tells(
     one: Candidate, other: Candidate, formula: Formula, sums: Mapping[Ambiguity, TeamSums]
 ) -> int:
     """Return the number of the region without which two candidates differ least."""
+    values = [sums[own.ambiguity].without_each(formula, own.convention) for own in (one, other)]
+    return _least(np.abs(values[0] - values[1]))
 
-    def gap(left_out: int | None) -> float:
-        values = [
-            (sums[own.ambiguity] if left_out is None else sums[own.ambiguity].without(left_out))
-            .figure(formula, own.convention)
-            .value
-            for own in (one, other)
-        ]
-        return abs(values[0] - values[1])
 
-    n = len(sums[one.ambiguity])
-    return min(range(n), key=lambda number: np.nan_to_num(gap(number), nan=np.inf))
+def _least(values: NDArray[np.float64]) -> int:
+    """Return the number of the smallest value that is defined, the first but for rounding."""
+    return int(np.argmax(values <= np.fmin.reduce(values, initial=np.inf) + ROUNDING))
 
 
 def summary(
@@ -350,19 +347,11 @@ def _responsible(
     ahead: TeamSums, behind: TeamSums, formula: Formula, convention: Convention
 ) -> int:
     """Return the region without which one team is behind by least."""
-
-    def lead(number: int) -> float:
-        values = [own.without(number).figure(formula, convention).value for own in (ahead, behind)]
-        return values[0] - values[1]
-
-    return max(range(len(ahead)), key=lambda number: np.nan_to_num(lead(number), nan=-np.inf))
+    values = [own.without_each(formula, convention) for own in (ahead, behind)]
+    return _least(values[1] - values[0])
 
 
 def _responsible_for_move(own: TeamSums, usual: Convention, changed: Convention) -> int:
     """Return the region without which the change of a choice moves a team least."""
-
-    def move(number: int) -> float:
-        rest = own.without(number)
-        return abs(rest.figure(Formula.PQ, changed).value - rest.figure(Formula.PQ, usual).value)
-
-    return min(range(len(own)), key=lambda number: np.nan_to_num(move(number), nan=np.inf))
+    values = [own.without_each(Formula.PQ, convention) for convention in (changed, usual)]
+    return _least(np.abs(values[0] - values[1]))

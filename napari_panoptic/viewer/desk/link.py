@@ -16,7 +16,6 @@ from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.display.object_layers import too_many_objects
 from napari_panoptic.display.styles import ColourBy, count_text
 from napari_panoptic.kernels.drawing import MAX_OBJECTS
-from napari_panoptic.live.read_ahead import ReadAhead
 from napari_panoptic.live.session import EditedEvaluation, Selection, Session
 from napari_panoptic.live.snapshots import RegionSnapshot
 from napari_panoptic.live.summary import RegionSummary
@@ -97,8 +96,6 @@ class Link:
         The panels with presenters; attached while this link lives.
     reveal
         Brings the panel of a title to the front.
-    ahead
-        What has begun to read the first region, if anything has.
     """
 
     edits_rested = Signal()
@@ -113,7 +110,6 @@ class Link:
         *,
         parts: Sequence[PanelPart[Any]],
         reveal: Callable[[str], None],
-        ahead: ReadAhead | None = None,
     ) -> None:
         self._viewer, self._session = viewer, session
         self.panels, self.state, self.parts, self.reveal = panels, state, list(parts), reveal
@@ -126,7 +122,7 @@ class Link:
         self.slides = SlideView(viewer, self.scene)
         self._steady = SteadyView(viewer, self.scene, self._keep_in_sight)
         self.pointer = Pointer(viewer, session, self.scene, self.slides, panels.title)
-        self.loader = RegionLoader(session, window_check(viewer), ahead)
+        self.loader = RegionLoader(session, window_check(viewer))
         self.history = EditHistory()
         self.summary = SummaryWork(session)
         self.links = LinkClipboard(session, state, self.say)

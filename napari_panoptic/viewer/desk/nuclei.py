@@ -9,7 +9,6 @@ import napari
 from qtpy.compat import isalive
 from qtpy.QtWidgets import QMainWindow, QWidget
 
-from napari_panoptic.live.read_ahead import ReadAhead
 from napari_panoptic.live.session import Session
 from napari_panoptic.questions.question import question_kind, question_names
 from napari_panoptic.values.cohort import Cohort
@@ -293,7 +292,6 @@ class Desk(DeskShell):
         region: str | None = None,
         settings: EvaluationSettings | None = None,
         team: str | None = None,
-        ahead: ReadAhead | None = None,
     ) -> None:
         """Show a cohort instead of the one shown before.
 
@@ -307,8 +305,6 @@ class Desk(DeskShell):
             How to evaluate; the default protocol where None.
         team
             The team to start with; the one shown last, or the first, where None.
-        ahead
-            What has begun to read the region, if anything has.
         """
         self.leave_cohort()
         if self.workspace is None:
@@ -325,7 +321,6 @@ class Desk(DeskShell):
             self.state,
             parts=[*self._base, *self.parts],
             reveal=self.reveal,
-            ahead=ahead,
         )
         self.link.start(region or last_region)
         self.links.begin(cohort)

@@ -43,24 +43,17 @@ class RegionLoader:
         Whose requests are answered.
     is_open
         Tells whether the window that shows the answers is still there.
-    ahead
-        What reads regions before they are asked for; it may have begun.
     """
 
     busy_changed = Signal(bool)
     failed = Signal(PanopticError)
     progressed = Signal(float, str)  # how far a slide is, from 0 to 1, and in words
 
-    def __init__(
-        self,
-        session: Session,
-        is_open: Callable[[], bool] = lambda: True,
-        ahead: ReadAhead | None = None,
-    ) -> None:
+    def __init__(self, session: Session, is_open: Callable[[], bool] = lambda: True) -> None:
         self._session, self._is_open = session, is_open
         self._stopped: Request | None = None
         self._under_way: Request | None = None
-        self.ahead = ReadAhead(session.cohort) if ahead is None else ahead
+        self.ahead = ReadAhead(session.cohort)
         self._job: Job[RegionSnapshot] | None = None
         self._waiting: Request | None = None
         self._is_drawn = Event()

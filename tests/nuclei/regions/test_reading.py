@@ -277,3 +277,24 @@ def test_the_summary_leaves_large_regions_unread(
                 f"region {line.region} of {width} x {height} px is too large to be held: it is "
                 f"evaluated when it is looked at"
             )
+
+
+class _Predictions(dict):  # type: ignore[type-arg]
+    """Predictions that count how often all of them are looked through."""
+
+    n_passes = 0
+
+    def items(self) -> Any:
+        self.n_passes += 1
+        return super().items()
+
+
+def test_predictions_are_looked_through_once_for_all_regions(small_cohort: Cohort) -> None:
+    predictions = _Predictions(small_cohort.predictions)
+    cohort = replace(small_cohort, predictions=predictions)
+    settings = EvaluationSettings()
+    for region in cohort.regions:
+        shape = pipeline.region_size(cohort, replace(region, image=None)).shape
+        for team in cohort.teams:
+            load_prediction(cohort, region, team.name, shape, settings, None)
+    assert predictions.n_passes == 1

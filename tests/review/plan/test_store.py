@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import sys
 from contextlib import closing
 from dataclasses import replace
 
@@ -84,6 +85,24 @@ def test_a_file_of_the_same_layout_takes_a_plan_and_keeps_its_verdicts(path, pla
     with ReviewStore(path, reviewer="Ada") as store:
         assert store.verdicts() == [given]
         assert store.undo() == []
+
+
+def test_an_item_of_a_long_plan_is_judged_in_as_few_steps_as_one_of_a_short_plan(path, small_units):
+    """Calls of functions are counted."""
+    n_calls = []
+    for n in (20, 80):
+        with PlannedReview(path.with_name(f"{n}.sqlite"), reviewer="Ada") as review:
+            review.save_plan(draw(small_units, n, 3))
+            item, calls = review.next_item(), []
+            sys.setprofile(lambda _frame, event, _what, calls=calls: calls.append(event))
+            try:
+                review.answer(item, Verdict.CANNOT_TELL)
+                review.next_item()
+                review.plan_progress()
+            finally:
+                sys.setprofile(None)
+        n_calls.append(len(calls))
+    assert n_calls[1] < 1.2 * n_calls[0]
 
 
 def test_the_next_item_is_the_first_without_a_verdict(path, plan):

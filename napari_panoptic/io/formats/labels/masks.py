@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.text import counted, english_list
-from napari_panoptic.values.labels import Vanished
+from napari_panoptic.values.labels import Vanished, compact
 
 
 def whole_numbers(
@@ -99,11 +99,12 @@ def most_frequent_classes(
     index, ids
         Of the objects, as :func:`compact` returns them.
     class_numbers
-        Image (y, x) of class numbers.
+        Image (y, x) of class numbers, none of them negative.
     path
         The file, for the finding on objects with pixels of several classes.
     """
-    values, kinds = np.unique(class_numbers, return_inverse=True)
+    kinds, numbers = compact(class_numbers)
+    values = np.concatenate([[0], numbers])
     votes = np.bincount(
         index.ravel().astype(np.int64) * len(values) + kinds.ravel(),
         minlength=(len(ids) + 1) * len(values),
