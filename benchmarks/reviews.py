@@ -222,6 +222,38 @@ def held_by_others(number: int, unequal: float, seeds: Sequence[int], n_items: i
     return repeated(trial, seeds)
 
 
+@dataclass(frozen=True, eq=False)
+class ClassRates:
+    """Annotation error rates of classes in several reviews."""
+
+    truth: Floats  # (C,)
+    found: Floats  # (reviews, C, 3): estimate, low and high; NaN without a reviewed object
+
+    @property
+    def is_defined(self) -> NDArray[np.bool_]:
+        """Whether each review has an estimate of each class (reviews, C)."""
+        return ~np.isnan(self.found[..., 0])
+
+    @property
+    def covered(self) -> Floats:
+        """The share of intervals that hold the truth, among those that are defined (C,)."""
+        low, high = self.found[..., 1], self.found[..., 2]
+        is_held = (low <= self.truth + 1e-9) & (self.truth - 1e-9 <= high)
+        return np.asarray(is_held.sum(axis=0) / self.is_defined.sum(axis=0))
+
+
+def class_rates(units: Units, truth: Truth, n_items: int, seeds: Sequence[int]) -> ClassRates:
+    """Review a truth with several seeds; only the error rates of classes."""
+    sums = SumPositions(len(units.class_names))
+    totals = _values(sums, units, truth.verdict, truth.count).sum(axis=0)
+
+    def trial(seed: int) -> Floats:
+        rows = estimated(units, truth, n_items, seed).rows[: len(units.class_names)]
+        return np.array([(row.estimate, row.low, row.high) for row in rows])
+
+    return ClassRates(sums.figures(totals)[0, :-1], repeated(trial, seeds))
+
+
 def review_small(reviews: int = 400) -> None:
     """Small plans, rare classes, nuclei that one patient lacks, and figures of other patients."""
     units, seeds, rows = several_classes(), range(reviews), []
@@ -237,6 +269,14 @@ def review_small(reviews: int = 400) -> None:
             found = coverage(units, truth, STRATIFIED, n_items, seeds)
             rows.append([name, n_items, *found.cells()])
     print_table(f"{reviews} reviews", ["truth", "items", *QUANTITIES], rows)
+    rows = []
+    for name, (truth, sizes) in list(cases.items())[:2]:
+        for n_items in sizes:
+            rates = class_rates(units, truth, n_items, seeds)
+            shares = zip(rates.covered, rates.is_defined.mean(axis=0), strict=True)
+            rows.append([name, n_items, *(f"{own:.1%} of {there:.0%}" for own, there in shares)])
+    title = "Error rates of classes: intervals that hold, of reviews with an object of the class"
+    print_table(title, ["truth", "items", *units.class_names], rows)
     rows = []
     for unequal in (0.0, 0.7, 1.2):
         for number in (5, 8, 15):
