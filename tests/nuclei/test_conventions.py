@@ -497,6 +497,19 @@ def test_empty_regions_count_what_the_convention_says(pairs, seed):
                 assert after == pytest.approx(before, abs=1e-12, nan_ok=True), (name, figure.name)
 
 
+@pytest.mark.parametrize(("first", "aji"), [(1, 2 / 17), (2, 3 / 16)])
+def test_of_predictions_with_the_same_iou_aji_takes_the_smallest_id(first, aji):
+    """One shares 2 of its 4 px with a nucleus of 6 px (2/8), the other 3 of its 9 (3/12)."""
+    reference, prediction = np.zeros((2, 8, 30), int)
+    reference[3, 10:16] = 1
+    prediction[3, 8:12], prediction[3, 13:22] = first, 3 - first
+    found = evaluate_pair(
+        reference, prediction, reference_classes={1: "N"}, prediction_classes={1: "N", 2: "N"}
+    ).conventions()
+    values = found.set_index(["convention", "figure", "class"])["value"]
+    assert values["monuseg", "aji", ""] == pytest.approx(aji, abs=1e-12)
+
+
 def test_a_region_with_too_many_objects_for_centroids_has_the_other_figures(monkeypatch):
     monkeypatch.setattr("napari_panoptic.nuclei.conventions.MOST_DISTANCES", 3)
     labels = np.zeros((9, 9), int)
