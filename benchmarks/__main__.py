@@ -19,7 +19,7 @@ MODULES = {
     "views": ("start", "switch", "sliders", "objects", "slide_view"),
     "long_use": ("long_use",),
     "cohorts": ("evaluate", "experiment", "memory", "many_regions", "slide"),
-    "reviews": ("review_coverage", "review_small", "mending_estimates"),
+    "reviews": ("review_coverage", "review_small"),
     "suspects": ("suspects", "review_suspects"),
     "versions": ("version_gate",),
     "failure_slices": ("failure_slices",),

@@ -22,36 +22,13 @@ from benchmarks.measure import (
     print_table,
     repeated,
     share,
-    temporary,
 )
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.live.actions import apply, mend_of_verdicts
-from napari_panoptic.nuclei.edits import EditedPair
-from napari_panoptic.nuclei.regions.region import HeldRegion
-from napari_panoptic.review.corrections import CorrectionRequest
-from napari_panoptic.review.plan.after_mending import (
-    MENDED,
-    Examples,
-    MendedFigure,
-    example_rows,
-    figures_after,
-    reviewed_objects,
-)
 from napari_panoptic.review.plan.corrected import DECIDED, QUANTITIES, SumPositions
 from napari_panoptic.review.plan.design import draw, rows_of
 from napari_panoptic.review.plan.estimates import Estimates, ItemVerdict, estimate
-from napari_panoptic.review.plan.mending import (
-    AnnotatedCohort,
-    annotated_cohort,
-    mending_changes,
-    sums_of,
-)
 from napari_panoptic.review.plan.survey import share_interval, variance_factors
-from napari_panoptic.review.plan.units import KINDS, SIDES, ItemKind, Units, population
-from napari_panoptic.samples.write import write_sample_cohort
-from napari_panoptic.values.cohort import Cohort
-from napari_panoptic.values.settings import EvaluationSettings
-from napari_panoptic.values.vocabulary import Side
+from napari_panoptic.review.plan.units import KINDS, ItemKind, Units, population
 from tests.support.review_units import units_of_kinds
 
 STRATIFIED, RANDOM = "stratified", "random"
@@ -245,6 +222,38 @@ def held_by_others(number: int, unequal: float, seeds: Sequence[int], n_items: i
     return repeated(trial, seeds)
 
 
+@dataclass(frozen=True, eq=False)
+class ClassRates:
+    """Annotation error rates of classes in several reviews."""
+
+    truth: Floats  # (C,)
+    found: Floats  # (reviews, C, 3): estimate, low and high; NaN without a reviewed object
+
+    @property
+    def is_defined(self) -> NDArray[np.bool_]:
+        """Whether each review has an estimate of each class (reviews, C)."""
+        return ~np.isnan(self.found[..., 0])
+
+    @property
+    def covered(self) -> Floats:
+        """The share of intervals that hold the truth, among those that are defined (C,)."""
+        low, high = self.found[..., 1], self.found[..., 2]
+        is_held = (low <= self.truth + 1e-9) & (self.truth - 1e-9 <= high)
+        return np.asarray(is_held.sum(axis=0) / self.is_defined.sum(axis=0))
+
+
+def class_rates(units: Units, truth: Truth, n_items: int, seeds: Sequence[int]) -> ClassRates:
+    """Review a truth with several seeds; only the error rates of classes."""
+    sums = SumPositions(len(units.class_names))
+    totals = _values(sums, units, truth.verdict, truth.count).sum(axis=0)
+
+    def trial(seed: int) -> Floats:
+        rows = estimated(units, truth, n_items, seed).rows[: len(units.class_names)]
+        return np.array([(row.estimate, row.low, row.high) for row in rows])
+
+    return ClassRates(sums.figures(totals)[0, :-1], repeated(trial, seeds))
+
+
 def review_small(reviews: int = 400) -> None:
     """Small plans, rare classes, nuclei that one patient lacks, and figures of other patients."""
     units, seeds, rows = several_classes(), range(reviews), []
@@ -261,144 +270,17 @@ def review_small(reviews: int = 400) -> None:
             rows.append([name, n_items, *found.cells()])
     print_table(f"{reviews} reviews", ["truth", "items", *QUANTITIES], rows)
     rows = []
+    for name, (truth, sizes) in list(cases.items())[:2]:
+        for n_items in sizes:
+            rates = class_rates(units, truth, n_items, seeds)
+            shares = zip(rates.covered, rates.is_defined.mean(axis=0), strict=True)
+            rows.append([name, n_items, *(f"{own:.1%} of {there:.0%}" for own, there in shares)])
+    title = "Error rates of classes: intervals that hold, of reviews with an object of the class"
+    print_table(title, ["truth", "items", *units.class_names], rows)
+    rows = []
     for unequal in (0.0, 0.7, 1.2):
         for number in (5, 8, 15):
             held = held_by_others(number, unequal, seeds, 150)
             rows.append([unequal, number, *map(share, held.T)])
     header = ["sigma of log size", "patients", *QUANTITIES]
     print_table("Figures of patients like these, 150 items", header, rows)
-
-
-# --- mending ------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class Planted:
-    """A cohort, one of its teams, and a truth of each of its items."""
-
-    work: CorrectionRequest
-    #: All items, with tiles; and the team's objects, in the same order without tiles.
-    units: Units
-    known: AnnotatedCohort
-    #: int64 (n,): of each item, a position in `DECIDED`.
-    verdict: Ints
-    #: float64 (objects, U, K): what the truth of each object changes.
-    changes: Floats
-    examples: Examples
-
-    @property
-    def is_object(self) -> NDArray[np.bool_]:
-        """Whether each item is an object (n,)."""
-        return ~self.units.is_kind(ItemKind.BACKGROUND)
-
-    def figures(self, sums: Floats) -> Floats:
-        """Return the figures (U, Q, C + 1) of sums (U, K), without the error rate."""
-        kept = [QUANTITIES.index(quantity) for quantity in MENDED]
-        return np.asarray(self.known.positions.figures(sums)[:, kept])
-
-    @property
-    def as_annotated(self) -> Floats:
-        """The figures before mending (U, Q, C + 1)."""
-        return self.figures(self.known.sums)
-
-    @property
-    def truth(self) -> Floats:
-        """The figures with the changes of all objects added up (U, Q, C + 1)."""
-        sums = self.known.sums + self.changes.sum(axis=0)
-        return self.figures(self.known.positions.possible(sums))
-
-
-def plant(cohort: Cohort, team: str, truth: str, seed: int = 1) -> Planted:
-    """Plant a truth, and mend every object of it alone."""
-    settings = EvaluationSettings().replaced(distances=False)
-    work = CorrectionRequest(cohort, (), team, settings)
-    units, known = population(cohort, (team,)).units, annotated_cohort(work)
-    verdict = planted(units, TRUTHS[truth], seed).verdict
-    of_objects = verdict[~units.is_kind(ItemKind.BACKGROUND)]
-    changes = mending_changes(work, known, np.arange(len(of_objects)), of_objects)
-    rows, number = example_rows(known.objects)
-    each = [mending_changes(work, known, rows, np.full(len(rows), v)) for v in range(len(DECIDED))]
-    examples = Examples(rows, number, np.stack(each, axis=1))
-    return Planted(work, units, known, verdict, changes, examples)
-
-
-def mended(case: Planted, n_items: int, seed: int) -> tuple[MendedFigure, ...]:
-    """Review a plan, and estimate the figures of all teams after mending."""
-    plan = draw(case.units, n_items, seed)
-    row_of = {key: row for row, key in enumerate(case.units.keys)}
-    answers = [
-        ItemVerdict(item, DECIDED[case.verdict[row_of[key]]])
-        for item, key in enumerate(plan.units.keys, start=1)
-    ]
-    sample = reviewed_objects(plan, case.work.team, case.known.objects, answers)
-    return figures_after(case.known, sample, case.changes[sample.rows], case.examples)
-
-
-def mending_coverage(case: Planted, n_items: int, seeds: Sequence[int]) -> Coverage:
-    """Review a truth with several seeds; intervals of the true change (U, Q, C + 1)."""
-
-    def trial(seed: int) -> Floats:
-        ends = [
-            (row.after, row.as_annotated + row.low, row.as_annotated + row.high)
-            for row in mended(case, n_items, seed)
-        ]
-        return np.array(ends).T.reshape(3, *case.truth.shape)
-
-    return coverage_of(case.truth, trial, seeds)
-
-
-def together(case: Planted) -> Floats:
-    """Return the figures if all verdicts are applied together, as the command does."""
-    work, sums = case.work, np.zeros_like(case.known.sums)
-    objects = case.known.objects
-    verdicts = [DECIDED[number] for number in case.verdict[case.is_object].tolist()]
-    for region in work.cohort.regions:
-        held = HeldRegion(work.cohort, region, work.settings)
-        wanted = {
-            (Side(str(SIDES[int(objects.side[row])])), int(objects.id[row])): verdicts[row]
-            for row in np.flatnonzero(objects.region == region.name).tolist()
-        }
-        own = held.evaluate(work.team, work.settings).evaluation
-        if own is None:
-            continue
-        mend = mend_of_verdicts(own, wanted, claim=work.claim, covered=work.covered)
-        for number, team in enumerate(case.known.teams):
-            found = held.evaluate(team, work.settings).evaluation
-            if found is not None:
-                edited = EditedPair(found.pair, known=found)
-                apply(mend, edited)
-                sums[number] += sums_of(edited.evaluate(work.settings).counts)
-            held.forget(team)
-    return case.figures(sums)
-
-
-def mending_estimates(
-    cohort: str = "",
-    team: str = "",
-    truths: str = "usual",
-    items: str = "12,40,100,200",
-    reviews: int = 400,
-) -> None:
-    """What mending every object of one team alone changes, for each team; and all together."""
-    with temporary() as folder:
-        opened = open_cohort(Path(cohort) if cohort else write_sample_cohort(folder / "sample"))
-        own_team = team or opened.competing_teams[0].name
-        for truth in truths.split(","):
-            case = plant(opened, own_team, truth)
-            title = f"{own_team}, {len(case.known.objects)} objects, truth: {truth}"
-            figures = (case.as_annotated, case.truth, together(case))
-            rows = [
-                [name, quantity, *(f"{own[k, place, -1]:.4f}" for own in figures)]
-                for k, name in enumerate(case.known.teams)
-                for place, quantity in enumerate(MENDED)
-            ]
-            header = ["team", "figure", "as annotated", "one by one", "together"]
-            print_table(title, header, rows)
-            rows = []
-            for n_items in map(int, items.split(",")):
-                found = mending_coverage(case, n_items, range(reviews))
-                for k, name in enumerate(case.known.teams):
-                    overall = found.of(k, slice(None), -1)
-                    least = f"{found.covered[k, :, :-1].min():.1%}"
-                    rows.append([n_items, name, *overall.cells(), least])
-            print_table(f"{reviews} reviews", ["items", "team", *MENDED, "least of classes"], rows)

@@ -57,7 +57,10 @@ def pooled_mcnemar(comparison: VersionComparison) -> float:
 
 # --- at the margin ----------------------------------------------------------------------------
 
-LOSSES = ("normal", "gamma", "exponential", "noisy exponential", "a quarter", "log-normal")
+LOSSES = (
+    *("normal", "gamma", "exponential", "noisy exponential", "a quarter"),
+    *("log-normal", "heavy log-normal", "a tenth"),
+)
 
 
 def differences_at(
@@ -65,7 +68,7 @@ def differences_at(
 ) -> Floats:
     """Draw differences (cohorts, patients) whose mean in the population is minus the margin.
 
-    The margin is also their standard deviation, but for the last two, which vary more.
+    The margin is also their standard deviation, but for the last four, which vary more.
     """
     if losses == "normal":
         excess = rng.normal(0, 1, shape)
@@ -78,8 +81,12 @@ def differences_at(
     elif losses == "a quarter":  # of the patients lose 1 to 5 times the margin, the others nothing
         lost = (rng.random(shape) < 0.25) * rng.uniform(1, 5, shape)
         excess = 0.75 - lost + rng.normal(0, 0.7, shape)
-    else:  # skewness -6
-        excess = math.exp(0.5) - rng.lognormal(0, 1, shape)
+    elif losses == "a tenth":  # lose 10 to 20 times the margin
+        lost = (rng.random(shape) < 0.1) * rng.uniform(10, 20, shape)
+        excess = 1.5 - lost + rng.normal(0, 0.5, shape)
+    else:  # skewness -6, and -33
+        sigma = 1.5 if losses.startswith("heavy") else 1.0
+        excess = math.exp(sigma**2 / 2) - rng.lognormal(0, sigma, shape)
     return margin * (excess - 1)
 
 
@@ -93,7 +100,7 @@ def verdict_at(margin: float, differences: Floats) -> Conclusion:
 
 # --- the choice -------------------------------------------------------------------------------
 
-CHOICES = ("thresholds", "similar settings", "one better setting", "skewed patients")
+CHOICES = ("thresholds", "similar settings", "one better setting", "skewed patients", "a tenth")
 _THRESHOLDS = 50
 
 
@@ -106,11 +113,15 @@ def figures_of_settings(
         return _f1_over_thresholds(rng, shape)
     peak = 0.02 if choice == "similar settings" else 0.2
     means = 0.7 - peak * np.linspace(-1, 1, 5) ** 2
+    noise = 0.03
     if choice == "skewed patients":
         patient = 0.1 * (1 - rng.exponential(1, (*shape, 1)))
+    elif choice == "a tenth":  # of the patients lose 0.2 to 0.4, the others are alike
+        patient = (rng.random((*shape, 1)) < 0.1) * rng.uniform(-0.4, -0.2, (*shape, 1))
+        noise = 0.01
     else:
         patient = rng.normal(0, 0.1, (*shape, 1))
-    return means + patient + rng.normal(0, 0.03, (*shape, 5))
+    return means + patient + rng.normal(0, noise, (*shape, 5))
 
 
 def _f1_over_thresholds(rng: np.random.Generator, shape: tuple[int, int]) -> Floats:

@@ -8,12 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from napari_panoptic.cli.console import progress_bar, report_findings, share_bar
+from napari_panoptic.cli.console import progress_bar, report_findings
 from napari_panoptic.cli.inputs import nuclei_from, reading_from
 from napari_panoptic.cli.options import add_cohort, add_matching, add_output, add_reading
 from napari_panoptic.cli.parser import add_choice
 from napari_panoptic.cli.printing import say, warn
-from napari_panoptic.common.errors import PanopticError, SettingsError, checked_name
+from napari_panoptic.common.errors import SettingsError, checked_name
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.common.text import counted, english_list
 from napari_panoptic.io.files.fingerprints import file_fingerprints
@@ -41,14 +41,6 @@ from napari_panoptic.review.corrections import (
     pixels_of_others,
     unknown_regions,
 )
-from napari_panoptic.review.identity import one_spelling
-from napari_panoptic.review.plan.after_mending import AfterMending, after_mending
-from napari_panoptic.review.plan.mending_tables import (
-    ESTIMATES,
-    figure_records,
-    mending_record,
-    sentences,
-)
 from napari_panoptic.review.plan.object_verdicts import object_verdicts
 from napari_panoptic.review.plan.store import PlanAnswers, read_review
 from napari_panoptic.review.verdicts import ReviewRecord
@@ -62,10 +54,9 @@ _SHOWN = 20
 ABOUT = (
     "Apply the verdicts of a review to the annotation, and write the regions that change, in the "
     "cohort's own format at its relative paths or in another one, with corrections.csv (what was "
-    "changed) and corrections.json (what was not, and why). With verdicts on the items of a plan, "
-    "estimates.csv says what mending the whole annotation in this way would change for every "
-    "team. The cohort's own files stay as they are. See docs/tasks/corrections.md. Exit status: "
-    "0 done, 1 nothing to correct or nothing could be read, 2 wrong arguments."
+    "changed) and corrections.json (what was not, and why). The cohort's own files stay as they "
+    "are. See docs/tasks/corrections.md. Exit status: 0 done, 1 nothing to correct or nothing "
+    "could be read, 2 wrong arguments."
 )
 
 
@@ -124,19 +115,15 @@ def run(options: argparse.Namespace) -> int:
                 bar.update()
         not_applied = [*unknown, *(item for each in found for item in each.not_applied)]
         _report(found, not_applied)
-        estimated = _estimated(work, planned, _findings(found))
         if not written.rows:
-            _report_nothing(found, not_applied, is_written=estimated is not None)
-        if not written.rows and estimated is None:
+            _report_nothing(found, not_applied)
             return 1
         written.describe()
-        record = _record(options, work, found, written, not_applied, estimated)
+        record = _record(options, work, found, written, not_applied)
         tables = {CORRECTIONS.file: CORRECTIONS.frame(written.rows)}
-        if estimated is not None:
-            tables[ESTIMATES.file] = ESTIMATES.frame(figure_records(estimated))
         content = {**record, "written": written_files(folder)}
         write_set(folder, tables, (CORRECTIONS_RECORD, content))
-    _say(options.output, written, estimated)
+    _say(options.output, written)
     return 0
 
 
@@ -177,22 +164,6 @@ def _request(
     return CorrectionRequest(
         cohort, records, team, settings, source, claim, _form(options.to), of_plan
     )
-
-
-def _estimated(
-    work: CorrectionRequest, planned: PlanAnswers | None, known: Sequence[Finding]
-) -> AfterMending | None:
-    """Estimate what mending the whole annotation changes; None without verdicts on a plan."""
-    if planned is None or one_spelling(work.team) not in planned.teams:
-        return None
-    try:
-        with share_bar() as progress:
-            found = after_mending(work, planned.stored.plan, planned.answers, progress=progress)
-    except PanopticError as error:
-        warn(f"what mending the whole annotation changes is not estimated: {error.message}")
-        return None
-    report_findings([each for each in found.findings if each not in known], CORRECTIONS_RECORD)
-    return found
 
 
 def _form(name: str) -> Format | None:
@@ -240,14 +211,12 @@ def _conflicts(found: Sequence[CorrectedRegion]) -> list[tuple[CorrectedRegion, 
     return [(each, conflict) for each in found for conflict in each.decided.conflicts]
 
 
-def _report_nothing(
-    found: Sequence[CorrectedRegion], not_applied: Sequence[NotApplied], *, is_written: bool
-) -> None:
+def _report_nothing(found: Sequence[CorrectedRegion], not_applied: Sequence[NotApplied]) -> None:
     n_decided = sum(len(each.decided.decisions) for each in found)
     warn(
         f"nothing to correct: of {n_decided} decided objects none changes the annotation, "
         f"{len(_conflicts(found))} are conflicts, and {len(not_applied)} verdicts cannot be "
-        f"applied; {'only estimates are written' if is_written else 'nothing was written'}"
+        f"applied; nothing was written"
     )
 
 
@@ -257,12 +226,7 @@ def _record(
     found: Sequence[CorrectedRegion],
     written: CorrectionsWriter,
     not_applied: Sequence[NotApplied],
-    estimated: AfterMending | None,
 ) -> dict[str, Any]:
-    findings = _findings(found)
-    estimates = {} if estimated is None else {"after_mending": mending_record(estimated)}
-    if estimated is not None:
-        findings = list(dict.fromkeys([*findings, *estimated.findings]))
     others = {record.team for record in work.records} | {own.team for own in work.planned}
     return {
         "settings": {
@@ -286,8 +250,7 @@ def _record(
         "shared_pixels": [item for each in found for item in pixels_of_others(each)],
         "files": written.differences,
         "other_teams": sorted(others - {work.team}),
-        **estimates,
-        **provenance(findings, _fingerprints(options, work, found, estimated)),
+        **provenance(_findings(found), _fingerprints(options, work, found)),
     }
 
 
@@ -295,17 +258,13 @@ def _fingerprints(
     options: argparse.Namespace,
     work: CorrectionRequest,
     found: Sequence[CorrectedRegion],
-    estimated: AfterMending | None,
 ) -> dict[str, str]:
-    """Return the fingerprints of all files that were read; estimates need those of all teams."""
+    """Return the fingerprints of all files that were read."""
     cohort, paths = work.cohort, [options.review]
-    regions = [each.region for each in found] if estimated is None else cohort.regions
-    teams = (work.team,) if estimated is None else estimated.teams
-    for region in regions:
+    for region in [each.region for each in found]:
         paths += [] if region.reference is None else region.reference.all_paths
-        for team in teams:
-            for files in cohort.predictions.get((team, region.name), {}).values():
-                paths += files.all_paths
+        for files in cohort.predictions.get((work.team, region.name), {}).values():
+            paths += files.all_paths
     return file_fingerprints(paths, cohort.root)
 
 
@@ -314,7 +273,7 @@ def _settings(settings: EvaluationSettings) -> dict[str, Any]:
     return {name: getattr(settings, name) for name in names}
 
 
-def _say(output: Path, written: CorrectionsWriter, estimated: AfterMending | None) -> None:
+def _say(output: Path, written: CorrectionsWriter) -> None:
     differing = [each for each in written.differences if each["differing_px"]]
     for each in differing[:_SHOWN]:
         warn(
@@ -323,6 +282,3 @@ def _say(output: Path, written: CorrectionsWriter, estimated: AfterMending | Non
         )
     rows, regions = len(written.rows), len(written.differences)
     say(f"{counted(rows, 'correction')} in {counted(regions, 'region')} written to {output}")
-    if estimated is not None:
-        for sentence in sentences(estimated):
-            say(sentence)

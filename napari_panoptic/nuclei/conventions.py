@@ -107,6 +107,12 @@ class _Side:
     #: float64 (n, 2).
     centroid_yx_px: FloatArray
 
+    def judged(self, paired: IntArray) -> BoolArray:
+        """Return which objects (n,) count: rows in pairs, and others that are not ignored."""
+        counts: BoolArray = self.exists & ~self.ignored
+        counts[paired] = True
+        return counts
+
 
 @dataclass(frozen=True, eq=False)
 class Met:
@@ -178,7 +184,12 @@ def met(
         beyond = sides[1].area - covered
         sides[1] = replace(sides[1], area=covered, ignored=beyond > sides[1].area / 2)
     union = sides[0].area[rows] + sides[1].area[columns] - shared
-    return Met(sides[0], sides[1], rows, columns, shared, quotients(shared, union), n_classes)
+    iou = quotients(shared, union)
+    if ambiguity is Ambiguity.MAJORITY:
+        # As in the evaluation: a pair of two classes keeps its objects from being ignored, too.
+        for side, paired in zip(sides, (rows, columns), strict=True):
+            side.ignored[paired[iou > 0.5]] = False
+    return Met(sides[0], sides[1], rows, columns, shared, iou, n_classes)
 
 
 def _side(side: SideTable, classes: IntArray, ambiguity: Ambiguity, *, is_cut: bool) -> _Side:
@@ -321,10 +332,12 @@ def sums_by(rule: Pairs, found: Met, *, by_class: bool) -> FloatArray:
         (Sum.FN, Sum.FP),
         strict=True,
     ):
-        is_alone = side.exists & ~side.ignored
+        judged = side.judged(used)
+        counts = side.area > 0 if rule is Pairs.PIXELS else judged
+        is_alone = judged.copy()
         is_alone[used] = False
-        left = np.flatnonzero(side.exists if rule is Pairs.PIXELS else is_alone)
-        sums[:, had] = summed(of[side.exists]) > 0
+        left = np.flatnonzero(counts if rule is Pairs.PIXELS else is_alone)
+        sums[:, had] = summed(of[counts]) > 0
         sums[:, alone] = summed(of[is_alone])
         if rule is not Pairs.ANY_OVERLAP:
             sums[:, Sum.UNION] += summed(of[left], side.area[left])
@@ -345,8 +358,13 @@ def types_of(found: Met) -> FloatArray | None:
     own, other = found.reference.classes, found.prediction.classes
     types = np.zeros((n, n))
     np.add.at(types, (own[i], other[j]), 1)
-    types[:, 0] = np.bincount(own[np.setdiff1d(rows, i)], minlength=n)
-    types[0] = np.bincount(other[np.setdiff1d(columns, j)], minlength=n)
+    alone = (
+        np.setdiff1d(np.flatnonzero(side.judged(used)), used)
+        for side, used in ((found.reference, i), (found.prediction, j))
+    )
+    types[:, 0], types[0] = (
+        np.bincount(of[rest], minlength=n) for of, rest in zip((own, other), alone, strict=True)
+    )
     return types
 
 
@@ -379,7 +397,7 @@ def region_sums(
     if types is not None:
         alone = np.zeros((1, len(Sum)))
         alone[0, : Sum.FN + 1] = (
-            *(found.reference.exists.any(), found.prediction.exists.any()),
+            *(types[1:].any(), types[:, 1:].any()),
             *(types[1:, 1:].sum(), types[0].sum(), types[:, 0].sum()),
         )
         sums[key_of(ObjectScope.TOGETHER, Pairs.CENTROIDS)] = alone

@@ -94,12 +94,13 @@ class BestSetting:
         values, weights = self._used, self._weights
         sign = 1.0 if self.higher_is_better else -1.0
         sums = weights @ values
+        scale = np.abs(sums).max(axis=1, initial=0.0)
         left_out = np.zeros(len(weights))
         for row, figures in enumerate(values):
             drawn = np.flatnonzero(weights[:, row])
             times = weights[drawn, row]
             others = sums[drawn] - times[:, np.newaxis] * figures
-            left_out[drawn] += times * figures[(sign * others).argmax(axis=1)]
+            left_out[drawn] += times * figures[_first_best(sign * others, scale[drawn])]
         at_best = sign * (sign * sums).max(axis=1)
         return at_best / max(len(values), 1), left_out / max(len(values), 1)
 
@@ -187,5 +188,15 @@ def _best(values: FloatArray) -> int | None:
     means = means_defined(values, axis=0)
     if np.isnan(means).all():
         return None
-    highest = float(np.nanmax(means))
-    return int(np.flatnonzero(means >= highest - ROUNDING * abs(highest))[0])
+    return int(_first_best(means, np.nanmax(np.abs(means))))
+
+
+def _first_best(values: FloatArray, scale: FloatArray) -> NDArray[np.intp]:
+    """Return the columns of the highest values (..., k), the first of equals.
+
+    Values that differ by no more than a rounding error are equal; see `ROUNDING`. `scale` (...) is
+    the largest of the figures that they were computed from.
+    """
+    highest = np.nanmax(values, axis=-1, keepdims=True)
+    columns: NDArray[np.intp] = (values >= highest - ROUNDING * scale[..., np.newaxis]).argmax(-1)
+    return columns

@@ -27,7 +27,7 @@ from napari_panoptic.statistics.sign_flip import (
     patients_needed,
     sign_flips,
 )
-from napari_panoptic.statistics.skewed_t import skewed_t
+from napari_panoptic.statistics.skewed_t import LEAST, skewed_t
 
 SKEWNESS_FACTOR = 1.5
 """Of the skewness in the verdict, which the differences of few patients underestimate.
@@ -190,7 +190,7 @@ def decide(difference: PairedDifference, margin: float) -> Decision:
     flips = difference.flips
     p_worse, p_not_worse = flips.p_below(-margin), flips.p_above(-margin)
     low, high = flips.limits(SIGNIFICANCE)
-    if difference.patients >= LEAST_PATIENTS:
+    if difference.patients >= LEAST:
         sign = 1.0 if difference.higher_is_better else -1.0
         skewed = skewed_t(sign * difference.differences, factor=SKEWNESS_FACTOR)
         p_worse = max(p_worse, skewed.p_below(-margin))
@@ -198,10 +198,11 @@ def decide(difference: PairedDifference, margin: float) -> Decision:
         below, above = skewed.limits(SIGNIFICANCE)
         low, high = min(low, below), max(high, above)
     verdict = Conclusion.UNDECIDED
-    if difference.patients >= LEAST_PATIENTS and p_worse < SIGNIFICANCE:
-        verdict = Conclusion.WORSE
-    elif difference.patients >= LEAST_PATIENTS and p_not_worse < SIGNIFICANCE:
-        verdict = Conclusion.NOT_WORSE
+    if difference.patients >= LEAST_PATIENTS:
+        if p_worse < SIGNIFICANCE:
+            verdict = Conclusion.WORSE
+        elif p_not_worse < SIGNIFICANCE:
+            verdict = Conclusion.NOT_WORSE
     gain = difference.interval.mean
     if not difference.higher_is_better:
         low, high, gain = -high, -low, -gain

@@ -27,8 +27,8 @@ from napari_panoptic.statistics.ranks import ROUNDING
 EXACT_UP_TO = 16
 """Up to this number of patients all signs are tried; above, some are drawn."""
 DRAWS = 20_000
-LEAST_PATIENTS = 6
-"""With fewer, no two-sided p-value of the test is below 5 %: the least is 2 / 2^5 = 0.0625."""
+LEAST_PATIENTS = 8
+"""With fewer, nothing is decided: many such cohorts lack the patients who lose most."""
 POWER = 0.8
 _DRAWN_AT_ONCE = 2**24
 

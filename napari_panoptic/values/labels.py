@@ -18,6 +18,9 @@ from napari_panoptic.kernels.threads import THREADS_FROM_PX, in_threads
 from napari_panoptic.values.settings import Overlaps
 from napari_panoptic.values.vocabulary import Side
 
+IdImage = NDArray[np.int32 | np.int64]
+"""An image (y, x) of ids, 0 for background; int64 where an id needs it."""
+
 # Ids up to this many, or this many times the pixels, are relabelled by a lookup table.
 _LISTED_IDS = 1 << 16
 _LISTED_IDS_PER_PX = 4
@@ -57,7 +60,7 @@ def scores_of(known: Scores | None, ids: NDArray[np.int64]) -> NDArray[np.float6
     return np.full(len(ids), np.nan) if known is None else known.of(ids)
 
 
-class LazyMasks(Mapping[str, NDArray[np.int32]]):
+class LazyMasks(Mapping[str, IdImage]):
     """The mask of each class by itself, made whenever it is requested: most never are.
 
     Parameters
@@ -65,13 +68,13 @@ class LazyMasks(Mapping[str, NDArray[np.int32]]):
     names
         The classes.
     make
-        Returns the int32 mask (y, x) of a class.
+        Returns the mask (y, x) of a class.
     """
 
-    def __init__(self, names: Iterable[str], make: Callable[[str], NDArray[np.int32]]) -> None:
+    def __init__(self, names: Iterable[str], make: Callable[[str], IdImage]) -> None:
         self._names, self._make = tuple(names), make
 
-    def __getitem__(self, name: str) -> NDArray[np.int32]:
+    def __getitem__(self, name: str) -> IdImage:
         if name not in self._names:
             raise KeyError(name)
         return self._make(name)
@@ -100,7 +103,7 @@ class LabelImage:
     class_names: tuple[str, ...]
     #: Class name -> int32 image (y, x) of that class alone, before classes were flattened over each
     #: other, with ids as in the file. Empty if there were no such masks.
-    class_masks: Mapping[str, NDArray[np.int32]] = field(default_factory=dict)
+    class_masks: Mapping[str, IdImage] = field(default_factory=dict)
     #: Objects of the file that have no pixel here.
     vanished: tuple[Vanished, ...] = ()
     #: Number of pixels that more than one object of the file claimed.
@@ -333,7 +336,7 @@ class LabelImage:
     @classmethod
     def from_class_masks(
         cls,
-        masks: Mapping[str, NDArray[np.int32]],
+        masks: Mapping[str, IdImage],
         class_names: Sequence[str],
         shape: tuple[int, int],
     ) -> LabelImage:
@@ -374,7 +377,7 @@ class LabelImage:
         own_ids: Mapping[str, NDArray[np.int64]],
         class_names: Sequence[str],
         *,
-        class_masks: Mapping[str, NDArray[np.int32]],
+        class_masks: Mapping[str, IdImage],
         vanished: Sequence[Vanished] = (),
         overlapping_px: int,
     ) -> LabelImage:
@@ -560,7 +563,7 @@ def check_pair(
 
 
 def class_compacts(
-    masks: Mapping[str, NDArray[np.int32]], class_names: Sequence[str]
+    masks: Mapping[str, IdImage], class_names: Sequence[str]
 ) -> dict[str, tuple[NDArray[np.int32], NDArray[np.int64]]]:
     """Apply :func:`compact` to each class mask that holds an object, in class order."""
     own = {name: compact(masks[name]) for name in class_names if name in masks}
@@ -615,6 +618,17 @@ def region_rows(
     numbers = [list(class_names).index(name) + 1 for name in own_ids]
     class_index = np.repeat(np.array(numbers, np.int16), list(map(len, own_ids.values())))
     return ids, class_index, np.concatenate([nothing, *own_ids.values()]), np.argsort(ids)
+
+
+def dtype_of_ids(ids: NDArray[np.int64]) -> np.dtype[np.int32 | np.int64]:
+    """Return the type of an image of ids: int32 if they fit, else int64."""
+    return np.dtype(np.int32 if ids.max(initial=0) <= np.iinfo(np.int32).max else np.int64)
+
+
+def pixels_of_ids(index: NDArray[np.int32], ids: NDArray[np.int64]) -> IdImage:
+    """Return an image of ids (y, x), given that of rows plus one and the id of each row."""
+    found: IdImage = np.concatenate([[0], ids]).astype(dtype_of_ids(ids)).take(index)
+    return found
 
 
 def checked_array(labels: ArrayLike, side: str) -> NDArray[np.integer]:

@@ -201,10 +201,13 @@ def test_two_predictions_of_one_image(version_folder: Path, tmp_path: Path, run:
 
 
 def test_too_few_patients_are_undecided(tmp_path: Path, run: Run) -> None:
-    few = write_version_cohort(tmp_path / "few", PATIENTS[:5])
+    few = write_version_cohort(tmp_path / "few", PATIENTS[:7])
     ran = run("compare", few, "old", "worse", "-o", tmp_path / "out")
     assert ran.code == UNDECIDED
-    assert "cannot be decided with 5 patients" in record(tmp_path / "out")["reason"]
+    assert (
+        "cannot be decided with 7 patients: at least 8 are needed"
+        in record(tmp_path / "out")["reason"]
+    )
 
 
 def test_a_gate_prints_one_line(version_folder: Path, run: Run) -> None:
@@ -226,7 +229,7 @@ def test_unreadable_predictions_are_findings_and_do_not_pass(
     assert ran.code == UNDECIDED
     assert "P2_a.tif" in ran.err
     found = record(tmp_path / "out")
-    assert (found["regions"], found["only_old"], found["only_new"]) == (6, ["P2_a"], ["P3_a"])
+    assert (found["regions"], found["only_old"], found["only_new"]) == (8, ["P2_a"], ["P3_a"])
     assert found["reason"].endswith("but 1 region could be evaluated for old only")
     assert found["warnings"]["unreadable"]
     assert set(diff(tmp_path / "out")["patient"]) == {*PATIENTS} - {"P2", "P3"}
@@ -264,7 +267,7 @@ def test_regions_without_any_object_count_as_evaluated(tmp_path: Path, run: Run)
     ran = run("compare", tmp_path / "old", tmp_path / "better", "-o", tmp_path / "out")
     assert ran.code == NOT_WORSE
     found = record(tmp_path / "out")
-    assert (found["regions"], found["patients"], found["only_old"]) == (8, 7, [])
+    assert (found["regions"], found["patients"], found["only_old"]) == (10, 9, [])
     assert found["metrics"][0]["omitted"] == {"P8": "no team has a figure for patient P8"}
 
 

@@ -22,10 +22,8 @@ from napari_panoptic.io.formats.polygons.geojson_writer import geo_objects, writ
 from napari_panoptic.live.actions import Claim
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.regions.region import HeldRegion
-from napari_panoptic.review.corrections import CorrectionRequest
-from napari_panoptic.review.plan.corrected import DECIDED, QUANTITIES, Quantity
+from napari_panoptic.review.plan.corrected import DECIDED
 from napari_panoptic.review.plan.design import Plan, draw
-from napari_panoptic.review.plan.mending import annotated_cohort
 from napari_panoptic.review.plan.object_verdicts import object_verdicts
 from napari_panoptic.review.plan.store import PlannedReview, read_review
 from napari_panoptic.review.plan.units import SIDES, ItemKind, population
@@ -458,38 +456,18 @@ def corrected_plan(
     return plan, first, second
 
 
-def estimates(output: Path) -> pd.DataFrame:
-    found = pd.read_csv(output / "estimates.csv")
-    return found.set_index(["quantity", "team", "class"]).sort_index()
-
-
-def test_a_completely_reviewed_plan_gives_the_figures_of_the_corrected_cohort(
-    nuclei_sample: Path, tmp_path: Path
+def test_a_reviewed_plan_gives_corrections_and_no_estimates(
+    nuclei_sample: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     cohort, review, output = open_cohort(nuclei_sample), tmp_path / "r.sqlite", tmp_path / "out"
-    team = cohort.team_names[0]
-    plan = reviewed_plan(review, cohort, team)
+    reviewed_plan(review, cohort, cohort.team_names[0])
     before = review.read_bytes()
     assert correct(nuclei_sample, review, output) == 0
     assert review.read_bytes() == before
-    copy = tmp_path / "copy"
-    shutil.copytree(nuclei_sample, copy)
-    shutil.copytree(output, copy, dirs_exist_ok=True)
-    found = estimates(output)
-    corrected = annotated_cohort(CorrectionRequest(open_cohort(copy), (), team, SETTINGS))
-    figures = corrected.positions.figures(corrected.sums)
-    names = (*cohort.scheme.names, "all")
-    for (quantity, name, class_name), after in found["after"].items():
-        place = QUANTITIES.index(Quantity(quantity)), names.index(class_name)
-        assert after == pytest.approx(figures[(corrected.teams.index(name), *place)], abs=1e-9)
-    np.testing.assert_allclose(found["low"], found["change"], atol=1e-9)
-    np.testing.assert_allclose(found["high"], found["change"], atol=1e-9)
-    np.testing.assert_allclose(found["after"] - found["as_annotated"], found["change"])
-    section = record(output)["after_mending"]
-    assert section["team"] == team
-    assert section["decided"] == section["objects"] == np.count_nonzero(plan.units.id >= 0)
-    assert len(section["estimates"]) == len(found)
-    assert set(record(output)["tables"]) == {"corrections.csv", "estimates.csv"}
+    assert "estimate" not in capsys.readouterr().out
+    assert set(record(output)["tables"]) == {"corrections.csv"}
+    assert "after_mending" not in record(output)
+    assert not (output / "estimates.csv").exists()
     assert {"accept", "delete", "replace", "reclassify", "draw"} <= set(table(output)["action"])
     assert correct(nuclei_sample, review, output) == 0  # its own files are replaced
 
@@ -517,33 +495,14 @@ def test_verdicts_on_a_plan_change_what_those_without_one_change(
     )
 
 
-def test_every_team_is_estimated_from_a_part_of_a_plan(
-    nuclei_sample: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    cohort, review, output = open_cohort(nuclei_sample), tmp_path / "r.sqlite", tmp_path / "out"
-    reviewed_plan(review, cohort, cohort.team_names[1], 80, n_given=60)
-    assert correct(nuclei_sample, review, output) == 0
-    printed = capsys.readouterr().out
-    for team in cohort.competing_teams:
-        assert f"would change the PQ of {team.name}, pooled over the cohort, from " in printed
-    assert "to be drawn" in printed
-    found = estimates(output)
-    assert (found["low"] <= found["change"] + 1e-9).all()
-    assert (found["change"] <= found["high"] + 1e-9).all()
-    overall = found.xs("all", level="class")
-    assert (overall["low"] < overall["high"]).all()
-
-
-def test_a_plan_that_finds_no_error_is_estimated_and_nothing_is_corrected(
+def test_a_plan_that_finds_no_error_corrects_nothing(
     nuclei_sample: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     cohort, review, output = open_cohort(nuclei_sample), tmp_path / "r.sqlite", tmp_path / "out"
     reviewed_plan(review, cohort, cohort.team_names[0], 60, wrong=0.0)
-    assert correct(nuclei_sample, review, output) == 0
-    assert "only estimates are written" in capsys.readouterr().err
-    assert not len(table(output))
-    assert sorted(contents(output)) == ["corrections.csv", "corrections.json", "estimates.csv"]
-    assert (estimates(output)["change"].dropna() == 0).all()
+    assert correct(nuclei_sample, review, output) == 1
+    assert "nothing was written" in capsys.readouterr().err
+    assert not output.exists()
 
 
 def test_the_newest_verdict_of_a_reviewer_holds_and_reviewers_can_differ(
@@ -588,30 +547,14 @@ def test_items_that_are_other_objects_now_are_listed(nuclei_sample: Path, tmp_pa
     reasons = {item["id"]: item["why"] for item in record(output)["not_applied"]}
     assert "changed" in reasons[int(moved["id"])]
     assert "not there" in reasons[99999]
-    assert not (output / "estimates.csv").exists()
 
 
-def test_without_verdicts_on_a_plan_nothing_is_estimated(
-    nuclei_sample: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_a_plan_without_verdicts_leaves_the_other_verdicts(
+    nuclei_sample: Path, tmp_path: Path
 ) -> None:
     cohort, review, output = open_cohort(nuclei_sample), tmp_path / "r.sqlite", tmp_path / "out"
     reviewed_plan(review, cohort, cohort.team_names[0], 60, n_given=0)
     assert correct(nuclei_sample, review, output) == 1
     one_region(nuclei_sample, review)
     assert correct(nuclei_sample, review, output) == 0
-    assert not (output / "estimates.csv").exists()
-    assert "after_mending" not in record(output)
-    assert "Mending" not in capsys.readouterr().out
-
-
-def test_a_plan_of_other_settings_is_not_estimated_and_the_rest_is_written(
-    nuclei_sample: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    cohort, review, output = open_cohort(nuclei_sample), tmp_path / "r.sqlite", tmp_path / "out"
-    one_region(nuclei_sample, review)
-    reviewed_plan(review, cohort, cohort.team_names[0], 60)
-    strict = ("--matching", "strict-iou", "--iou-threshold", "0.8")
-    assert correct(nuclei_sample, review, output, *strict) == 0
-    assert "not estimated: the plan was drawn" in capsys.readouterr().err
-    assert not (output / "estimates.csv").exists()
     assert len(table(output))

@@ -36,7 +36,10 @@ from napari_panoptic.values.conventions import (
     Pairs,
     figures_of,
 )
-from napari_panoptic.values.settings import EvaluationSettings
+from napari_panoptic.values.settings import AmbiguousPolicy, EvaluationSettings
+from tests.support import conventions_oracle
+from tests.support.compare import evaluate_case
+from tests.support.label_cases import CLASS_NAMES, random_pair
 from tests.support.paths import SHARED_CASES, needs_shared_cases
 
 COHORT = SHARED_CASES / "monusac"
@@ -274,6 +277,69 @@ def test_every_case_is_a_test(published):
 # --- slow, obvious ones -----------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("policy", [str(policy) for policy in AmbiguousPolicy])
+def test_every_figure_under_every_policy_against_loops_over_pixels(policy, seed):
+    case = random_pair(np.random.default_rng(seed))
+    evaluation = evaluate_case(case, ambiguous=policy)
+    pair = evaluation.pair
+    sides = [
+        (image, {id_: classes[id_] for id_ in labels.ids.tolist()})
+        for image, classes, labels in (
+            (case.reference, case.reference_classes, pair.reference),
+            (case.prediction, case.prediction_classes, pair.prediction),
+        )
+    ]
+    region = conventions_oracle.Region(sides, case.ambiguous, CLASS_NAMES, policy)
+    rows = evaluation.conventions().to_dict("records")
+    found = {(row["convention"], row["figure"], row["class"]): row["value"] for row in rows}
+    expected = conventions_oracle.figures(region, CONVENTIONS)
+    assert found == pytest.approx(expected, rel=1e-9, abs=1e-12, nan_ok=True)
+    usual = found["disentangled", "pq", ""]
+    assert usual == pytest.approx(evaluation.metrics.pq, rel=1e-12, nan_ok=True)
+
+
+def blocks(*places):
+    """Draw rectangles (top, bottom, left, right), numbered from 1, on 40 x 40 pixels."""
+    image = np.zeros((40, 40), int)
+    for id_, (top, bottom, left, right) in enumerate(places, start=1):
+        image[top:bottom, left:right] = id_
+    return image
+
+
+GOOD = (2, 10, 2, 10)
+UNDER_MAJORITY = {
+    # A class whose only nucleus is ignored.
+    "ignored class": ([(GOOD, "A"), ((25, 33, 5, 13), "B")], [(GOOD, "A")], 1.0),
+    # A misclassified pair that is mostly in the area, but matched: an FN and an FP.
+    "misclassified inside": (
+        [(GOOD, "A"), ((16, 30, 20, 28), "A"), ((2, 8, 20, 26), "B")],
+        [(GOOD, "A"), ((16, 30, 20, 28), "B"), ((2, 8, 20, 26), "B")],
+        2 / 3,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNDER_MAJORITY)
+def test_under_majority_what_the_evaluation_ignores_is_ignored(name):
+    *sides, pq = UNDER_MAJORITY[name]
+    area = np.zeros((40, 40), bool)
+    area[20:] = True
+    evaluation = evaluate_pair(
+        *(blocks(*(place for place, _ in side)) for side in sides),
+        reference_classes={k: cls for k, (_, cls) in enumerate(sides[0], start=1)},
+        prediction_classes={k: cls for k, (_, cls) in enumerate(sides[1], start=1)},
+        ambiguous=area,
+        class_names=("A", "B"),
+        settings=EvaluationSettings(ambiguous="majority"),
+    )
+    rows = evaluation.conventions()
+    values = rows[rows["class"] == ""].set_index(["convention", "figure"])["value"]
+    assert evaluation.metrics.pq == pytest.approx(pq)
+    for convention, figure in (("disentangled", "pq"), ("pannuke", "mpq"), ("panopticapi", "pq")):
+        assert values[convention, figure] == pytest.approx(pq, abs=1e-5), convention
+
+
 def images(side):
     return arrays(np.int64, (side, side), elements=st.integers(0, 4))
 
@@ -440,6 +506,19 @@ def test_empty_regions_count_what_the_convention_says(pairs, seed):
                 assert after == pytest.approx(before, abs=1e-12, nan_ok=True), (name, figure.name)
 
 
+@pytest.mark.parametrize(("first", "aji"), [(1, 2 / 17), (2, 3 / 16)])
+def test_of_predictions_with_the_same_iou_aji_takes_the_smallest_id(first, aji):
+    """One shares 2 of its 4 px with a nucleus of 6 px (2/8), the other 3 of its 9 (3/12)."""
+    reference, prediction = np.zeros((2, 8, 30), int)
+    reference[3, 10:16] = 1
+    prediction[3, 8:12], prediction[3, 13:22] = first, 3 - first
+    found = evaluate_pair(
+        reference, prediction, reference_classes={1: "N"}, prediction_classes={1: "N", 2: "N"}
+    ).conventions()
+    values = found.set_index(["convention", "figure", "class"])["value"]
+    assert values["monuseg", "aji", ""] == pytest.approx(aji, abs=1e-12)
+
+
 def test_a_region_with_too_many_objects_for_centroids_has_the_other_figures(monkeypatch):
     monkeypatch.setattr("napari_panoptic.nuclei.conventions.MOST_DISTANCES", 3)
     labels = np.zeros((9, 9), int)
@@ -451,6 +530,16 @@ def test_a_region_with_too_many_objects_for_centroids_has_the_other_figures(monk
     values = found.set_index(["convention", "figure", "class"])["value"]
     assert np.isnan(values["hover-net", "f1-detection", ""])
     assert values["hover-net", "aji", ""] == 1.0
+
+
+@pytest.mark.parametrize("policy", [str(policy) for policy in AmbiguousPolicy])
+def test_the_usual_figure_is_that_of_the_evaluation(nuclei_sample, policy):
+    cohort = napari_panoptic.open_cohort(nuclei_sample)
+    settings = EvaluationSettings(ambiguous=policy, distances=False)
+    frame = cohort.conventions(teams=("careful",), convention=("disentangled",), settings=settings)
+    usual = cohort.evaluate("careful", settings=settings).teams["pq_mean"][0]
+    (value,) = frame.loc[frame["class"] == "", "value"]
+    assert value == pytest.approx(usual, rel=1e-12)
 
 
 def test_the_cohort_gives_what_its_pairs_give(nuclei_sample):

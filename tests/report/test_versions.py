@@ -22,7 +22,7 @@ from tests.support.version_cohort import PATIENTS, write_version_cohort
 
 @pytest.fixture(scope="module")
 def version_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_version_cohort(tmp_path_factory.mktemp("versions") / "cohort", PATIENTS[:6])
+    return write_version_cohort(tmp_path_factory.mktemp("versions") / "cohort", PATIENTS[:8])
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +69,7 @@ def test_the_section_has_the_figures_of_the_comparison(
         assert own["delta_pq"].sum() == pytest.approx(comparison.change.total, abs=1e-12)
     matrix = found["versions_reference.csv"].set_index("before")
     assert matrix.to_numpy().sum() == (comparison.diff.rows["side"] == "reference").sum()
-    assert found["versions_by-patient.csv"]["patient"].tolist() == list(PATIENTS[:6])
+    assert found["versions_by-patient.csv"]["patient"].tolist() == list(PATIENTS[:8])
     assert diff_table(comparison).columns.tolist() == DIFF.keys
     assert set(diff_table(comparison)["link"]) == {""}
     moved = transitions(comparison)

@@ -94,6 +94,23 @@ def test_an_interval_of_a_choice_needs_six_patients() -> None:
     assert few.why == "an interval of a choice needs at least 6 patients, found 5"
 
 
+@pytest.mark.parametrize("higher", [True, False])
+def test_an_interval_does_not_depend_on_rounding_where_settings_tie(higher: bool) -> None:
+    rng = np.random.default_rng(1)
+    for _ in range(40):  # quotients of small counts, as of thresholds
+        figures = rng.integers(0, 4, (8, 6)) / rng.integers(3, 9, 8)[:, np.newaxis]
+        one, other = (
+            choose(values, higher_is_better=higher) for values in (figures, figures * (1 + 2**-52))
+        )
+        for found, expected in (
+            (other.honest, one.honest),
+            (other.optimism, one.optimism),
+            (other.gain_over(0), one.gain_over(0)),
+        ):
+            ends = [[each.low, each.high] for each in (found, expected)]
+            np.testing.assert_allclose(*ends, rtol=0, atol=1e-9)
+
+
 def test_patients_without_a_figure_do_not_change_an_interval() -> None:
     figures = np.random.default_rng(1).random((8, 3))
     gap = np.full((1, 3), math.nan)

@@ -70,10 +70,10 @@ def test_undefined_figures_are_left_out_and_named() -> None:
 
 
 def test_a_patient_with_a_figure_of_one_version_only_does_not_pass() -> None:
-    names = [f"P{n}" for n in range(10)]
-    better, worse = np.full(10, 0.9), np.full(10, 0.1)
+    names = [f"P{n}" for n in range(12)]
+    better, worse = np.full(12, 0.9), np.full(12, 0.1)
     for new, verdict in ((better, Conclusion.UNDECIDED), (worse, Conclusion.WORSE)):
-        old, new = np.full(10, 0.5), new.copy()
+        old, new = np.full(12, 0.5), new.copy()
         old[3] = new[5] = new[6] = NAN
         (found,) = paired_differences({"sq": (old, new)}, names, resamples=50)
         decision = decide(found, 0.01)
@@ -84,24 +84,24 @@ def test_a_patient_with_a_figure_of_one_version_only_does_not_pass() -> None:
         )
     # A patient without any figure is no reason against a version.
     (both,) = paired_differences(
-        {"sq": ([0.5] * 9 + [NAN], [0.9] * 9 + [NAN])}, names, resamples=50
+        {"sq": ([0.5] * 11 + [NAN], [0.9] * 11 + [NAN])}, names, resamples=50
     )
     assert decide(both, 0.01).verdict is Conclusion.NOT_WORSE
 
 
 def test_verdicts() -> None:
-    worse = [-0.02, -0.03, -0.025, -0.04, -0.02, -0.03]
+    worse = [-0.02, -0.03, -0.025, -0.04, -0.02, -0.03, -0.025, -0.03]
     assert decide(difference_of(worse), 0.01).verdict is Conclusion.WORSE
     assert decide(difference_of(worse), 0.1).verdict is Conclusion.NOT_WORSE
     assert decide(difference_of(worse), 0.025).verdict is Conclusion.UNDECIDED
-    assert decide(difference_of([0.0] * 6), 0.01).verdict is Conclusion.NOT_WORSE
-    assert decide(difference_of([0.0] * 6), 0.0).verdict is Conclusion.UNDECIDED
+    assert decide(difference_of([0.0] * 8), 0.01).verdict is Conclusion.NOT_WORSE
+    assert decide(difference_of([0.0] * 8), 0.0).verdict is Conclusion.UNDECIDED
     with pytest.raises(ValueError, match="margin"):
         decide(difference_of(worse), -0.1)
 
 
 def test_of_distances_lower_ones_are_better() -> None:
-    up = [2.0, 3.0, 2.5, 4.0, 2.0, 3.0]
+    up = [2.0, 3.0, 2.5, 4.0, 2.0, 3.0, 2.5, 3.0]
     decision = decide(difference_of(up, lower_is_better=True), 1.0)
     assert decision.verdict is Conclusion.WORSE
     assert decision.low > 1.0
@@ -123,19 +123,23 @@ def test_limits_do_not_contradict_the_verdict(seed: int) -> None:
         assert decision.low <= -0.01 <= decision.high
 
 
-def test_fewer_than_six_patients_never_decide() -> None:
-    found = difference_of([-0.2, -0.21, -0.22, -0.2, -0.19])
-    decision = decide(found, 0.01)
-    assert decision.verdict is Conclusion.UNDECIDED
-    assert decision.p_worse < 0.05
-    assert decision.reason == "cannot be decided with 5 patients: at least 6 are needed"
+def test_fewer_than_eight_patients_never_decide() -> None:
+    found = difference_of([-0.2, -0.21, -0.22, -0.2, -0.19, -0.2, -0.21])
+    for margin in (0.01, 0.9):
+        decision = decide(found, margin)
+        assert decision.verdict is Conclusion.UNDECIDED
+        assert min(decision.p_worse, decision.p_not_worse) < 0.05
+        assert decision.reason == "cannot be decided with 7 patients: at least 8 are needed"
+    eight = difference_of([-0.2, -0.21, -0.22, -0.2, -0.19, -0.2, -0.21, -0.2])
+    assert decide(eight, 0.01).verdict is Conclusion.WORSE
+    assert decide(eight, 0.9).verdict is Conclusion.NOT_WORSE
     spread = difference_of([-0.2, 0.25, -0.22, 0.1, -0.19])
     assert spread.note == (
-        f"cannot be decided with 5 patients: at least 6 are needed and about {spread.needed} for "
+        f"cannot be decided with 5 patients: at least 8 are needed and about {spread.needed} for "
         "the observed difference"
     )
     one = decide(difference_of([0.1]), 0.01)
-    assert one.reason == "cannot be decided with 1 patient: at least 6 are needed"
+    assert one.reason == "cannot be decided with 1 patient: at least 8 are needed"
 
 
 def test_errors_on_cohorts_without_a_difference() -> None:

@@ -70,8 +70,8 @@ def test_too_few_patients_have_no_limits() -> None:
     assert sign_flips([0.1, 0.2, 0.3, 0.4]).limits() == (-math.inf, math.inf)
     assert all(math.isfinite(end) for end in sign_flips([0.1, 0.2, 0.3, 0.4, 0.5]).limits())
     # Two-sided, six are the fewest that can differ significantly.
-    assert sign_flips([0.1] * (LEAST_PATIENTS - 1)).p_two_sided() == 2 / 2**5 > 0.05
-    assert sign_flips([0.1] * LEAST_PATIENTS).p_two_sided() == 2 / 2**6 < 0.05
+    assert sign_flips([0.1] * 5).p_two_sided() == 2 / 2**5 > 0.05
+    assert sign_flips([0.1] * 6).p_two_sided() == 2 / 2**6 < 0.05
 
 
 def test_no_patient_and_equal_versions() -> None:

@@ -69,9 +69,18 @@ def added_by(objects: Mapping[tuple[str, str, int], Row], item: Row, verdict: st
 
 
 def changed_by(objects: Mapping[tuple[str, str, int], Row], item: Row, verdict: str) -> Totals:
-    """Return what a verdict changes in each total."""
-    own, before = (added_by(objects, item, v) for v in (verdict, VERDICTS[0]))
+    """Return what a verdict changes in each total that is known as annotated, or adds to others.
+
+    The numbers of reference objects are estimated, so that error rates are ratios.
+    """
+    own, before = added_by(objects, item, verdict), known_of(objects, item)
     return {name: own.get(name, 0) - before.get(name, 0) for name in {*own, *before}}
+
+
+def known_of(objects: Mapping[tuple[str, str, int], Row], item: Row) -> Totals:
+    """Return what an object adds as annotated to the totals that are known without a review."""
+    added = added_by(objects, item, VERDICTS[0])
+    return {name: n for name, n in added.items() if not name.startswith("references")}
 
 
 def mean_of(
@@ -174,7 +183,7 @@ def estimates(
     classes_of: dict[str, set[tuple[str, str]]] = defaultdict(set)
     alike: dict[str, dict[tuple[str, ...], list[Row]]] = defaultdict(lambda: defaultdict(list))
     for row in population:
-        for name, value in added_by(objects, row, VERDICTS[0]).items():
+        for name, value in known_of(objects, row).items():
             totals[name] += value
         own = objects[row["region"], row["side"], int(row["id"])]
         classes_of[row["stratum"]].add((own["class"], own["partner_class"]))

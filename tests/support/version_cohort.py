@@ -8,7 +8,7 @@ import numpy as np
 import tifffile
 from numpy.typing import NDArray
 
-PATIENTS = tuple(f"P{number}" for number in range(1, 9))
+PATIENTS = tuple(f"P{number}" for number in range(1, 11))
 TOML = """
 name = "versions"
 [classes]

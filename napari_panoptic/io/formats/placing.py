@@ -15,7 +15,7 @@ from napari_panoptic.io.formats.polygons.model import PolygonFile, Polygons
 from napari_panoptic.io.pixels.decode import check_size
 from napari_panoptic.kernels.relabel import present_labels
 from napari_panoptic.values.cohort import MaskFiles, OutlineRules
-from napari_panoptic.values.labels import LabelImage, LazyMasks, Vanished, size_text
+from napari_panoptic.values.labels import IdImage, LabelImage, LazyMasks, Vanished, size_text
 
 _Shape = tuple[int, int]
 _Take = Callable[[NDArray[Any]], NDArray[Any]]
@@ -167,7 +167,7 @@ def in_pieces(masks: LoadedMasks) -> LoadedMasks:
     )
 
 
-def _pieces(image: NDArray[np.int32]) -> NDArray[np.int32]:
+def _pieces(image: IdImage) -> NDArray[np.int32]:
     from skimage.measure import label  # loads half of SciPy
 
     pieces: NDArray[np.int32] = label(image, background=0, connectivity=2).astype(np.int32)

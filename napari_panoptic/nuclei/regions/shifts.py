@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,7 +63,7 @@ def _shifted_whole(labels: LabelImage, shift: Shift) -> LabelImage:
     return flat.in_planes(planes, whole.ids, whole.class_index, whole.original_ids)
 
 
-def _moved(image: NDArray[np.int32], shift: Shift) -> NDArray[np.int32]:
+def _moved(image: NDArray[Any], shift: Shift) -> NDArray[Any]:
     moved = np.zeros_like(image)
     (y_from, y_to), (x_from, x_to) = (
         (slice(max(-step, 0), max(size - step, 0)), slice(max(step, 0), max(size + step, 0)))

@@ -124,11 +124,16 @@ class SumPositions:
         return self.overall + 3
 
     def possible(self, sums: FloatArray) -> FloatArray:
-        """Return estimated sums (..., K), at least 0; a summed IoU is at most the number of TPs."""
+        """Return estimated sums (..., K), at least 0.
+
+        A summed IoU is at most the number of TPs, and that of errors at most that of reference
+        objects.
+        """
         # Differences of weighted sums leave a rounding error where nothing is left.
         result: FloatArray = np.where(sums < _LEAST_SUM, 0.0, sums)
-        tp, iou = self.columns[2], self.columns[5]
-        result[..., iou] = np.minimum(result[..., iou], result[..., tp])
+        references, errors, tp, _, _, iou = self.columns
+        for part, whole in ((errors, references), (iou, tp)):
+            result[..., part] = np.minimum(result[..., part], result[..., whole])
         return result
 
     def figures(self, sums: NDArray[Any]) -> NDArray[Any]:

@@ -118,13 +118,6 @@ class Plan:
         """The teams of the items, sorted."""
         return tuple(sorted(set(self.units.team)))
 
-    def part(self, rows: IntArray) -> Plan:
-        """Return some items with their probabilities, in the order wanted."""
-        names = tuple(self.stratum[row] for row in rows.tolist())
-        return replace(
-            self, units=self.units[rows], stratum=names, probability=self.probability[rows]
-        )
-
     def drawn(self, strata: Strata) -> IntArray:
         """Return the number of items drawn from each stratum (H,)."""
         number = {name: position for position, name in enumerate(strata.names)}

@@ -132,7 +132,8 @@ class _Sample:
     stratum: IntArray
     #: int64 (H,): all items of each stratum.
     sizes: IntArray
-    #: float64 (P, K): the sums over all items of each patient as annotated.
+    #: float64 (P, K): the sums over all items of each patient as annotated; 0 for the numbers of
+    #: reference objects, which are estimated like those of the wrong ones among them.
     before: FloatArray
     #: float64 (n, 3, K): what each verdict on it adds to these sums, with what it stands for.
     added: FloatArray
@@ -180,6 +181,12 @@ class _Sample:
         result[is_tile, self.sums.lacked] *= self.count[is_tile]
         return result
 
+    @property
+    def annotated(self) -> FloatArray:
+        """The sums over the cohort as annotated (K,)."""
+        result: FloatArray = self.alike.number @ self.sums.of(self.alike.units)[:, 0]
+        return result
+
     @cached_property
     def totals(self) -> FloatArray:
         """The estimated sums over the cohort (K,)."""
@@ -223,6 +230,7 @@ def _sample(
     alike = _alike(units, strata, patient)
     before = np.zeros((len(names), len(sums)))
     np.add.at(before, alike.patient, alike.number[:, None] * sums.of(alike.units)[:, 0])
+    before[:, sums.columns[0]] = 0.0
     sample = _Sample(
         *(sums, drawn, strata.of_unit[rows], strata.sizes, before, added, verdict, count, alike),
         *(patient[rows], np.bincount(patient)),
@@ -247,10 +255,15 @@ def _classes(units: Units, stratum: IntArray) -> IntArray:
 
 
 def _added(units: Units) -> FloatArray:
-    """Return what verdicts add to the sums as annotated; on tiles as if they lacked one nucleus."""
+    """Return what verdicts add to the sums as annotated (n, 3, K); see `_Sample.before`.
+
+    On tiles it is what they add if they lack one nucleus.
+    """
     sums = SumPositions(len(units.class_names))
     result = sums.of(units)
-    result -= result[:, :1].copy()
+    annotated = result[:, :1].copy()
+    annotated[..., sums.columns[0]] = 0.0
+    result -= annotated
     result[units.is_kind(ItemKind.BACKGROUND), :, sums.lacked] = 1.0
     return result
 
@@ -570,7 +583,7 @@ def _rows(
         [figures, low, high, error, *of_patients, unclear.min(axis=0), unclear.max(axis=0)]
     )
     columns[:, undefined] = np.nan
-    annotated = sample.sums.figures(sample.before.sum(axis=0)).reshape(-1)
+    annotated = sample.sums.figures(sample.annotated).reshape(-1)
     rows = [
         Estimate(q, team, name, middle, low, high, n, error, p_low, p_high, (least, most), before)
         for (q, name), (middle, low, high, error, p_low, p_high, least, most), n, before in zip(

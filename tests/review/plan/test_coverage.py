@@ -11,12 +11,15 @@ from benchmarks.reviews import (
     RANDOM,
     STRATIFIED,
     TRUTHS,
+    class_rates,
     coverage,
     differing,
     held_by_others,
+    made_up,
     missed_in_one,
     planted,
     several_classes,
+    truth_of,
 )
 from benchmarks.suspects import errors_found
 from napari_panoptic.io.cohorts.nuclei import open_cohort
@@ -45,6 +48,24 @@ def test_classes_of_which_a_small_plan_has_no_pair_are_not_taken_for_missed(n_it
         found = coverage(units, truth, STRATIFIED, n_items, range(30))
         assert (found.covered >= least(30)).all()
         assert found.truth[PQ] - found.mean[PQ] < 0.08  # without the known items, 0.1 and more
+
+
+@pytest.mark.parametrize("wrong", [0.1, 0.6, 1.0])
+def test_error_rates_of_a_rare_class_are_shares_and_hold_the_truth(wrong):
+    """A class of 15 of 300 nuclei, whose strata hold several classes."""
+    rng = np.random.default_rng(0)
+    kind = rng.choice(3, 300, p=[0.6, 0.1, 0.3])
+    units = made_up(kind, np.arange(300) // 50, (0.95, 0.05))
+    verdict = (rng.random(300) < wrong).astype(np.int64)
+    truth = truth_of(units, verdict, np.zeros(300, np.int64))
+    for n_items in (12, 20):
+        rates = class_rates(units, truth, n_items, range(30))
+        middle, low, high = np.moveaxis(rates.found[rates.is_defined], -1, 0)
+        assert ((low >= 0) & (low <= middle) & (middle <= high) & (high <= 1)).all()
+        assert rates.is_defined[:, 0].mean() > 0.9
+        n = rates.is_defined[:, 1].sum()
+        assert n > 10  # without a reviewed nucleus of the class there is no estimate
+        assert (rates.covered >= [least(30), least(n)]).all()
 
 
 def test_nuclei_that_one_patient_lacks_are_within_the_interval():

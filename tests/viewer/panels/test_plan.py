@@ -14,10 +14,8 @@ from napari_panoptic.cli.main import main
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.review.corrections import CorrectionRequest
 from napari_panoptic.review.file import REVIEW_FILE
 from napari_panoptic.review.judged import VERDICTS
-from napari_panoptic.review.plan.after_mending import after_mending
 from napari_panoptic.review.plan.corrected import ALL, Quantity
 from napari_panoptic.review.plan.design import draw
 from napari_panoptic.review.plan.estimates import Estimate, Estimates, estimate
@@ -26,7 +24,6 @@ from napari_panoptic.review.plan.items import item_at
 from napari_panoptic.review.plan.store import PlannedReview
 from napari_panoptic.review.plan.suspects import with_cohort_suspects
 from napari_panoptic.review.plan.units import ItemKind, population
-from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import Side, Verdict
 from napari_panoptic.viewer.desk.nuclei import PARTS
 from napari_panoptic.viewer.kit.layouts import Curtain
@@ -237,35 +234,6 @@ def test_from_the_question_to_the_estimate(window, units, shown_cohort, tmp_path
     own = (folder / "estimates.csv").read_bytes()
     assert own == (tmp_path / "told" / "estimates.csv").read_bytes()
     assert len(pd.read_csv(folder / "verdicts.csv")) == n
-
-
-def test_what_mending_changes_is_estimated_for_every_team(window, shown_cohort):
-    window.draw(precision=0.3, is_blind=True)
-    plan, _ = stored(window)
-    assert window.panel.mending.start.isHidden()
-    for number in range(1, len(plan)):  # all but the last
-        verdict, count = planted(item_at(plan, number))
-        window.review.reviewing.store.answer(number, verdict, count=count)
-    window.start_again()
-    assert not window.panel.mending.start.isHidden()
-    window.click(window.panel.mending.start)
-    _, answers = stored(window)
-    work = CorrectionRequest(shown_cohort, (), TEAM, EvaluationSettings(distances=False))
-    expected = words.mending_text([after_mending(work, plan, answers)])
-    assert window.panel.mending_text() == expected
-    assert set(re.findall(r"the PQ of ([\w-]+)", expected)) == {"careful", TEAM}
-    window.click(window.panel.begin)
-    assert window.panel.mending_text() == ""  # it names teams
-    assert window.panel.mending.start.isHidden()
-    window.presenter.pause()
-    window.settle()
-    window.click(window.panel.mending.start)
-    assert window.panel.mending_text() == expected
-    window.review.reviewing.store.answer(1, Verdict.CANNOT_TELL)
-    window.presenter.compute_now()
-    window.presenter.refresh()
-    window.settle()
-    assert window.panel.mending_text() == ""  # it was about other verdicts
 
 
 @pytest.mark.long

@@ -62,7 +62,7 @@ class TestWords:
 
     def test_with_few_patients_it_says_that_nothing_can_be_decided(self):
         text = headline(compared(4))
-        assert "cannot be decided with 4 patients: at least 6 are needed" in text
+        assert "cannot be decided with 4 patients: at least 8 are needed" in text
         assert "p =" not in text
         assert "[" not in text
 

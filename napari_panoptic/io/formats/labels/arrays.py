@@ -37,6 +37,8 @@ _TYPES = "types.npy"
 _TYPES_WHAT = "types of PanNuke (an NPY array of texts)"
 _PATCHES = "patch_info.csv"
 
+_HIGHEST_ID = np.iinfo(np.int32).max
+
 
 def array_items(path: Path) -> Iterator[FileItem]:
     """List the regions of an array, by their numbers from 0000.
@@ -227,6 +229,12 @@ def _write_arrays(
     has_areas = False
     with array, areas:
         for objects in regions:
+            highest = int(objects.labels.ids.max(initial=0))
+            if highest > _HIGHEST_ID:
+                raise UnwritableFileError(
+                    f"arrays of regions have ids up to {_HIGHEST_ID}, found {highest} in region "
+                    f"{objects.region}; choose another format"
+                )
             pixels = channels(objects)
             if pixels.shape != (array.region_shape or pixels.shape):
                 raise UnwritableFileError(

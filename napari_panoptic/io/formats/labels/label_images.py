@@ -50,7 +50,7 @@ from napari_panoptic.io.pixels.label_windows import (
     zarr_areas,
 )
 from napari_panoptic.values.cohort import ClassScheme, MaskFiles
-from napari_panoptic.values.labels import LabelImage, checked_array, compact
+from napari_panoptic.values.labels import IdImage, LabelImage, checked_array, compact
 from napari_panoptic.values.windowed_labels import Box, TiledArea
 
 WHAT = "a label image (one positive number per object)"
@@ -397,7 +397,7 @@ def labels_from_channels(
 
     Channels beyond the classes are not read. Problems are added to the findings.
     """
-    masks: dict[str, NDArray[np.int32]] = {}
+    masks: dict[str, IdImage] = {}
     for channel, name in enumerate(scheme.names):
         what = f"the {name} channel"
         masks[name], found = object_mask(

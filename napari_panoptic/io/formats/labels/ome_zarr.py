@@ -89,7 +89,8 @@ def write_ome_zarr(path: Path, objects: Objects) -> tuple[Path, ...]:
         labels = zarr.create_group(str(folder / "z"), zarr_format=2).create_group("labels")
         names = [_NUCLEI] if objects.ambiguous is None else [_NUCLEI, AMBIGUOUS_LABEL]
         labels.attrs["labels"] = names
-        ids = objects.labels.id_image().astype(np.uint32)
+        ids = objects.labels.id_image()
+        ids = ids.astype(np.uint32 if ids.max() <= np.iinfo(np.uint32).max else np.uint64)
         _write_levels(labels, _NUCLEI, ids, _described(objects), objects.mpp)
         if objects.ambiguous is not None:
             area = objects.ambiguous.astype(np.uint8)

@@ -41,13 +41,21 @@ from napari_panoptic.kernels.relabel import (
 )
 from napari_panoptic.kernels.restore import components
 from napari_panoptic.values.cohort import ClassScheme
-from napari_panoptic.values.labels import LabelImage, LazyMasks, Vanished, region_rows
+from napari_panoptic.values.labels import (
+    IdImage,
+    LabelImage,
+    LazyMasks,
+    Vanished,
+    dtype_of_ids,
+    pixels_of_ids,
+    region_rows,
+)
 from napari_panoptic.values.windowed_labels import Box, TiledArea, TiledLabels, UnknownIds
 
 BINARY_VALUES = (1, 255)
 """Values of objects in binary masks."""
 _PASS_PX = 1024
-_HIGHEST_ID = np.iinfo(np.int32).max
+_HIGHEST_ID = np.iinfo(np.int64).max
 # A table with a place for every id up to the highest, where it is not much larger than this.
 _DENSE_UP_TO = 1 << 22
 _DENSE_FACTOR = 8
@@ -92,7 +100,7 @@ class Plane:
             )
         numbers = _unsigned(whole_numbers(array, path=path, what=what, region=region))
         highest = int(numbers.max(initial=0))
-        if highest > np.iinfo(np.int64).max:
+        if highest > _HIGHEST_ID:
             # Ranks keep the order; rank 0 must stay background.
             values, ranks = np.unique(numbers, return_inverse=True)
             numbers = ranks.reshape(numbers.shape).astype(np.uint64) + np.uint64(values[0] != 0)
@@ -124,7 +132,7 @@ class Plane:
         if numbers.dtype.kind != "u":
             numbers = whole_numbers(numbers, path=self.path, what=self.what, region=self.region)
         window = _unsigned(numbers)
-        if window.dtype == np.uint64 and int(window.max(initial=0)) > np.iinfo(np.int64).max:
+        if window.dtype == np.uint64 and int(window.max(initial=0)) > _HIGHEST_ID:
             raise self.too_large()
         self._last.window = box, window
         return window
@@ -186,15 +194,14 @@ def objects_of_table(
 ) -> TiledMasks:
     """Take the objects of a plane from the table of their classes, without reading its pixels.
 
-    The pixels are read only if ids are too large, or if objects that the table lacks have a
-    class. Objects of the ambiguous class are excluded areas; those of unknown classes are left
-    out, and reported afterwards.
+    The pixels are read only if objects that the table lacks have a class. Objects of the ambiguous
+    class are excluded areas; those of unknown classes are left out, and reported afterwards.
     """
     findings += table.findings
     if scheme.canonical("") is not None:
         table = table.with_unnamed(plane.ids(progress))
-    if max(plane.highest, table.ids.max(initial=0)) > _HIGHEST_ID:
-        plane, table = _renumbered(plane, table, findings, progress)
+    if plane.highest > _HIGHEST_ID:
+        raise plane.too_large()
     known = table.only(table.class_index(scheme) >= 0)
     # The ambiguous class has number 0: it is known, but is no object.
     class_index = known.class_index(scheme)
@@ -264,25 +271,6 @@ def labels_with_classes(
     return loaded.labels, loaded.ambiguous
 
 
-def _renumbered(
-    plane: Plane, table: ClassTable, findings: list[Finding], progress: CountReport
-) -> tuple[Plane, ClassTable]:
-    """Renumber the objects from 1 if any id of the image is too large."""
-    if plane.highest > np.iinfo(np.int64).max:
-        raise plane.too_large()
-    ids = plane.ids(progress)
-    highest = int(ids.max(initial=0))
-    if highest <= _HIGHEST_ID:
-        return plane, table
-    message = f"the label image has ids up to {highest}: objects were renumbered"
-    findings.append(Finding(FindingKind.FALLBACK, message, path=plane.path, count=len(ids)))
-    lookup = _Lookup.of(ids, np.arange(1, len(ids) + 1, dtype=np.int32))
-    source = replace(plane.source, read=lambda box: lookup.of_window(plane.read(box))[0])
-    present = table.only(np.isin(table.ids, ids))
-    renumbered = Plane(source, plane.what, plane.region)
-    return renumbered, replace(present, ids=np.searchsorted(ids, present.ids) + 1)
-
-
 def _unknown_classes(
     ids: list[int], table: ClassTable, path: Path, scheme: ClassScheme
 ) -> Iterator[Finding]:
@@ -310,17 +298,16 @@ class ClassObjects:
     """The objects of one class."""
 
     plane: Plane
-    #: int64 (n,): their numbers in the plane, ascending.
-    numbers: NDArray[np.int64]
-    #: int64 (n,): their ids, the same unless those are too large.
+    #: int64 (n,): their ids, ascending.
     ids: NDArray[np.int64]
 
-    def mask(self) -> NDArray[np.int32]:
-        """Return the whole plane as int32 image (y, x) of ids."""
+    def mask(self) -> IdImage:
+        """Return the whole plane as image (y, x) of ids, int32 if they fit, else int64."""
         window = self.plane.read((0, 0, *self.plane.shape))
-        if self.numbers is self.ids and window.dtype == np.uint32:
-            return window.view(np.int32)
-        return _Lookup.of(self.numbers, self.ids.astype(np.int32)).of_window(window)[0]
+        dtype = dtype_of_ids(self.ids)
+        if dtype.itemsize == window.dtype.itemsize:
+            return window.view(dtype)
+        return window.astype(dtype)
 
 
 def class_objects(
@@ -335,7 +322,7 @@ def class_objects(
 
     A mask with the single value 1 or 255 in several pieces is binary: its
     8-connected components become objects, in raster order, unless the format
-    rules that out. Ids too large for int32 are replaced by 1..n in the same order; findings
+    rules that out. Ids too large for int64 are replaced by 1..n in the same order; findings
     report both, with the name of the class.
     """
 
@@ -349,13 +336,11 @@ def class_objects(
         if n > 1:
             fallback(f"{plane.what} is binary: its {n} connected components became the objects", n)
             ids = np.arange(1, n + 1)
-            return ClassObjects(pieces, ids, ids)
-    highest = max(plane.highest, int(ids.max(initial=0)))
-    if highest > _HIGHEST_ID:
-        n = len(ids)
-        fallback(f"{plane.what} has ids up to {highest}: its objects were numbered 1 to {n}", n)
-        return ClassObjects(plane, ids, np.arange(1, n + 1))
-    return ClassObjects(plane, ids, ids)
+            return ClassObjects(pieces, ids)
+    if plane.highest > _HIGHEST_ID:  # the plane has ranks
+        n, of = len(ids), f"{plane.what} has ids up to {plane.highest}"
+        fallback(f"{of}: its objects were numbered 1 to {n}", n)
+    return ClassObjects(plane, ids)
 
 
 def object_mask(
@@ -366,8 +351,8 @@ def object_mask(
     region: str | None = None,
     class_name: str | None = None,
     may_be_binary: bool = True,
-) -> tuple[NDArray[np.int32], tuple[Finding, ...]]:
-    """Convert an array (y, x) as saved into an int32 mask with one id per object.
+) -> tuple[IdImage, tuple[Finding, ...]]:
+    """Convert an array (y, x) as saved into a mask with one id per object, int32 or int64.
 
     See `class_objects`; errors are those of `Plane.held`.
     """
@@ -393,7 +378,7 @@ def flattened(
     lookups, first = [], 0
     for objects in layers.values():
         last = first + len(objects.ids)
-        lookups.append((objects.plane, _Lookup.of(objects.numbers, numbers[first:last])))
+        lookups.append((objects.plane, _Lookup.of(objects.ids, numbers[first:last])))
         first = last
 
     def read(box: Box) -> NDArray[np.int32]:
@@ -498,10 +483,9 @@ def held_masks(masks: TiledMasks) -> LoadedMasks:
     )
 
 
-def _mask_of(labels: LabelImage, name: str) -> NDArray[np.int32]:
+def _mask_of(labels: LabelImage, name: str) -> IdImage:
     is_own = labels.class_index == labels.class_names.index(name) + 1
-    own = np.where(is_own, labels.original_ids, 0)
-    return np.concatenate([[0], own]).astype(np.int32).take(labels.index)
+    return pixels_of_ids(labels.index, np.where(is_own, labels.original_ids, 0))
 
 
 # --- numbers -------------------------------------------------------------------------------------

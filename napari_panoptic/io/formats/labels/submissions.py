@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import UnreadableFileError
@@ -19,7 +18,7 @@ from napari_panoptic.io.formats.labels.matlab import WHAT, Shape, mat_value, mat
 from napari_panoptic.io.formats.labels.planes import object_mask
 from napari_panoptic.io.pixels.decode import check_size
 from napari_panoptic.values.cohort import ClassScheme, MaskFiles
-from napari_panoptic.values.labels import LabelImage
+from napari_panoptic.values.labels import IdImage, LabelImage
 
 KNOWN_NAMES = ("n_ary_mask", "{class}_mask", "{class}", "img", "arr", "name", "item", "uint8")
 """Variable names seen in submissions, best first; compared without regard to case."""
@@ -56,7 +55,7 @@ def read_submission(
         non-negative whole numbers.
     """
     shape = request.shape
-    masks: dict[str, NDArray[np.int32]] = {}
+    masks: dict[str, IdImage] = {}
     findings: list[Finding] = []
     for name, paths in files.paths.items():
         if not paths:
@@ -83,7 +82,7 @@ def read_submission(
 
 def _read_class(
     path: Path, class_name: str, shape: tuple[int, int] | None, region: str | None
-) -> tuple[NDArray[np.int32], list[Finding]]:
+) -> tuple[IdImage, list[Finding]]:
     check_file(path, WHAT)
     variables = mat_variables(path)
     name, findings = _chosen(variables, class_name, shape, path, region)

@@ -28,7 +28,14 @@ from napari_panoptic.kernels.fill import (
     have_pixels,
 )
 from napari_panoptic.values.cohort import ClassScheme
-from napari_panoptic.values.labels import LabelImage, LazyMasks, Vanished, size_text
+from napari_panoptic.values.labels import (
+    IdImage,
+    LabelImage,
+    LazyMasks,
+    Vanished,
+    pixels_of_ids,
+    size_text,
+)
 from napari_panoptic.values.windowed_labels import Box, TiledArea, TiledLabels
 
 NO_PIXEL = "no inner pixel"
@@ -307,8 +314,9 @@ def _class_masks(polygons: Polygons, shape: tuple[int, int], scheme: ClassScheme
     present = set(polygons.class_index.tolist())
     numbers = {n: k for k, n in enumerate(scheme.names, start=1) if k in present}
 
-    def draw_class(name: str) -> NDArray[np.int32]:
-        return _all_of(polygons, numbers[name], polygons.ids.astype(np.int32), shape)
+    def draw_class(name: str) -> IdImage:
+        rows = np.arange(1, len(polygons.ids) + 1, dtype=np.int32)
+        return pixels_of_ids(_all_of(polygons, numbers[name], rows, shape), polygons.ids)
 
     return LazyMasks(numbers, draw_class)
 

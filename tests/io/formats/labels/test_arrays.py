@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,12 @@ import pytest
 from numpy.typing import NDArray
 
 from napari_panoptic.cli.main import main
-from napari_panoptic.common.errors import CohortError, UnreadableFileError
+from napari_panoptic.common.errors import CohortError, UnreadableFileError, UnwritableFileError
 from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.files import fingerprints
-from napari_panoptic.io.formats.labels.arrays import array_items
+from napari_panoptic.io.formats.format import Objects
+from napari_panoptic.io.formats.labels.arrays import array_items, write_conic, write_pannuke
 from napari_panoptic.io.formats.registry import load_masks, reference_shape
 from napari_panoptic.io.images.slides import probe_image, read_image
 from napari_panoptic.nuclei.regions.conditions import Condition
@@ -25,6 +27,7 @@ from napari_panoptic.nuclei.regions.run import region_fingerprint
 from napari_panoptic.values.cohort import ClassScheme, Cohort, MaskFiles, Source
 from napari_panoptic.values.labels import LabelImage
 from napari_panoptic.values.settings import EvaluationSettings
+from napari_panoptic.values.vocabulary import Side
 
 SHAPE = (16, 20)
 TISSUES = ("Breast", "Breast", "Colon")
@@ -284,3 +287,16 @@ def test_a_background_that_comes_first_is_named(tmp_path: Path, form: str) -> No
         assert len(load_masks(files(masks), scheme, shape=SHAPE).labels) > 0
         with pytest.raises(UnreadableFileError, match="looks like the background"):
             load_masks(files(wrong), scheme, shape=SHAPE)
+
+
+@pytest.mark.parametrize("write", [write_pannuke, write_conic])
+def test_ids_that_an_array_cannot_hold_are_refused(
+    tmp_path: Path, write: Callable[..., object]
+) -> None:
+    image = np.zeros((6, 8), np.int64)
+    image[1:3, 1:3], image[4, 5] = 2**31 + 5, 7
+    labels = LabelImage.from_array(image, "A", ("A",))
+    scheme = ClassScheme(("A",), ((255, 0, 0),))
+    objects = Objects(labels, Side.REFERENCE, "r", "", None, scheme, None)
+    with pytest.raises(UnwritableFileError, match="found 2147483653 in region r; choose another"):
+        write(tmp_path, 1, [objects])

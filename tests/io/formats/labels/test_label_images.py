@@ -248,14 +248,21 @@ def test_binary_images_become_their_components(tmp_path: Path) -> None:
     assert [f.kind for f in loaded.findings] == [FindingKind.FALLBACK]
 
 
-def test_huge_ids(tmp_path: Path) -> None:
-    huge = two_objects().astype(np.int64)
-    huge[huge == 2] = 2**40
+@pytest.mark.parametrize("id_", [2**31, 2**32 + 5, 2**40])
+def test_huge_ids_are_kept(tmp_path: Path, id_: int) -> None:
+    dtype = np.uint32 if id_ < 2**32 else np.int64
+    huge = two_objects().astype(dtype)
+    huge[huge == 2] = id_
     path = save(tmp_path / "a.npy", huge)
-    (tmp_path / "a.json").write_text(json.dumps({"1": "Epithelial", str(2**40): "Macrophage"}))
-    loaded = read(label_files(path))
-    assert loaded.labels.class_index.tolist() == [1, 4]
-    assert [f.kind for f in loaded.findings] == [FindingKind.FALLBACK]
+    (tmp_path / "a.json").write_text(json.dumps({"1": "Epithelial", str(id_): "Macrophage"}))
+    by_class = save(tmp_path / "b.npy", huge)
+    for files, classes in ((label_files(path), [1, 4]), (label_files(Macrophage=by_class), [4, 4])):
+        loaded = read(files)
+        assert not loaded.findings
+        labels = loaded.labels
+        assert (labels.ids.tolist(), labels.class_index.tolist()) == ([1, id_], classes)
+        assert labels.original_ids.tolist() == [1, id_]
+        assert int(labels.class_masks["Macrophage"].max()) == id_
 
 
 def test_no_file_at_all(tmp_path: Path) -> None:

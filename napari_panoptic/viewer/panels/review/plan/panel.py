@@ -331,11 +331,6 @@ class PlanPanel(ScrollPanel):
         self.following = PushButton("Next open", "Go to the first item without a verdict.")
         self.again = PushButton("Show the item", "Return to the item after looking elsewhere.")
         self.of_class = ChoiceBox(meaning="Class of the figures.")
-        self.mending = WorkControls(
-            "Estimate mending",
-            "What mending the whole annotation as reviewed would change, for every team. Evaluates "
-            "all teams in all regions.",
-        )
         self.export = PushButton(
             "Export estimates…", "Write the plan, verdicts and estimates as CSV and JSON files."
         )
@@ -350,14 +345,12 @@ class PlanPanel(ScrollPanel):
         self.headline.setStyleSheet("font-weight: bold")
         self.hint, self._problem, self._precision = (WrappedLabel() for _ in range(3))
         self._sentences, self._design, self._notes = (WrappedLabel() for _ in range(3))
-        self._mending = WrappedLabel()
         self._design.setToolTip(words.METHOD)
         self._name, self.state = ElidedLabel(""), StateLine()
         self.table, self._review, self._going = FigureTable(), QWidget(), QWidget()
         self._lay_out()
         self.show_problem("")
         self.show_results(None, (), ())
-        self.show_mending("", may_start=False)
 
     def show_hint(self, text: str, *, wants_name: bool = False) -> None:
         """Show only a sentence, with a button to enter the name if it is missing."""
@@ -409,21 +402,12 @@ class PlanPanel(ScrollPanel):
         self.table.setVisible(bool(rows))
         self.export.setEnabled(sentences is not None)
 
-    def show_mending(self, text: str, *, may_start: bool) -> None:
-        """Show what mending changes; empty if that is not known."""
-        self._mending.show_text(text)
-        self.mending.show_progress(None, may_start=may_start)
-
     def show_design(self, design: str, notes: str) -> None:
         """Show the design and the notes."""
         self._design.show_text(design)
         self._notes.show_text(notes)
 
     # Texts, for tests and screen readers.
-
-    def mending_text(self) -> str:
-        """Return what mending changes; empty if that is not shown."""
-        return "" if self._mending.isHidden() else self._mending.text()
 
     def problem_text(self) -> str:
         """Return why there are no figures; empty if there are."""
@@ -456,9 +440,7 @@ class PlanPanel(ScrollPanel):
             self.table,
             self._design,
             self._notes,
-            self._mending,
-            self.mending.bar,
-            FlowBar(self.mending.start, self.mending.stop, self.export, self.new),
+            FlowBar(self.export, self.new),
         )
         for widget in (self.hint, FlowBar(self.enter_name), self.ask, self._review):
             self._rows.addWidget(widget)

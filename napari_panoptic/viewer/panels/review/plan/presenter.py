@@ -9,7 +9,6 @@ from typing import TypeVar
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.review.file import ReviewError
-from napari_panoptic.review.plan.after_mending import AfterMending
 from napari_panoptic.review.plan.corrected import ALL
 from napari_panoptic.review.plan.design import Plan, extend
 from napari_panoptic.review.plan.estimates import Estimates, ItemVerdict
@@ -34,7 +33,6 @@ from napari_panoptic.viewer.panels.review.plan.work import (
     PopulationInputs,
     counted,
     estimated,
-    mended,
     spelt,
     written,
 )
@@ -66,14 +64,9 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         )
         self._offering: Latest[Offer] = Latest(self._on_offer, failed=self._on_failed)
         self._estimating: Latest[PlanEstimates] = Latest(self._on_found, failed=self._on_failed)
-        self._mending: Stream[list[AfterMending]] = Stream(
-            self._on_mended,
-            failed=self._on_mending_failed,
-            progressed=panel.mending.show_progress,
-        )
         self._extending: Latest[Plan] = Latest(self._on_extended)
         self._exporting: Latest[list[Path]] = Latest(self._on_exported)
-        computing = (self._counting, self._offering, self._estimating, self._mending)
+        computing = (self._counting, self._offering, self._estimating)
         self._work = (*computing, self._extending, self._exporting)
         self._navigation = PlanNavigation(around)
         self._known: tuple[PopulationInputs, Population] | None = None
@@ -83,7 +76,6 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         self._asks_anew = self._is_stopped = False
         self._current: CurrentPlan | None = None
         self._found: PlanEstimates | None = None
-        self._mended_answers: list[ItemVerdict] | None = None
         self.item: PlanItem | None = None
         """The item under review; None if the review is paused or all items are reviewed."""
         self.is_on = False
@@ -121,8 +113,6 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
             (panel.following.pushed, self.go_on),
             (panel.again.pushed, self._go_again),
             (panel.of_class.chosen, self._show_found),
-            (panel.mending.start.pushed, self._on_mending),
-            (panel.mending.stop.pushed, self._show_no_mending),
             (panel.export.pushed, self._on_export),
             (panel.extension.pushed, self._on_more),
             (panel.new.pushed, self._on_new),
@@ -335,8 +325,6 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
 
     def _on_found(self, found: PlanEstimates) -> None:
         self._found = found
-        if self._answers() != self._mended_answers:
-            self._show_no_mending()
         self.panel.show_problem("")
         self._show_found()
 
@@ -469,29 +457,6 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         why = f"{added} items added." if added else "This cohort has no more items."
         self.panel.state.show_state(why)
 
-    def _on_mending(self) -> None:
-        """Estimate what mending changes from the verdicts so far."""
-        current, answers = self._current, self._answers()
-        if current is None or not answers:
-            return
-        self._mended_answers = answers
-        self.panel.mending.show_progress(0.0)
-        limit = self.session.held_up_to_px
-        self._mending.start(partial(mended, self.session.cohort, current, answers, limit))
-
-    def _on_mended(self, found: list[AfterMending]) -> None:
-        self.panel.show_mending(words.mending_text(found), may_start=True)
-
-    def _on_mending_failed(self, error: PanopticError) -> None:
-        self.panel.show_mending(words.NO_MENDING.format(error), may_start=True)
-
-    def _show_no_mending(self) -> None:
-        """Stop estimating what mending changes, and hide what other verdicts said."""
-        self._mending.stop()
-        self._mended_answers = None
-        may_start = self._estimates is not None and not self.link.state.is_blind
-        self.panel.show_mending("", may_start=may_start)
-
     def _on_export(self) -> None:
         root = self.session.cohort.root
         chosen = folder_from(self.panel, "Folder for the CSV files", root)
@@ -536,7 +501,6 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         if self.link.state.is_blind != (is_on and is_blind):
             self.link.state.is_blind = is_on and is_blind
             self._show_found()
-            self._show_no_mending()
 
     def _on_previous(self) -> None:
         last = len(self._current.plan) if self._current is not None else 0
@@ -606,7 +570,6 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         self._estimating.drop()
         self._found, self.item = None, None
         self._set_on(False)
-        self._show_no_mending()
         self._navigation.leave()
         self.panel.show_problem("")
         self.panel.state.show_state("")

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.display.styles import CAUSE_WORDS, UNDEFINED, count_text
-from napari_panoptic.review.plan.after_mending import AfterMending
 from napari_panoptic.review.plan.conclusions import (
     RANKED,
     difference,
@@ -19,7 +18,6 @@ from napari_panoptic.review.plan.corrected import ALL, QUANTITIES, Quantity
 from napari_panoptic.review.plan.design import Level, Plan
 from napari_panoptic.review.plan.estimates import CauseEstimate, Estimate, Estimates
 from napari_panoptic.review.plan.goal import EstimateInterval, Goal, Offer
-from napari_panoptic.review.plan.mending_tables import sentences as mending_sentences
 from napari_panoptic.review.verdicts import Share
 from napari_panoptic.values.vocabulary import Cause
 from napari_panoptic.viewer.kit.figures import Cell
@@ -71,7 +69,6 @@ METHOD = (
     "Simple random samples without replacement in each stratum; sums are difference "
     "estimates, variances are linearised, intervals are Wilson's."
 )
-NO_MENDING = "What mending changes is not known: {}."
 _LEVELS = {
     Level.CAUSE: "team, status, cause and class",
     Level.CLASS: "team, status and class",
@@ -162,12 +159,6 @@ def _why_undefined(row: Estimate, findings: Sequence[Finding]) -> str:
         return ""
     reasons = [at for at in findings if at.kind is FindingKind.MISSING and at.team == row.team]
     return "".join(f" {note(at)}" for at in reasons)
-
-
-def mending_text(found: Sequence[AfterMending]) -> str:
-    """Describe what mending changes for every team, for each reviewed team."""
-    lines = [line for each in found for line in mending_sentences(each)]
-    return "\n".join(lines).replace("95 %", f"95{_NO_BREAK}%")
 
 
 def note(finding: Finding) -> str:

@@ -8,9 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from napari_panoptic.review.corrections import CorrectionRequest
 from napari_panoptic.review.identity import one_spelling
-from napari_panoptic.review.plan.after_mending import AfterMending, after_mending
 from napari_panoptic.review.plan.corrected import Quantity
 from napari_panoptic.review.plan.design import Plan
 from napari_panoptic.review.plan.estimates import Estimates, ItemVerdict, estimate, expected
@@ -94,27 +92,6 @@ def estimated(
     decides = any(answer.verdict is not Verdict.CANNOT_TELL for answer in answers)
     estimates = estimate(plan, units, answers) if decides else None
     return PlanEstimates(estimates, expected_half_width(goal, expected(plan, units, answers)))
-
-
-def mended(
-    cohort: Cohort,
-    current: CurrentPlan,
-    answers: Sequence[ItemVerdict],
-    held_up_to_px: int,
-    job: Job[list[AfterMending]],
-) -> Iterator[list[AfterMending]]:
-    """Estimate what mending changes for every team, once for each team of a plan; for workers."""
-    settings, source = current.setup.settings.replaced(distances=False), current.setup.source
-    teams, found = current.plan.teams, []
-    for number, team in enumerate(teams):
-        progress = job.progress.part(number / len(teams), (number + 1) / len(teams))
-        work = CorrectionRequest(cohort, (), team, settings, source)
-        found.append(
-            after_mending(
-                work, current.plan, answers, held_up_to_px=held_up_to_px, progress=progress
-            )
-        )
-    yield found
 
 
 def written(
