@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -510,7 +511,9 @@ class Link:
         viewer, before = self._viewer, self._title_before
         if hidden and before is None:
             self._title_before = viewer.title
-            for team in sorted(map(shown, self._session.cohort.team_names), key=len, reverse=True):
-                viewer.title = viewer.title.replace(team, "…")
+            teams = sorted(map(shown, self._session.cohort.team_names), key=len, reverse=True)
+            whole_names = rf"(?<!\w)(?:{'|'.join(map(re.escape, teams))})(?!\w)"
+            if teams:
+                viewer.title = re.sub(whole_names, "…", viewer.title)
         elif not hidden and before is not None:
             viewer.title, self._title_before = before, None

@@ -97,6 +97,11 @@ class Audited(ResultHere):
         area = self.here.evaluation.pair.ambiguous
         return area is not None and bool(area.any())
 
+    @property
+    def policies(self) -> tuple[AmbiguousPolicy, AmbiguousPolicy]:
+        """The two policies that were compared."""
+        return self.audit.first.settings.ambiguous, self.audit.second.settings.ambiguous
+
     def place_of(self, side: Side, row: int) -> int:
         """Return the place of an object in `objects`: the reference comes first."""
         n_reference = len(self.here.evaluation.outcomes.reference)
@@ -151,7 +156,7 @@ class AuditPanel(ListPanel):
 
     @property
     def policies(self) -> tuple[AmbiguousPolicy, AmbiguousPolicy]:
-        """The two policies that are compared."""
+        """The two policies that are chosen."""
         return self.first.choice, self.second.choice
 
     def object_at(self, row: int) -> tuple[Side, int]:
@@ -176,7 +181,7 @@ class AuditPanel(ListPanel):
         self._audited = audited
         for widget in (self.effect, self.headline, self.lists):
             widget.show()
-        self._show_headline(audited.audit)
+        self._show_headline(audited)
         self._show_effect(audited.audit)
         self.lists.show_counts({one: len(audited.listed(one)) for one in AuditList})
         self._show_list(audited)
@@ -194,8 +199,9 @@ class AuditPanel(ListPanel):
             self._show_list(self._audited)
             self.marks_changed.emit()
 
-    def _show_headline(self, audit: PolicyAudit) -> None:
-        first, second = (SETTING_WORDS[policy] for policy in self.policies)
+    def _show_headline(self, audited: Audited) -> None:
+        audit = audited.audit
+        first, second = (SETTING_WORDS[policy] for policy in audited.policies)
         before, after = audit.first.metrics.pq, audit.second.metrics.pq
         self.headline.set_rich(
             f"<b>PQ {ratio_text(before)} → {ratio_text(after)} "
@@ -235,7 +241,7 @@ class AuditPanel(ListPanel):
             self.table.show_rows(_spill_columns(audited.spill))
         else:
             places = [audited.place_of(*at) for at in self._listed]
-            self.table.show_rows(_object_columns(audited.objects.iloc[places], self.policies))
+            self.table.show_rows(_object_columns(audited.objects.iloc[places], audited.policies))
         self.table.setVisible(bool(self._listed))
         none = NOTHING if audited.has_area else NO_AREA
         self.hint.show_text("" if self._listed else none)
@@ -248,7 +254,8 @@ class AuditPanel(ListPanel):
         record = self._audited.objects.iloc[self._audited.place_of(side, own_row)]
         title = html.escape(shown(f"{side.value} {record['id']} · {record['class']}"))
         lines = [f"<b>{title}</b>"]
-        for policy, which in zip(self.policies, ("first", "second"), strict=True):
+        policies = self._audited.policies
+        for policy, which in zip(policies, ("first", "second"), strict=True):
             reason = record[f"reason_{which}"] or "does not touch the ambiguous area"
             lines.append(f"{SETTING_WORDS[policy]}: {_fate(record, which)} – {reason}")
         self.sentence.set_rich("<br>".join(lines))

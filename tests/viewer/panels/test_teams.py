@@ -725,6 +725,21 @@ class TestAudit:
             effect.rowCount() - 1, 2
         ).data(Qt.ItemDataRole.ToolTipRole)
 
+    def test_a_list_is_headed_by_the_policies_that_were_compared(self, ambiguous):
+        panel = ambiguous.panel
+        click_button(panel.lists.button(audit_panel.AuditList.TOUCHING))
+        before, headline = panel.table.titles(), panel.headline.text()
+        chosen = panel.second.choice
+        other = next(own for own in panel.second.values if own not in panel.policies)
+        try:
+            panel.second.show_choice(other)  # as while a worker is still comparing them
+            click_button(panel.lists.button(audit_panel.AuditList.TOUCHING))
+            panel.show_audit(ambiguous.value)
+            assert (panel.table.titles(), panel.headline.text()) == (before, headline)
+        finally:
+            panel.second.show_choice(chosen)
+            click_button(panel.lists.button(audit_panel.AuditList.FLIPS))
+
     def test_flips_are_listed_with_the_reason(self, desk, ambiguous, wait_until):
         panel = ambiguous.panel
         panel.first.setCurrentText("Removed from both")
