@@ -160,6 +160,8 @@ class Link:
     def start(self, region: str | None = None) -> None:
         """Load a region (the first where None) and evaluate the cohort behind it."""
         self.summary.start()
+        if region is None:
+            self.failures.open_anywhere()
         if region is not None or self._session.cohort.regions:
             self.request(region=region)
 

@@ -44,10 +44,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MARKS_LAYER = "audited objects"
-EMPTY = (
-    "Nothing to audit. Without a cohort: open one. Otherwise this region has no annotation, or "
-    "no prediction of this team: choose another region or team."
-)
+EMPTY = "Nothing to audit. Open a cohort."
 NO_AREA = (
     "This region has no ambiguous area: every policy gives the same figures. Choose a region "
     "with a hatched area."
@@ -268,7 +265,7 @@ class AuditPresenter(RegionPresenter[AuditPanel, Audited]):
     key = "Alt-a"
     panel_type = AuditPanel
     marks_name = MARKS_LAYER
-    nothing, on_slide = EMPTY, slide_texts.AUDIT
+    on_slide = slide_texts.AUDIT
     compute = staticmethod(audited)
 
     def __init__(self, around: Surroundings, panel: AuditPanel) -> None:

@@ -430,7 +430,6 @@ class RankingPresenter(SeenPresenter[RankingPanel]):
             (self.session.settings_changed, self._on_change),
             (self.session.source_changed, self._on_change),
             (self.session.summary_changed, self._on_summary),
-            (self.link.edits_rested, self.refresh),
             (panel.work.start.pushed, self.evaluate),
             (panel.work.stop.pushed, self._on_stop),
             (panel.tables.pushed, self._on_tables),

@@ -13,6 +13,7 @@ from qtpy.QtTest import QTest
 from napari_panoptic.display import styles, team_pictures
 from napari_panoptic.display.styles import Display, Look
 from napari_panoptic.display.team_pictures import level_colours
+from napari_panoptic.display.title import STANDARD
 from napari_panoptic.explain.failure_groups import failure_groups, lost_over
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.nuclei.evaluate import evaluate
@@ -755,7 +756,8 @@ class TestAudit:
         assert "judged whole" in panel.sentence.text()
         assert "Code name: clip." in panel.first.itemData(0, Qt.ItemDataRole.ToolTipRole)
         assert panel.headline.text().endswith("from “Removed from both” to “Counted as usual”")
-        assert "ambiguous areas removed from both" in desk.panels.title.title()
+        assert STANDARD in desk.panels.title.title()
+        assert "ambiguous areas removed from both" in desk.panels.title.rules.toolTip()
         assert "Counted as usual: " in panel.table.model().index(0, 0).data(
             Qt.ItemDataRole.ToolTipRole
         )
