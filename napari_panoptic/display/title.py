@@ -19,6 +19,13 @@ from napari_panoptic.live.snapshots import RegionSnapshot
 from napari_panoptic.values.settings import EvaluationSettings, Matching, Overlaps
 from napari_panoptic.values.vocabulary import Side
 
+LOADING = "Loading the region. Its metrics and objects follow in a moment."
+"""Shown in place of what is about a region that is being loaded or evaluated."""
+STANDARD = "standard rules"
+"""Stands for the rules of the usual settings."""
+NO_TEAM = "No team is chosen. Choose one above the image."
+NO_OBJECTS = "This region has no objects. Choose another region."
+
 Edited = Sequence[tuple[Side, str | None]]
 """Sides, and their teams, that are working copies."""
 
@@ -52,8 +59,8 @@ def title_parts(session: Session, edited: Edited, listed: ListedObjects | None) 
         parts.append("image unreadable")
     if session.threshold is not None:
         parts.append(threshold_text(session.n_below_threshold, session.threshold))
-    policy = SETTING_WORDS[settings.ambiguous].lower()
-    parts += [_rule(settings), f"ambiguous areas {policy}"]
+    is_usual = settings == session.protocol
+    parts += [STANDARD] if is_usual else rules(settings)
     if session.is_flattened:
         parts.append("overlaps flattened while edited")
     elif settings.overlaps is Overlaps.KEEP and session.evaluation is not None:
@@ -86,6 +93,16 @@ def why_no_figures(session: Session) -> str | None:
     return "This team has no prediction for this region. Choose another team or region."
 
 
+def why_nothing(session: Session) -> str:
+    """Return why a panel has nothing to show of the region and team, as far as is known now."""
+    snapshot = session.snapshot
+    if snapshot is None or session.team in snapshot.pending:
+        return LOADING
+    if session.team is None:
+        return NO_TEAM
+    return why_no_figures(session) or NO_OBJECTS
+
+
 def threshold_text(count: int, threshold: float) -> str:
     """Describe how many objects are left out for their score.
 
@@ -113,6 +130,12 @@ def region_notes(session: Session, snapshot: RegionSnapshot) -> list[Finding]:
         # One with a path is about a folder, such as that of a team without predictions.
         and (finding.kind is not FindingKind.MISSING or finding.path is not None)
     ]
+
+
+def rules(settings: EvaluationSettings) -> list[str]:
+    """Return the rules of matching and of ambiguous areas in words."""
+    policy = SETTING_WORDS[settings.ambiguous].lower()
+    return [_rule(settings), f"ambiguous areas {policy}"]
 
 
 def _rule(settings: EvaluationSettings) -> str:

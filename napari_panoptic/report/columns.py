@@ -22,7 +22,7 @@ def shown_columns(
 ) -> list[TableColumn]:
     """Return the columns for `table`, those of ``first`` at the front; teams are coloured."""
     return [
-        team_column(teams) if teams and column.keys == ("team",) else column
+        team_column(teams, title=column.title) if teams and column.keys == ("team",) else column
         for column in spec.shown(first)
     ]
 

@@ -1,12 +1,20 @@
 """The line above the image, and why a region and team have no figures."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from napari_panoptic.display.cohort_lines import CohortLines
-from napari_panoptic.display.title import threshold_text, title_parts, why_no_figures
+from napari_panoptic.display.title import (
+    LOADING,
+    STANDARD,
+    threshold_text,
+    title_parts,
+    why_no_figures,
+    why_nothing,
+)
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.live.session import Session
 from napari_panoptic.live.snapshots import load_region
@@ -106,3 +114,29 @@ def test_an_unreadable_image_is_named(folder: Path) -> None:
 )
 def test_a_threshold_is_told_in_few_digits(count, threshold, text) -> None:
     assert threshold_text(count, threshold) == text
+
+
+def test_panels_without_contents_say_which_case_it_is(folder: Path) -> None:
+    only(folder, "Sample-A_1.xml").unlink()
+    session = Session(open_cohort(folder))
+    session.set_team(TEAM)
+    assert why_nothing(session) == LOADING
+    assert "has no annotation" in why_nothing(shown(folder, "Sample-A_1"))
+    session = shown(folder, "Sample-A_2")
+    assert session.snapshot is not None
+    pending = replace(session.snapshot, pending=frozenset({TEAM}))
+    assert session.deliver(session.request(region_name="Sample-A_2"), pending)
+    assert why_nothing(session) == LOADING
+    only(folder, f"Teams/{TEAM}/*/Sample-A_2_mask*").unlink()
+    shutil.rmtree(only(folder, f"Submissions/{TEAM}/*/Sample-A_2"))
+    assert "This team has no prediction" in why_nothing(shown(folder, "Sample-A_2"))
+
+
+def test_usual_settings_are_one_word_and_others_are_spelt_out(folder: Path) -> None:
+    session = shown(folder, "Sample-A_1")
+    assert title_parts(session, (), None) == [STANDARD]
+    settings = session.settings.replaced(iou_threshold=0.6)
+    request = session.request(settings=settings)
+    assert session.deliver(request, load_region(session.cohort, "Sample-A_1", settings))
+    parts = title_parts(session, (), None)
+    assert parts == ["IoU > 0.6", "ambiguous areas removed from both"]

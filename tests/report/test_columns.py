@@ -8,6 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from napari_panoptic.questions.sweep import SWEEP
 from napari_panoptic.report.columns import shown_columns, table, team_column
 from napari_panoptic.report.detections import tables as detections
 from napari_panoptic.report.nuclei import tables as nuclei
@@ -80,3 +81,10 @@ def test_names_in_cells_are_escaped() -> None:
     shown = table("names", "Names.", [team_column(["<b>"]), name_column("patient")], frame)
     assert "<b>" not in shown
     assert "<script>" not in shown
+
+
+@pytest.mark.parametrize("spec", [SWEEP, SPEC])
+def test_a_page_names_its_columns_as_the_panel_and_the_terminal_do(spec: TableSpec) -> None:
+    titles = [column.title for column in shown_columns(spec)]
+    assert [column.title for column in shown_columns(spec, ("a", "b"))] == titles
+    assert titles[0] == ("setting" if spec is SWEEP else "team")

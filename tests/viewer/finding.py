@@ -36,24 +36,28 @@ def on_canvas(viewer, y_px, x_px, *, layer="reference"):
 
 
 def nearest_view_middle(viewer, box, *, layer="reference"):
-    """Return where the camera must look to show a box (y0, x0, y1, x1 in px) of a region.
+    """Return the nearest place to look at to show a box (y0, x0, y1, x1 in px) of a region.
 
-    As near to the middle of the canvas as the border of the image allows, and in its middle third,
-    beyond the border if necessary. An image that is smaller than the canvas is in the middle
-    otherwise.
+    The box and its neighbourhood are then in sight, and no empty border beside the image; one that
+    is smaller than the canvas is in the middle. A neighbourhood that is too large has the box in
+    the middle instead.
     """
-    own, zoom, found = viewer.layers[layer], viewer.scene.camera.zoom, []
+    own, camera, found = viewer.layers[layer], viewer.scene.camera, []
+    around = max(box[2] - box[0], box[3] - box[1])
     for axis, canvas_px in enumerate(viewer.canvas.size):
-        scale, shift = own.scale[axis], own.translate[axis]
-        start, stop = shift + scale * (np.array([box[axis], box[axis + 2]]) - 0.5)
-        low, high = shift + scale * (np.array([0, own.data.shape[axis]]) - 0.5)
-        middle, half_view = (start + stop) / 2, canvas_px / zoom / 2
-        if high - low < 2 * half_view:
-            nearest = (low + high) / 2
+        scale, shift, n = own.scale[axis], own.translate[axis], own.data.shape[axis]
+        seen = max(box[axis] - around, 0), min(box[axis + 2] + around, n)
+        ends = np.array([box[axis], box[axis + 2], *seen, 0, n])
+        start, stop, first, last, low, high = shift + scale * (ends - 0.5)
+        half_view = canvas_px / camera.zoom / 2
+        if last - first < 2 * half_view:
+            nearest = min(max(camera.center[-2 + axis], last - half_view), first + half_view)
         else:
-            nearest = min(max(middle, low + half_view), high - half_view)
-        room = max(half_view / 3 - (stop - start) / 2, 0)
-        found.append(min(max(nearest, middle - room), middle + room))
+            nearest = (start + stop) / 2
+        if high - low < 2 * half_view:
+            found.append((low + high) / 2)
+        else:
+            found.append(min(max(nearest, low + half_view), high - half_view))
     return found
 
 

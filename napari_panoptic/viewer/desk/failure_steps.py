@@ -50,6 +50,9 @@ NONE_LISTED = (
 )
 NONE = "No failures: nothing is FN, FP or misclassified in any region."
 
+MOST_OPENED = 10
+"""The most regions in which a cohort is opened in search of a failure that is not small."""
+
 IsWanted = Callable[[FailureName], bool]
 
 
@@ -117,6 +120,8 @@ class FailureSteps:
         self._only: FailureSet | None = None
         self._patients = {region.name: region.patient for region in session.cohort.regions}
         self._is_open = False
+        # The region in which the first failure is looked for; None if the user chose the region.
+        self._opening: int | None = None
         # The failure that was selected at opening, not by the user.
         self._opened_at: Selection | None = None
         # The stop of an earlier start, until the queue goes on from it.
@@ -256,14 +261,26 @@ class FailureSteps:
         self._left_at = None
 
     def _on_team(self, _name: str) -> None:
-        """Begin again with another team, unless N leads through objects of several teams."""
+        """Begin again with another team; a set without objects of it ends."""
         if self._only is None:
             self.leave()
+        elif self._team not in self._only.teams:
+            self.show_all()
+
+    @property
+    def is_as_opened(self) -> bool:
+        """Whether no object was selected but at opening."""
+        return self._session.selection in (None, self._opened_at)
+
+    def open_anywhere(self) -> None:
+        """Open the cohort in the first region with a failure that is not small."""
+        self._opening = 0
 
     def first(self) -> None:
         """Select the failure at which an earlier start ended, or else the worst one here.
 
-        Nothing happens if the user has selected an object, or on a slide, which opens as a map.
+        If that is small, the next region may be shown instead: see `open_anywhere`. Nothing
+        happens if the user has selected an object, or on a slide, which opens as a map.
         """
         snapshot, shown, here = self._session.snapshot, self._session.shown, self._here()
         if snapshot is None or shown is None or here is None:
@@ -275,6 +292,8 @@ class FailureSteps:
         stop = self._left_at
         if stop is None or stop.region != here or stops.find(stop) is None:
             stop = stops.at(0) if len(stops) else None
+        if self._opens_elsewhere(here, stop):
+            return
         row = None
         if stop is not None and stop.side is not None and stop.id is not None:
             row = shown.outcomes.side(stop.side).row_of(stop.id)
@@ -282,6 +301,17 @@ class FailureSteps:
             self._session.select_row(stop.side, row)
             self._opened_at = self._session.selection
             self._follow_selected()
+
+    def _opens_elsewhere(self, here: int, stop: QueueStop | None) -> bool:
+        """Go on to the next region while only small failures are found; at last to the first."""
+        is_opening, self._opening = here == self._opening, None
+        if not is_opening or (stop is not None and not self._is_small(stop)):
+            return False
+        following = here + 1 if here + 1 < min(len(self._names), MOST_OPENED) else 0
+        self._opening, self._is_open = following or None, following == here
+        if following != here:
+            self._go_to(self._names[following])
+        return following != here
 
     def place(self) -> QueuePlace:
         """Return where the selected failure is among those that N leads to."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -155,6 +156,8 @@ class Link:
     def start(self, region: str | None = None) -> None:
         """Load a region (the first where None) and evaluate the cohort behind it."""
         self.summary.start()
+        if region is None:
+            self.failures.open_anywhere()
         if region is not None or self._session.cohort.regions:
             self.request(region=region)
 
@@ -506,7 +509,9 @@ class Link:
         viewer, before = self._viewer, self._title_before
         if hidden and before is None:
             self._title_before = viewer.title
-            for team in sorted(map(shown, self._session.cohort.team_names), key=len, reverse=True):
-                viewer.title = viewer.title.replace(team, "…")
+            teams = sorted(map(shown, self._session.cohort.team_names), key=len, reverse=True)
+            whole_names = rf"(?<!\w)(?:{'|'.join(map(re.escape, teams))})(?!\w)"
+            if teams:
+                viewer.title = re.sub(whole_names, "…", viewer.title)
         elif not hidden and before is not None:
             viewer.title, self._title_before = before, None

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from psygnal import Signal
 from qtpy.QtCore import QAbstractTableModel, QEvent, QItemSelectionModel, QModelIndex, Qt
-from qtpy.QtGui import QFont, QFontInfo, QFontMetrics, QIcon, QKeyEvent, QResizeEvent
+from qtpy.QtGui import QFont, QFontInfo, QFontMetrics, QIcon, QKeyEvent, QMouseEvent, QResizeEvent
 from qtpy.QtWidgets import (
     QAbstractItemView,
     QHeaderView,
@@ -277,6 +277,7 @@ class ArrayTable(QTableView):
 
     row_chosen = Signal(int, int)  # row, column
     cell_activated = Signal(int, int)  # row, column: by a click, Enter or Space
+    row_wanted = Signal(int, int)  # row, column: either, but once for a click on another row
     centre_wanted = Signal(int)
 
     def __init__(self, parent: QWidget | None = None, model: ArrayModel | None = None) -> None:
@@ -307,6 +308,7 @@ class ArrayTable(QTableView):
         self.doubleClicked.connect(lambda index: self._centre(index))
         self.clicked.connect(lambda index: self._activate(index))
         self.selection().currentChanged.connect(self._on_current)
+        self._is_pressed_anew = False
 
     def show_rows(self, columns: Sequence[Column], chosen: NDArray[np.bool_] | None = None) -> None:
         """Show other rows; what was selected is so no more."""
@@ -411,6 +413,7 @@ class ArrayTable(QTableView):
         """
         if event is None:
             return
+        self._is_pressed_anew = False
         is_sorting = self.isSortingEnabled() and bool(
             event.modifiers() & Qt.KeyboardModifier.ControlModifier
         )
@@ -425,6 +428,11 @@ class ArrayTable(QTableView):
             event.ignore()
         else:
             super().keyPressEvent(event)
+
+    def mousePressEvent(self, event: QMouseEvent | None) -> None:  # noqa: N802
+        """Note whether the press makes another cell the current one."""
+        self._is_pressed_anew = False
+        super().mousePressEvent(event)
 
     def resizeEvent(self, event: QResizeEvent | None) -> None:  # noqa: N802
         """Share the room again."""
@@ -479,10 +487,16 @@ class ArrayTable(QTableView):
 
     def _on_current(self, current: QModelIndex, _previous: QModelIndex) -> None:
         if current.isValid() and not self.quiet:
-            self.row_chosen.emit(int(self._model.order[current.row()]), current.column())
+            self._is_pressed_anew = True
+            place = int(self._model.order[current.row()]), current.column()
+            self.row_chosen.emit(*place)
+            self.row_wanted.emit(*place)
 
     def _activate(self, index: QModelIndex) -> None:
-        self.cell_activated.emit(int(self._model.order[index.row()]), index.column())
+        place = int(self._model.order[index.row()]), index.column()
+        self.cell_activated.emit(*place)
+        if not self._is_pressed_anew:
+            self.row_wanted.emit(*place)
 
     def _centre(self, index: QModelIndex) -> None:
         self.centre_wanted.emit(int(self._model.order[index.row()]))

@@ -183,11 +183,16 @@ def _canvas(viewer: Any) -> Any | None:
 
 @contextmanager
 def _held(camera: Any) -> Iterator[None]:
-    before = camera.get_state()
-    with camera._block_updates():
-        yield
+    before, failed = camera.get_state(), None
+    with camera._block_updates():  # after an error within it, vispy would block them for ever
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001 - raised again
+            failed = error
     if camera.get_state() != before:
         camera.view_changed()
+    if failed is not None:
+        raise failed
 
 
 def _in_own_context(flush: Any) -> Any:

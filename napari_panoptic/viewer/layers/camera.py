@@ -23,8 +23,6 @@ SEARCHED_SHARE = 0.4
 """A place in which to look for something covers at least this share of the canvas."""
 LARGEST_SHARE, LARGEST_FOLLOWED_SHARE = 0.9, 0.35
 """The most of the canvas that such an object covers, and where an earlier one set the zoom."""
-MIDDLE_SHARE = 1 / 3
-"""Objects lie in this part of the canvas, away from its edges, the scale bar and titles."""
 RING_ON_SCREEN_PX = 3.5
 """Width of each ring around the selected object, on the screen."""
 LINE_AROUND_PX = 4.0
@@ -84,7 +82,9 @@ def centre(
     within: tuple[int, int] | None = None,
     only_if_hidden: bool = False,
 ) -> None:
-    """Bring a box to the middle of the canvas; from afar, nearer.
+    """Bring a box to the middle of the canvas, or as near as the border of an image allows.
+
+    An object that is small from afar is brought nearer.
 
     Parameters
     ----------
@@ -95,8 +95,8 @@ def centre(
     pixels
         How large pixels are.
     within
-        Shape (y, x) in px of an image that is to fill the canvas as far as the box stays in the
-        middle third.
+        Shape (y, x) in px of an image: no empty border is shown beside it, and the view stays
+        where the box and its neighbourhood are in sight at this zoom.
     only_if_hidden
         Leave the view alone if the box can be seen, and the zoom in any case.
     """
@@ -109,21 +109,48 @@ def centre(
     if not only_if_hidden and share < SMALL_SHARE:
         zoom *= COMFORTABLE_SHARE / share
     if within is not None:
-        middle = _middle_within(viewer, box, pixels, within, zoom)
+        look_at(viewer, box, pixels, within, zoom)
+        return
     camera.center = (0.0, float(middle[0]), float(middle[1]))
     camera.zoom = zoom
 
 
-def drop_border(viewer: ViewerModel, shape: tuple[int, int], pixels: PixelSize) -> None:
-    """Move the view so that it shows no empty border beside an image of a shape (y, x) in px.
+def look_at(
+    viewer: ViewerModel,
+    box: Sequence[float],
+    pixels: PixelSize,
+    shape: tuple[int, int],
+    zoom: float,
+) -> None:
+    """Show a box (y0, x0, y1, x1 in px) at a zoom, without an empty border beside the image.
 
-    A border that may keep an object in the middle of the canvas stays.
+    The view stays if the zoom does and the box is in sight with its neighbourhood: once its
+    larger side on each side, as far as the image of a shape (y, x) in px reaches.
     """
+    camera = viewer.scene.camera
+    (height, width), (y0, x0, y1, x1) = shape, (float(value) for value in box)
+    around = max(y1 - y0, x1 - x0)
+    seen = (
+        max(y0 - around, 0),
+        max(x0 - around, 0),
+        min(y1 + around, height),
+        min(x1 + around, width),
+    )
+    is_kept = np.isclose(zoom, camera.zoom)
+    if is_kept and is_in_sight(viewer, seen, pixels, canvas_size(viewer)):
+        return
+    y, x = _within_border(viewer, _place(box, pixels)[0], pixels, shape, zoom)
+    with moved_once(viewer):
+        camera.center = (0.0, float(y), float(x))
+        camera.zoom = zoom
+
+
+def drop_border(viewer: ViewerModel, shape: tuple[int, int], pixels: PixelSize) -> None:
+    """Move the view so that it shows no empty border beside an image of a shape (y, x) in px."""
     camera = viewer.scene.camera
     middle = np.array(camera.center[-2:])
     inside = _within_border(viewer, middle, pixels, shape, float(camera.zoom))
-    widest = canvas_size(viewer) / camera.zoom * MIDDLE_SHARE
-    if (np.abs(inside - middle) > widest * (1 + 1e-6)).any():
+    if not np.allclose(inside, middle):
         camera.center = (0.0, float(inside[0]), float(inside[1]))
 
 
@@ -146,7 +173,7 @@ class Follow:
         within: tuple[int, int],
         least_share: float = 0.0,
     ) -> None:
-        """Bring a box near to the middle, and zoom where it is too small or too large.
+        """Show a box as `look_at` does, and zoom where it is too small or too large.
 
         Parameters
         ----------
@@ -157,8 +184,7 @@ class Follow:
         pixels
             How large pixels are.
         within
-            Shape (y, x) in px of the image, which fills the canvas as far as the box stays in the
-            middle third.
+            Shape (y, x) in px of the image, beside which no empty border is shown.
         least_share
             The least of the canvas that it covers.
         """
@@ -176,10 +202,7 @@ class Follow:
         zoom = max(zoom, least_share * float(canvas.min()) / larger)
         zoom = min(zoom, LARGEST_SHARE * float((canvas / extent).min()))
         self._followed_zoom = zoom
-        y, x = _middle_within(viewer, box, pixels, within, zoom)
-        with moved_once(viewer):
-            camera.center = (0.0, float(y), float(x))
-            camera.zoom = zoom
+        look_at(viewer, box, pixels, within, zoom)
 
 
 def canvas_size(viewer: ViewerModel) -> NDArray[np.float64]:
@@ -212,24 +235,6 @@ def _place(
     return np.array(middle), np.array(pixels.extent((y1 - y0, x1 - x0)))
 
 
-def _middle_within(
-    viewer: ViewerModel,
-    box: Sequence[float],
-    pixels: PixelSize,
-    shape: tuple[int, int],
-    zoom: float,
-) -> NDArray[np.float64]:
-    """Return the middle of the view (y, x) that is nearest to a box and shows no empty border.
-
-    An image that is smaller than the canvas is centred. Only where the box would not be in the
-    middle third of the canvas, the view goes beyond the border.
-    """
-    middle, extent = _place(box, pixels)
-    nearest = _within_border(viewer, middle, pixels, shape, zoom)
-    beside = np.maximum(canvas_size(viewer) / zoom * MIDDLE_SHARE - extent, 0) / 2
-    return np.clip(nearest, middle - beside, middle + beside)
-
-
 def _within_border(
     viewer: ViewerModel,
     middle: NDArray[np.float64],
@@ -237,7 +242,10 @@ def _within_border(
     shape: tuple[int, int],
     zoom: float,
 ) -> NDArray[np.float64]:
-    """Return the middle of the view (y, x) that is nearest to one and shows no empty border."""
+    """Return the middle of the view (y, x) that is nearest to one and shows no empty border.
+
+    An image that is smaller than the canvas is centred.
+    """
     whole_middle, whole = _place((0, 0, *shape), pixels)
     furthest = np.maximum(whole - canvas_size(viewer) / zoom, 0) / 2
     return np.clip(middle, whole_middle - furthest, whole_middle + furthest)

@@ -44,10 +44,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MARKS_LAYER = "audited objects"
-EMPTY = (
-    "Nothing to audit. Without a cohort: open one. Otherwise this region has no annotation, or "
-    "no prediction of this team: choose another region or team."
-)
+EMPTY = "Nothing to audit. Open a cohort."
 NO_AREA = (
     "This region has no ambiguous area: every policy gives the same figures. Choose a region "
     "with a hatched area."
@@ -96,6 +93,11 @@ class Audited(ResultHere):
         """Whether there is an ambiguous area at all."""
         area = self.here.evaluation.pair.ambiguous
         return area is not None and bool(area.any())
+
+    @property
+    def policies(self) -> tuple[AmbiguousPolicy, AmbiguousPolicy]:
+        """The two policies that were compared."""
+        return self.audit.first.settings.ambiguous, self.audit.second.settings.ambiguous
 
     def place_of(self, side: Side, row: int) -> int:
         """Return the place of an object in `objects`: the reference comes first."""
@@ -151,7 +153,7 @@ class AuditPanel(ListPanel):
 
     @property
     def policies(self) -> tuple[AmbiguousPolicy, AmbiguousPolicy]:
-        """The two policies that are compared."""
+        """The two policies that are chosen."""
         return self.first.choice, self.second.choice
 
     def object_at(self, row: int) -> tuple[Side, int]:
@@ -176,7 +178,7 @@ class AuditPanel(ListPanel):
         self._audited = audited
         for widget in (self.effect, self.headline, self.lists):
             widget.show()
-        self._show_headline(audited.audit)
+        self._show_headline(audited)
         self._show_effect(audited.audit)
         self.lists.show_counts({one: len(audited.listed(one)) for one in AuditList})
         self._show_list(audited)
@@ -194,8 +196,9 @@ class AuditPanel(ListPanel):
             self._show_list(self._audited)
             self.marks_changed.emit()
 
-    def _show_headline(self, audit: PolicyAudit) -> None:
-        first, second = (SETTING_WORDS[policy] for policy in self.policies)
+    def _show_headline(self, audited: Audited) -> None:
+        audit = audited.audit
+        first, second = (SETTING_WORDS[policy] for policy in audited.policies)
         before, after = audit.first.metrics.pq, audit.second.metrics.pq
         self.headline.set_rich(
             f"<b>PQ {ratio_text(before)} → {ratio_text(after)} "
@@ -235,7 +238,7 @@ class AuditPanel(ListPanel):
             self.table.show_rows(_spill_columns(audited.spill))
         else:
             places = [audited.place_of(*at) for at in self._listed]
-            self.table.show_rows(_object_columns(audited.objects.iloc[places], self.policies))
+            self.table.show_rows(_object_columns(audited.objects.iloc[places], audited.policies))
         self.table.setVisible(bool(self._listed))
         none = NOTHING if audited.has_area else NO_AREA
         self.hint.show_text("" if self._listed else none)
@@ -248,7 +251,8 @@ class AuditPanel(ListPanel):
         record = self._audited.objects.iloc[self._audited.place_of(side, own_row)]
         title = html.escape(shown(f"{side.value} {record['id']} · {record['class']}"))
         lines = [f"<b>{title}</b>"]
-        for policy, which in zip(self.policies, ("first", "second"), strict=True):
+        policies = self._audited.policies
+        for policy, which in zip(policies, ("first", "second"), strict=True):
             reason = record[f"reason_{which}"] or "does not touch the ambiguous area"
             lines.append(f"{SETTING_WORDS[policy]}: {_fate(record, which)} – {reason}")
         self.sentence.set_rich("<br>".join(lines))
@@ -261,7 +265,7 @@ class AuditPresenter(RegionPresenter[AuditPanel, Audited]):
     key = "Alt-a"
     panel_type = AuditPanel
     marks_name = MARKS_LAYER
-    nothing, on_slide = EMPTY, slide_texts.AUDIT
+    on_slide = slide_texts.AUDIT
     compute = staticmethod(audited)
 
     def __init__(self, around: Surroundings, panel: AuditPanel) -> None:

@@ -47,10 +47,7 @@ from napari_panoptic.viewer.panels.question_panel import QuestionPresenter, Ques
 from napari_panoptic.viewer.panels.region_panel import Here, RegionPresenter, ResultHere
 
 GROUP_LAYER = "failure group"
-EMPTY = (
-    "No groups to show. Without a cohort: open one. Otherwise this region has no annotation, or "
-    "no prediction of this team: choose another region or team."
-)
+EMPTY = "No groups to show. Open a cohort."
 NO_GROUPS = (
     "No splits, mergers or duplicates in this region. “Over the cohort” counts them in all "
     "regions; the panel Failures, grouped by cause, leads to them."
@@ -195,7 +192,7 @@ class GroupsPresenter(RegionPresenter[GroupsPanel, Grouped]):
     key = "Alt-g"
     panel_type = GroupsPanel
     marks_name = GROUP_LAYER
-    nothing, on_slide = EMPTY, slide_texts.GROUPS
+    on_slide = slide_texts.GROUPS
     compute = staticmethod(grouped)
 
     def __init__(self, around: Surroundings, panel: GroupsPanel) -> None:

@@ -57,10 +57,7 @@ _COUNT_TITLES = {"matched": "Matched", "fn": "FN", "fp": "FP", "ignored": "Ignor
 _COUNTS = tuple(_COUNT_TITLES)
 _UNFOLDED_PX, _MARGINS_PX = 645, 16
 
-EMPTY = (
-    "No metrics to show. Without a cohort: open one. Otherwise this region has no prediction of "
-    "this team, or no annotation: choose another region or team, or see the notes above the image."
-)
+EMPTY = "No metrics to show. Open a cohort."
 
 
 _SCROLL_BAR_PX = 24

@@ -195,8 +195,7 @@ class QuestionView(ScrollPanel):
         self.making.start.pushed.connect(lambda: self._want(self.chosen_rows()))
         self.sentences.opened.connect(self._open)
         self.sentences.rested.connect(self._on_rest)
-        self.table.row_chosen.connect(self._on_row)
-        self.table.cell_activated.connect(self._on_row)  # a click on the row that is current
+        self.table.row_wanted.connect(self._on_row)
         self.table.centre_wanted.connect(self._on_centre)
         offer_link(self.table, self._want_link)
         offer_link(self.sentences, self._want_link)

@@ -8,12 +8,15 @@ from functools import partial
 from psygnal import Signal
 from qtpy.QtWidgets import QMenu, QSizePolicy, QToolButton
 
+from napari_panoptic.common.text import shortened
 from napari_panoptic.display.failure_queue import QueuePlace
 from napari_panoptic.display.object_rows import WorstFirst
 from napari_panoptic.display.styles import count_text
+from napari_panoptic.questions.engines.cohort_failures import FailureSet
 from napari_panoptic.viewer.jobs.jobs import single_shot, stop_timers
 from napari_panoptic.viewer.kit.inputs import EDGE_PX, ChoiceMenu, Steps
-from napari_panoptic.viewer.kit.widgets import opens_menu
+from napari_panoptic.viewer.kit.shown import shown
+from napari_panoptic.viewer.kit.widgets import ToolButton, opens_menu
 from napari_panoptic.viewer.panels.part import Connections, Presenter, Surroundings
 from napari_panoptic.viewer.state.preferences import Queue
 
@@ -21,6 +24,8 @@ REST_MS = 100
 """How long selection and results rest before the place in the queue is counted."""
 REST_PER_WORK = 10
 """The same in times of what counting it took."""
+LIMIT_LETTERS = 40
+"""The most letters that name what N is limited to."""
 _PLACE = (
     "Place of the selected failure among those that N leads to, as far as the regions are "
     "evaluated and the filters of the object table let them through."
@@ -62,8 +67,20 @@ class QueueBar(Steps, QToolButton):
         )
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
         self.follow.triggered.connect(lambda on: self.follow_chosen.emit(on))
+        self.limit = ToolButton("", "N leads only through these objects. Click to end that.")
+        self.limit.setParent(self)
         self._place = ""
+        self._is_limited = False
+        self.limit.hide()
         self.show_place(None)
+
+    def show_limit(self, chosen: FailureSet | None) -> None:
+        """Show which objects N is limited to, with a way to end that; None for no limit."""
+        self._is_limited = chosen is not None
+        self.limit.setVisible(chosen is not None)
+        if chosen is not None:
+            words = f"{count_text(len(chosen.names))} chosen: {shown(chosen.title)}"
+            self.limit.setText(f"{shortened(words, LIMIT_LETTERS)} ✕")
 
     def show_place(self, place: QueuePlace | None) -> None:
         """Show where the user is; None if that is unknown."""
@@ -87,7 +104,7 @@ class QueueBar(Steps, QToolButton):
         by = self.order.choice
         order = by.short if by is WorstFirst.IOU else by.short.lower()
         order = "at random" if by is WorstFirst.RANDOM else f"by {order}"
-        words = f"{self.scope.choice.short.lower()} {order}"
+        words = order if self._is_limited else f"{self.scope.choice.short.lower()} {order}"
         self.setText(" · ".join(word for word in (self._place, words) if word))
 
     def place_text(self) -> str:
@@ -125,11 +142,14 @@ class QueuePresenter(Presenter[QueueBar]):
             (panel.scope.chosen, partial(setattr, state, "queue")),
             (panel.follow_chosen, partial(setattr, state, "follow")),
             (panel.stepped, self._step),
+            (failures.only_changed, self._show_limit),
+            (events.is_blind, self._show_limit),
+            (panel.limit.pushed, failures.show_all),
         ]
 
     def refresh(self) -> None:
         """Show the choices and the place."""
-        self._show_choices()
+        self._show_limit()
         self._show_follow(self.link.state.follow)
         self._show_place()
 
@@ -146,6 +166,11 @@ class QueuePresenter(Presenter[QueueBar]):
     def _on_change(self, _changed: object = None) -> None:
         if not self._rest.isActive():
             self._rest.start()
+
+    def _show_limit(self, _changed: object = None) -> None:
+        """Show the limit, unless its title would tell a blind reviewer what fails."""
+        self.panel.show_limit(None if self.link.state.is_blind else self.link.failures.only)
+        self._show_choices()
 
     def _show_choices(self, _changed: object = None) -> None:
         self.panel.order.show_choice(self.link.state.order)

@@ -44,6 +44,7 @@ from napari_panoptic.viewer.kit.shown import WrappedLabel, show_error, show_info
 from napari_panoptic.viewer.kit.widgets import PushButton, WorkControls, heading
 from napari_panoptic.viewer.panels.navigator import figure_column, patient_column
 from napari_panoptic.viewer.panels.part import Connections, Surroundings
+from napari_panoptic.viewer.panels.question_panel import NOT_EDITED
 from napari_panoptic.viewer.panels.region_panel import SeenPresenter
 
 if TYPE_CHECKING:
@@ -172,9 +173,9 @@ class RankingPanel(QWidget):
         self.show_hint(HINT)
         self.show_progress(None)
 
-    def show_hint(self, text: str) -> None:
-        """Show a sentence instead of figures of the cohort."""
-        self.note.show_text(text)
+    def show_hint(self, text: str, *, note: str = "") -> None:
+        """Show a sentence instead of figures of the cohort; else a note above them."""
+        self.note.show_text(text or note)
         self._figures.setVisible(not text)
 
     def show_progress(self, progress: tuple[int, int] | None, *, is_there: bool = False) -> None:
@@ -479,7 +480,8 @@ class RankingPresenter(SeenPresenter[RankingPanel]):
         panel.show_patients(self._lines, [team.name for team in self.session.cohort.teams])
         if not self._work.is_busy:
             panel.show_progress(None, is_there=found is not None)
-        panel.show_hint(self._hint if found is None else "")
+        note = NOT_EDITED if self.session.has_any_edits else ""
+        panel.show_hint(self._hint if found is None else "", note=note)
         if found is not None and found is not self._shown:
             panel.show_conventions(found.conventions)
             panel.show_statistics(FIGURE_NAMES, found.statistics)

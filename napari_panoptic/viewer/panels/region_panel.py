@@ -17,6 +17,7 @@ from psygnal import Signal
 from qtpy.QtCore import QEvent, QObject, Qt
 from qtpy.QtWidgets import QDockWidget, QWidget
 
+from napari_panoptic.display.title import why_nothing
 from napari_panoptic.live.session import Session
 from napari_panoptic.live.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluate
@@ -253,10 +254,8 @@ class RegionPresenter(SeenPresenter[PanelT], Generic[PanelT, T]):
 
     marks_name: ClassVar[str]
     """Name of the layer of marks."""
-    nothing: ClassVar[str]
-    """Shown where there is nothing to compute."""
     on_slide: ClassVar[str]
-    """The same on a whole slide."""
+    """Shown on a whole slide, of which nothing is computed."""
     compute: ClassVar[Callable[..., Any]]
     """Returns the value of a `Here` and the choices; for workers."""
 
@@ -314,7 +313,7 @@ class RegionPresenter(SeenPresenter[PanelT], Generic[PanelT, T]):
         """Compute in a worker what the panel shows, unless it is that of the same evaluation."""
         snapshot, team = self.session.snapshot, self.session.team
         if snapshot is None or team is None:
-            self._forget(self.nothing)
+            self._forget(why_nothing(self.session))
         elif snapshot.is_slide:
             self._forget(self.on_slide)
         elif team in snapshot.pending:
@@ -324,7 +323,7 @@ class RegionPresenter(SeenPresenter[PanelT], Generic[PanelT, T]):
         elif obstacle := self.obstacle(snapshot):
             self._forget(obstacle)
         elif (known := material(self.session, teams=(team,))) is None:
-            self._forget(self.nothing)
+            self._forget(why_nothing(self.session))
         else:
             choices = self.choices()
             asked = (*known.evaluations.values(), *choices)

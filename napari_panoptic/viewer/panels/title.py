@@ -13,7 +13,14 @@ from napari_panoptic.display.behind import absent_text
 from napari_panoptic.display.describe import ObjectFacts, facts_of
 from napari_panoptic.display.failure_cells import SCALE_MEANING
 from napari_panoptic.display.glossary import FIGURE_MEANINGS, choices_text
-from napari_panoptic.display.title import region_notes, title_parts, why_no_figures
+from napari_panoptic.display.title import (
+    LOADING,
+    region_notes,
+    rules,
+    title_parts,
+    why_no_figures,
+    why_nothing,
+)
 from napari_panoptic.live.session import EditedEvaluation
 from napari_panoptic.live.snapshots import RegionSnapshot
 from napari_panoptic.values.settings import Overlaps
@@ -26,15 +33,12 @@ from napari_panoptic.viewer.kit.title_strip import KeysButton, NotesButton, Titl
 from napari_panoptic.viewer.kit.widgets import ElidedLabel, LinkLabel, show_in_front
 from napari_panoptic.viewer.panels import slide_texts
 from napari_panoptic.viewer.panels.legend import LegendStrip
-from napari_panoptic.viewer.panels.metrics import EMPTY as NO_FIGURES
 from napari_panoptic.viewer.panels.navigator import NavigatorPresenter
-from napari_panoptic.viewer.panels.objects.panel import EMPTY as NO_OBJECTS
 from napari_panoptic.viewer.panels.part import BLIND, Connections, Presenter
+from napari_panoptic.viewer.panels.queue import QueueBar
 from napari_panoptic.viewer.panels.settings import SettingsPresenter
 
 STOP, EVALUATE = "Stop", "Evaluate"
-READING = "Loading the region. Its metrics and objects follow in a moment."
-"""What the empty panels say before the first region."""
 NEAR_A_SLIDE = "Zoom out to see where on the slide objects fail."
 """The line above a slide on which single objects can be distinguished."""
 _STEPS = 1000
@@ -129,7 +133,7 @@ class TitleStrip(TitleLines):
     notes_clicked = Signal()
     keys_clicked = Signal()
 
-    def __init__(self, legend: LegendStrip | None = None, queue: QWidget | None = None) -> None:
+    def __init__(self, legend: LegendStrip | None = None, queue: QueueBar | None = None) -> None:
         super().__init__()
         self.region = StepBox(
             "The region.",
@@ -158,7 +162,7 @@ class TitleStrip(TitleLines):
         self._legend = legend
         places: tuple[QWidget, ...] = (self.region, self.team)
         if queue is not None:
-            places += (queue,)
+            places += (queue, queue.limit)
         first = row_of(*places, Grow(self.rules), self._busy, self.figure, self.notes)
         first.setSpacing(8)
         second = row_of(Grow(self.selected)) if legend is None else row_of(legend)
@@ -322,7 +326,7 @@ class TitlePresenter(Presenter[TitleStrip]):
             title_parts(session, session.drawn, self.link.scene.listed),
             None if shown is None else shown.metrics.pq,
             "" if shown is None else absent_text(shown.counts),
-            hint=f"Policy for ambiguous areas, code name: {session.settings.ambiguous}.",
+            hint=f"{' · '.join(rules(session.settings))} ({session.settings.ambiguous}).",
         )
 
     def _on_edited(self, edit: EditedEvaluation) -> None:
@@ -342,7 +346,7 @@ class TitlePresenter(Presenter[TitleStrip]):
     def _show_busy(self, busy: bool) -> None:
         self.panel.show_busy(busy)
         if busy and self.session.snapshot is None:
-            self.panel.show_message(READING)
+            self.panel.show_message(LOADING)
 
     def _show_notes(self) -> None:
         if self.link.state.is_blind:  # they name the teams whose files they are about
@@ -406,7 +410,7 @@ class SlidePresenter(Presenter[SlideBar]):
         if not busy:
             self.refresh()
         elif self.session.snapshot is None:
-            self.say_when_empty(READING)
+            self.say_when_empty(LOADING)
 
     def _show_progress(self, share: float, saying: str) -> None:
         if self.session.snapshot is not None and self.session.snapshot.is_slide:
@@ -418,6 +422,7 @@ class SlidePresenter(Presenter[SlideBar]):
         self.panel.show_words(words or NEAR_A_SLIDE, SCALE_MEANING if words else "")
 
     def say_when_empty(self, words: str | None) -> None:
-        """Show why there are no figures and no objects; None for the general reasons."""
-        self.link.panels.metrics.say_when_empty(words or NO_FIGURES)
-        self.link.panels.objects.say_when_empty(words or NO_OBJECTS)
+        """Show why there are no figures and no objects; None for what the region lacks."""
+        words = words or why_nothing(self.session)
+        self.link.panels.metrics.say_when_empty(words)
+        self.link.panels.objects.say_when_empty(words)

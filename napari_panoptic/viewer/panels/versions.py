@@ -18,6 +18,7 @@ from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.display import styles
 from napari_panoptic.display.names import distinct_names
 from napari_panoptic.display.styles import count_text, ratio_text
+from napari_panoptic.display.title import why_nothing
 from napari_panoptic.questions.compare import (
     CLASSES,
     METRICS,
@@ -58,9 +59,9 @@ from napari_panoptic.viewer.panels.region_panel import Material, SeenPresenter, 
 from napari_panoptic.viewer.panels.slide_texts import on_slide
 from napari_panoptic.viewer.state.preferences import VersionChoice, VersionScope
 
-EMPTY = (
-    "Nothing to compare. Open a cohort first. If one is open, this region lacks an annotation or "
-    "a prediction of one version: choose another region or the whole cohort."
+EMPTY = "Nothing to compare. Open a cohort."
+NO_PREDICTION = (
+    "One version has no prediction here. Choose another region or compare over the whole cohort."
 )
 ONE_TEAM = "This cohort has one team only. Add the folder of a second team to compare versions."
 PRESS = Compare.hint
@@ -659,12 +660,17 @@ class VersionsPresenter(SeenPresenter[VersionsPanel]):
         known = material(self.session, teams=teams)
         if known is None or set(known.teams) != set(teams):
             self._in_region.drop()
-            self._show(None, hint=on_slide(snapshot, slide_texts.VERSIONS, EMPTY))
+            self._show(None, hint=on_slide(snapshot, slide_texts.VERSIONS, self._why_nothing()))
             return
         if self.comparison is None:
             self._show(None, hint=COMPARING)
         names = self.session.cohort.scheme.names
         self._in_region.start(partial(_compared_in_region, known, choice, names))
+
+    def _why_nothing(self) -> str:
+        snapshot = self.session.snapshot
+        has_annotation = snapshot is not None and snapshot.reference is not None
+        return NO_PREDICTION if has_annotation else why_nothing(self.session)
 
     def _take(self, comparison: VersionComparison) -> None:
         self._show(comparison)

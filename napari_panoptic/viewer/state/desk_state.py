@@ -43,7 +43,7 @@ class DeskState:
     #: How the image shows objects that are not listed.
     others: Others = Others.SHOWN
     #: How the next failure is found.
-    queue: Queue = Queue.REGION
+    queue: Queue = Queue.COHORT
     #: Whether the next failure is brought into view.
     follow: bool = True
     #: Whether large regions have an overview.

@@ -136,7 +136,7 @@ class Preferences:
     """What makes one failure worse than another."""
     others = _Kept("desk", "others", Others.SHOWN)
     """What the image shows beside the listed objects."""
-    queue = _Kept("desk", "queue", Queue.REGION)
+    queue = _Kept("desk", "queue", Queue.COHORT)
     """How the next failure is found."""
     small_px = _Kept("desk", "small_px", 0)
     """Failures of a smaller area come last; 0 stands for the smallest 1 % of annotated objects."""

@@ -10,10 +10,11 @@ from qtpy.QtCore import QMimeData, QPointF, Qt, QUrl
 from qtpy.QtGui import QDropEvent
 from qtpy.QtWidgets import QFileDialog, QToolButton
 
+from napari_panoptic.display.title import LOADING
 from napari_panoptic.viewer import opening
 from napari_panoptic.viewer.desk.nuclei import desk_of
 from napari_panoptic.viewer.panels.start import StartPanel
-from napari_panoptic.viewer.panels.title import NOTHING_OPEN, READING
+from napari_panoptic.viewer.panels.title import NOTHING_OPEN
 from napari_panoptic.viewer.state.preferences import PREFERENCES
 from tests.viewer.finding import shown_text
 
@@ -131,7 +132,7 @@ def test_an_empty_desk_keeps_its_ways_to_begin(
     assert desk.panels.title.selected.text() == NOTHING_OPEN
     panel.continue_button.click()
     wait_until(lambda: desk.session is not None)
-    assert desk.panels.title.selected.text() == READING
+    assert desk.panels.title.selected.text() == LOADING
     wait_until(lambda: desk.is_settled)
     assert desk.panels.title.selected.text().startswith("▶")  # the worst failure
     buttons["Failures"].click()

@@ -20,7 +20,7 @@ from napari_panoptic.viewer.desk.workspaces import (
     WorkspaceBar,
 )
 from napari_panoptic.viewer.kit.widgets import is_in_sight
-from napari_panoptic.viewer.layers.camera import MIDDLE_SHARE, canvas_size
+from napari_panoptic.viewer.layers.camera import canvas_size
 from napari_panoptic.viewer.state.desk_state import DeskState
 from napari_panoptic.viewer.state.preferences import Preferences, Queue, Tool, ToolInHand, ViewMode
 from tests.viewer.finding import FIRST, SECOND, handle_events, show_inspect
@@ -191,7 +191,7 @@ def test_an_object_at_the_border_is_shown_with_no_wider_border_after_the_teams(d
         rest(desk, wait_until)
     height, _ = canvas_size(viewer) / viewer.scene.camera.zoom
     beyond = viewer.scene.camera.center[-2] + height / 2 - viewer.layers["image"].extent.world[1][0]
-    assert beyond <= MIDDLE_SHARE * height + 4 / viewer.scene.camera.zoom
+    assert beyond <= 4 / viewer.scene.camera.zoom
     assert scene.is_object_in_sight(desk.session.selection, canvas_size(viewer))
 
 
@@ -369,7 +369,7 @@ def test_state_that_was_damaged_counts_as_unset():
     )
     state = DeskState.restored(preferences)
     assert state.object_filter == ObjectFilter()
-    assert state.queue is Queue.REGION
+    assert state.queue is Queue.COHORT
     assert state.team_view is ViewMode.GRID
     assert state.tool == ToolInHand()
     assert preferences.arrangements() == {}

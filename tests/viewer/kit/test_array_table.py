@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from qtpy.QtCore import Qt
 from qtpy.QtGui import QFont
+from qtpy.QtTest import QTest
 
 from napari_panoptic.viewer.kit.array_table import ArrayTable, Column, share_room
 from tests.viewer.finding import drawn_colours, handle_events
@@ -131,3 +132,19 @@ def test_of_texts_of_one_length_the_widest_fits(qtbot):
     table.show_rows([Column("Class", "", np.array(names), is_text=True, least=20), rest])
     widest = max(map(table.fontMetrics().horizontalAdvance, names))
     assert table.columnWidth(0) > widest
+
+
+def test_a_click_or_a_key_asks_for_its_row_once(qtbot):
+    table = ArrayTable()
+    qtbot.addWidget(table)
+    table.show_rows([Column("Id", "", np.arange(3))])
+    table.show()
+    wanted = []
+    table.row_wanted.connect(lambda row, column: wanted.append((row, column)))
+    for row in (1, 1, 2):  # another row, the current one, another one
+        place = table.visualRect(table.model().index(row, 0)).center()
+        QTest.mouseClick(table.viewport(), Qt.MouseButton.LeftButton, pos=place)
+    assert wanted == [(1, 0), (1, 0), (2, 0)]
+    for key in (Qt.Key.Key_Up, Qt.Key.Key_Return, Qt.Key.Key_Down):
+        QTest.keyClick(table, key)
+    assert wanted[3:] == [(1, 0), (1, 0), (2, 0)]

@@ -33,9 +33,9 @@ def middle_px(viewer):
         ((300, 900, 340, 940), (319.5, 919.5)),  # far from the border
         ((140, 900, 180, 940), (199.5, 919.5)),  # the view ends at the upper border
         ((800, 1740, 840, 1780), (799.5, 1699.5)),  # at the lower and the right border
-        ((0, 900, 40, 940), (19.5 + 140 / 3, 919.5)),  # at the upper edge of the middle third
-        ((960, 1960, 1000, 2000), (979.5 - 140 / 3, 1979.5 - 80)),
-        ((0, 900, 380, 940), (189.5, 919.5)),  # too large for the middle third
+        ((0, 900, 40, 940), (199.5, 919.5)),
+        ((960, 1960, 1000, 2000), (799.5, 1699.5)),  # in the lower right corner
+        ((0, 900, 380, 940), (199.5, 919.5)),
     ],
 )
 def test_a_box_is_shown_as_near_to_the_middle_as_the_border_allows(viewer, box, middle):
@@ -57,36 +57,48 @@ def test_a_box_is_shown_as_near_to_the_middle_as_the_border_allows(viewer, box, 
     size=st.integers(1, 20),
     zoom=st.floats(0.2, 20),
 )
-def test_an_object_is_in_the_middle_third_of_the_canvas(top, left, size, zoom):
+def test_an_object_is_shown_whole_and_no_empty_border_beside_the_image(top, left, size, zoom):
     viewer = ViewerModel()
     viewer.canvas.size = (400, 600)
     viewer.scene.camera.zoom = zoom
+    viewer.scene.camera.center = (0, -1e5, -1e5)  # far from the image
     box = (top, left, top + size, left + size)
     for show in (camera.centre, camera.Follow().bring):
         show(viewer, box, PIXELS, within=SHAPE)
         middle, px = np.array(viewer.scene.camera.center[-2:]), viewer.scene.camera.zoom
-        canvas = np.array([400, 600])
-        corners = np.array([box[:2], box[2:]], float) - 0.5
-        on_screen = (corners * 0.5 - middle) * px + canvas / 2
-        if (np.diff(on_screen, axis=0) <= canvas / 3).all():
-            assert (on_screen >= canvas / 3 - 1e-3).all()
-            assert (on_screen <= canvas * 2 / 3 + 1e-3).all()
-        # No wider border than that needs.
-        shown = np.stack([-canvas / 2, canvas / 2]) / px + middle
-        beyond = np.stack([-0.25 - shown[0], shown[1] - (np.array(SHAPE) * 0.5 - 0.25)])
-        assert (
-            beyond <= np.maximum(canvas / 3 / px, canvas / px - np.array(SHAPE) * 0.5) + 1e-3
-        ).all()
+        half = np.array([400, 600]) / px / 2
+        corners = (np.array([box[:2], box[2:]], float) - 0.5) * 0.5
+        if (np.diff(corners, axis=0) <= 2 * half).all():
+            assert (corners[0] >= middle - half - 1e-3).all()
+            assert (corners[1] <= middle + half + 1e-3).all()
+        beyond = np.stack([-0.25 - (middle - half), middle + half - (np.array(SHAPE) * 0.5 - 0.25)])
+        # An image that is smaller than the canvas is in its middle.
+        assert (beyond <= np.maximum(2 * half - np.array(SHAPE) * 0.5, 0) / 2 + 1e-3).all()
 
 
-def test_an_empty_border_is_dropped_unless_it_keeps_an_object_clear_of_the_edge(viewer):
+@pytest.mark.parametrize(
+    ("box", "is_kept"),
+    [
+        ((460, 960, 500, 1000), True),
+        ((345, 960, 385, 1000), True),  # 45 px below the upper edge of the view
+        ((335, 960, 375, 1000), False),  # only 35 px
+    ],
+)
+def test_the_view_stays_where_an_object_and_its_neighbourhood_are_in_sight(viewer, box, is_kept):
+    before = viewer.scene.camera.center
+    viewer.scene.camera.zoom = 4.0
+    viewer.canvas.size = (800, 1200)  # the same pixels
+    for show in (camera.centre, camera.Follow().bring):
+        show(viewer, box, PIXELS, within=SHAPE)
+        assert viewer.scene.camera.zoom == 4.0
+        assert (viewer.scene.camera.center == before) is is_kept
+        viewer.scene.camera.center = before
+
+
+def test_an_empty_border_is_dropped(viewer):
     viewer.scene.camera.center = (0, 0.5 * (950 - 0.5), 0.5 * 1000)
     camera.drop_border(viewer, SHAPE, PIXELS)
     np.testing.assert_allclose(middle_px(viewer), (799.5, 1000))
-    camera.centre(viewer, (960, 900, 1000, 940), PIXELS, within=SHAPE)
-    before = viewer.scene.camera.center
-    camera.drop_border(viewer, SHAPE, PIXELS)
-    assert viewer.scene.camera.center == before
 
 
 def test_an_image_that_is_smaller_than_the_canvas_is_in_the_middle(viewer):
@@ -113,4 +125,4 @@ def test_an_object_that_can_be_seen_leaves_the_view_alone(viewer):
     camera.centre(viewer, (480, 980, 500, 1000), PIXELS, within=SHAPE, only_if_hidden=True)
     assert viewer.scene.camera.center == before
     camera.centre(viewer, (0, 0, 20, 20), PIXELS, within=SHAPE, only_if_hidden=True)
-    np.testing.assert_allclose(middle_px(viewer), (9.5 + 170 / 3, 9.5 + 90))
+    np.testing.assert_allclose(middle_px(viewer), (199.5, 299.5))

@@ -368,16 +368,25 @@ class TestChosen:
         assert sorted(walked) == sorted((at.region, at.side, at.id) for at in few)
         assert desk.panels.title.selected.text() == LAST_CHOSEN
 
-    @pytest.mark.long
-    def test_they_stay_when_another_team_is_shown_and_n_returns_to_theirs(
-        self, chosen, desk, names, wait_until
-    ):
+    def test_the_gallery_opens_at_its_top_and_the_queue_names_the_limit(self, chosen, desk, names):
+        queue = desk.panels.queue
+        assert chosen.panel.view.is_at_top
+        assert f"{len(names)} chosen: Failures" in queue.limit.text()
+        assert is_in_sight(queue.limit)
+        assert "region" not in queue.text()
+        QTest.mouseClick(queue.limit, Qt.MouseButton.LeftButton)
+        assert desk.link.failures.only is None
+        assert not is_in_sight(queue.limit)
+        assert queue.scope.choice.short.lower() in queue.text()
+
+    def test_another_team_ends_the_choice(self, chosen, desk, wait_until):
         desk.session.set_team("careful")
         wait_until(lambda: desk.is_settled)
-        assert self.shown(chosen) == set(names)
+        assert desk.link.failures.only is None
+        assert chosen.panel.scope.choice is Scope.ALL
         desk.link.failures.step()
         wait_until(lambda: desk.is_settled)
-        assert desk.session.team == "merger"
+        assert desk.session.team == "careful"
 
     @pytest.mark.long
     def test_regions_that_are_not_evaluated_are(self, chosen, desk, names, wait_until):

@@ -356,12 +356,14 @@ def teams_in_sight(viewer):
 
 def test_nothing_in_the_window_names_the_team_to_a_blind_reviewer(window, shared_viewer):
     title = shared_viewer.title
-    shared_viewer.title = f"annotation / {TEAM}"  # as where two files are compared
+    whole = f"{TEAM}s: annotation / {TEAM}"  # as where two files are compared
+    shared_viewer.title = whole
     window.draw(is_blind=True)
     for name in ("Regions", "Settings", "Plan"):
         window.desk.reveal(name)
     layers = [layer.name for layer in shared_viewer.layers]
     window.click(window.panel.begin)
+    assert shared_viewer.title == f"{TEAM}s: annotation / …"
     names = [region.name for region in window.desk.session.cohort.regions]
     for region in (*names, *names):
         assert teams_in_sight(shared_viewer) == []
@@ -371,7 +373,7 @@ def test_nothing_in_the_window_names_the_team_to_a_blind_reviewer(window, shared
     window.desk.panels.title.notes_clicked.emit()
     assert not window.desk.panels.notes.isVisible()
     window.click(window.panel.pause)
-    assert shared_viewer.title == f"annotation / {TEAM}"
+    assert shared_viewer.title == whole
     assert [layer.name for layer in shared_viewer.layers] == layers
     assert {TEAM, "careful"} <= set(teams_in_sight(shared_viewer))
     shared_viewer.title = title

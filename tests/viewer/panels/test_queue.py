@@ -1,5 +1,7 @@
 """The queue of failures: where it begins, where it goes on, and what the control says."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from qtpy.QtCore import QPoint, Qt
@@ -7,8 +9,12 @@ from qtpy.QtTest import QTest
 
 from napari_panoptic.display.failure_queue import QueuePlace
 from napari_panoptic.display.object_rows import ObjectFilter, WorstFirst
+from napari_panoptic.display.styles import FAILURES
+from napari_panoptic.live.snapshots import load_region
 from napari_panoptic.nuclei.averages import summarise_team
+from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import SIDES, STATUS_CODE, Side, Status
+from napari_panoptic.viewer.desk.failure_steps import FailureSteps
 from napari_panoptic.viewer.desk.nuclei import desk_of
 from napari_panoptic.viewer.panels.queue import QueueBar, QueuePresenter
 from napari_panoptic.viewer.state.preferences import PREFERENCES, Queue
@@ -308,3 +314,30 @@ class TestOpening:
         model = again.panels.objects.model
         chosen = again.session.selection
         assert (chosen.side, chosen.row) == model.rows.object_of(int(model.failures()[0]))
+
+
+def test_a_cohort_opens_in_the_first_region_with_a_failure_that_is_not_small(
+    window, close_desk, cohort, wait_until, monkeypatch
+):
+    def largest_failure(region):
+        outcomes = load_region(cohort, region.name, settings).evaluations["careful"].outcomes
+        sides = [outcomes.side(side) for side in SIDES]
+        return max(int(side.area_px[np.isin(side.status, codes)].max(initial=0)) for side in sides)
+
+    settings = EvaluationSettings(distances=False)
+    codes = [STATUS_CODE[status] for status in FAILURES]
+    first, second = regions = tuple(sorted(cohort.regions[:2], key=largest_failure))
+    monkeypatch.setattr(FailureSteps, "small_px", largest_failure(first) + 1)
+    cohort = replace(cohort, regions=regions)
+    desk = desk_of(window)
+    desk.show_cohort(cohort, team="careful")
+    wait_until(lambda: desk.is_settled)
+    assert desk.state.queue is Queue.COHORT
+    assert desk.session.snapshot.region.name == second.name
+    chosen = desk.session.selection
+    area_px = desk.session.shown.outcomes.side(chosen.side).area_px[chosen.row]
+    assert area_px >= desk.link.failures.small_px
+    desk.show_cohort(cohort, team="careful", region=first.name)  # the region that was asked for
+    wait_until(lambda: desk.is_settled)
+    assert desk.session.snapshot.region.name == first.name
+    close_desk(desk)

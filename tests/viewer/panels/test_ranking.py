@@ -19,11 +19,13 @@ from napari_panoptic.values.conventions import (
     figure_words,
     score_of,
 )
+from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.desk.nuclei import PARTS
 from napari_panoptic.viewer.jobs import cohort_work, jobs
 from napari_panoptic.viewer.kit.widgets import is_in_sight
 from napari_panoptic.viewer.panels import ranking
 from napari_panoptic.viewer.panels.failures.panel import FailuresPresenter
+from napari_panoptic.viewer.panels.question_panel import NOT_EDITED
 from napari_panoptic.viewer.panels.ranking import (
     HINT,
     NOT_EVALUATED,
@@ -502,6 +504,22 @@ class TestReport:
             path.unlink()
         assert "with the column patient" in told[0]
         assert part.found is not None  # the rest goes on without it
+
+
+def test_unsaved_edits_are_noted_while_there_are_any(evaluated, open_desk, wait_until):
+    session, note = open_desk.session, evaluated.panel.note
+    own = session.known_ids(Side.PREDICTION)[0]
+    y, x = np.nonzero(session.edited_labels(Side.PREDICTION).id_image() == own)
+    assert NOT_EDITED not in note.text()
+    try:
+        session.edit(Side.PREDICTION, y, x, 0)
+        wait_until(lambda: open_desk.is_settled)
+        assert NOT_EDITED in note.text()
+        assert is_in_sight(note)
+    finally:
+        session.discard_edits()
+    wait_until(lambda: open_desk.is_settled)
+    assert NOT_EDITED not in note.text()
 
 
 @pytest.mark.long

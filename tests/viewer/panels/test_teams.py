@@ -13,6 +13,7 @@ from qtpy.QtTest import QTest
 from napari_panoptic.display import styles, team_pictures
 from napari_panoptic.display.styles import Display, Look
 from napari_panoptic.display.team_pictures import level_colours
+from napari_panoptic.display.title import STANDARD
 from napari_panoptic.explain.failure_groups import failure_groups, lost_over
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.nuclei.evaluate import evaluate
@@ -725,6 +726,21 @@ class TestAudit:
             effect.rowCount() - 1, 2
         ).data(Qt.ItemDataRole.ToolTipRole)
 
+    def test_a_list_is_headed_by_the_policies_that_were_compared(self, ambiguous):
+        panel = ambiguous.panel
+        click_button(panel.lists.button(audit_panel.AuditList.TOUCHING))
+        before, headline = panel.table.titles(), panel.headline.text()
+        chosen = panel.second.choice
+        other = next(own for own in panel.second.values if own not in panel.policies)
+        try:
+            panel.second.show_choice(other)  # as while a worker is still comparing them
+            click_button(panel.lists.button(audit_panel.AuditList.TOUCHING))
+            panel.show_audit(ambiguous.value)
+            assert (panel.table.titles(), panel.headline.text()) == (before, headline)
+        finally:
+            panel.second.show_choice(chosen)
+            click_button(panel.lists.button(audit_panel.AuditList.FLIPS))
+
     def test_flips_are_listed_with_the_reason(self, desk, ambiguous, wait_until):
         panel = ambiguous.panel
         panel.first.setCurrentText("Removed from both")
@@ -740,7 +756,8 @@ class TestAudit:
         assert "judged whole" in panel.sentence.text()
         assert "Code name: clip." in panel.first.itemData(0, Qt.ItemDataRole.ToolTipRole)
         assert panel.headline.text().endswith("from “Removed from both” to “Counted as usual”")
-        assert "ambiguous areas removed from both" in desk.panels.title.title()
+        assert STANDARD in desk.panels.title.title()
+        assert "ambiguous areas removed from both" in desk.panels.title.rules.toolTip()
         assert "Counted as usual: " in panel.table.model().index(0, 0).data(
             Qt.ItemDataRole.ToolTipRole
         )

@@ -255,6 +255,7 @@ class FailuresPresenter(SeenPresenter[FailuresPanel]):
         shown = order[passing(failures, self._filter)[order]]
         found = sections(failures, shown, by, self.link.failures.small_px)
         view = self.panel.view
+        stays_at_top = view.is_at_top and self.link.failures.is_as_opened
         view.refill(lambda: view.items.show(failures, found, by))
         if len(failures) and not self._is_field_known:
             self.field_px = _usual_field_px(failures)
@@ -262,6 +263,8 @@ class FailuresPresenter(SeenPresenter[FailuresPanel]):
         self._resize_crops()
         self._say()
         self._show_selection(self.session.selection)
+        if stays_at_top:
+            view.scrollToTop()
         self.link.failures.choose(self.selected_failures())  # some may be gone
         # While results come in, most of the time belongs to the user.
         took_ms = 1000 * (time.perf_counter() - begin)
@@ -456,6 +459,8 @@ class FailuresPresenter(SeenPresenter[FailuresPanel]):
             self.panel.clear_filters()
             self.compute_now()  # so that no others are seen under its title
         self.refresh()
+        if only is not None:
+            self.panel.view.scrollToTop()
 
     # What the user does.
 

@@ -108,6 +108,12 @@ class FailureView(QListView):
         """Whether crops in sight are still to be cut."""
         return self._look.isActive() or self.crops.is_busy
 
+    @property
+    def is_at_top(self) -> bool:
+        """Whether the first items are in sight."""
+        bar = self.verticalScrollBar()
+        return bar is None or bar.value() == 0
+
     def chosen_items(self) -> QItemSelectionModel:
         """Return what is selected."""
         model = self.selectionModel()

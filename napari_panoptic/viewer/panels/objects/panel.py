@@ -47,10 +47,7 @@ from napari_panoptic.viewer.kit.widgets import ToolButton, offer_link, opens_men
 from napari_panoptic.viewer.panels.objects.model import ObjectTableModel
 from napari_panoptic.viewer.panels.part import Connections, Presenter, Surroundings
 
-EMPTY = (
-    "No objects to list. Without a cohort: open one. Otherwise nothing is annotated or predicted "
-    "here, or a file is missing, as the notes above the image say: choose another region or team."
-)
+EMPTY = "No objects to list. Open a cohort."
 _LEAST_ROWS = 2
 """How many rows can be seen however low the panel is."""
 LONGEST_TITLE_PX = 300

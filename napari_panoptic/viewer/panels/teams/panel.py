@@ -17,6 +17,7 @@ from napari_panoptic.display import styles
 from napari_panoptic.display.names import distinct_names
 from napari_panoptic.display.palette import class_colours
 from napari_panoptic.display.team_pictures import FP_COLOUR, SEVERAL, Count, level_colours
+from napari_panoptic.display.title import why_nothing
 from napari_panoptic.explain.consensus import FpPlace
 from napari_panoptic.live.session import Selection
 from napari_panoptic.values.cohort import Rgb
@@ -44,10 +45,8 @@ from napari_panoptic.viewer.panels.teams.comparison import (
 )
 from napari_panoptic.viewer.state.preferences import ViewMode
 
-EMPTY = (
-    "Nothing to compare. Without a cohort: open one. Otherwise this region has no annotation, or "
-    "no team has a prediction here: choose another region, or see the notes above the image."
-)
+EMPTY = "Nothing to compare. Open a cohort."
+NO_PREDICTION = "No chosen team has a prediction here. Choose other teams or another region."
 ONE_TEAM = "Only one team has a prediction here: add a second team's folder to compare them."
 NONE_LISTED = "No object of this kind here. Press “All” to see every annotated object."
 NONE_ANNOTATED = "Nothing is annotated here. Press “FP in 2+ teams”, or choose another region."
@@ -400,7 +399,7 @@ class TeamsPresenter(SeenPresenter[TeamsPanel]):
             self.comparison = None
             if snapshot is not None:  # the first region is still to come
                 self.set_mode(ViewMode.ONE)
-            self.panel.show_nothing(on_slide(snapshot, slide_texts.TEAMS, EMPTY))
+            self.panel.show_nothing(on_slide(snapshot, slide_texts.TEAMS, self._why_nothing()))
             return
         mode, grid = self.mode, self.grid
         if mode is ViewMode.GRID and not grid.is_on:
@@ -410,6 +409,12 @@ class TeamsPresenter(SeenPresenter[TeamsPanel]):
         self._latest.start(partial(compared, known, mode, widths))
         if mode is ViewMode.GRID:
             grid.show_images(known.snapshot, known.teams)
+
+    def _why_nothing(self) -> str:
+        """Return why no teams are compared: of the teams, any may lack its prediction."""
+        snapshot = self.session.snapshot
+        has_annotation = snapshot is not None and snapshot.reference is not None
+        return NO_PREDICTION if has_annotation else why_nothing(self.session)
 
     def _show(self, comparison: TeamsComparison) -> None:
         snapshot = comparison.snapshot
