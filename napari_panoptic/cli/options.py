@@ -171,20 +171,35 @@ def add_teams_and_protocol(parser: argparse.ArgumentParser) -> None:
     add_protocol(parser)
 
 
-def add_protocol(parser: argparse.ArgumentParser) -> None:
-    """Add the options for the protocol and the format of the predictions."""
+NO_PROTOCOL = (DEFAULT_PROTOCOL, None)
+"""The values of ``--protocol`` and ``--correct`` where neither was given."""
+
+
+def add_protocol(parser: argparse.ArgumentParser, *, is_offered: bool = True) -> None:
+    """Add the options for the protocol and the format of the predictions.
+
+    Parameters
+    ----------
+    parser
+        Of the command.
+    is_offered
+        Whether the help lists those for the protocol; a command without effect refuses them.
+    """
+    hidden = None if is_offered else argparse.SUPPRESS
     parser.add_argument(
         "--protocol",
         metavar="NAME",
         default=DEFAULT_PROTOCOL,
-        help=f"convention that gives the score: {english_list(list(PROTOCOLS), limit=99)}, or "
+        help=hidden
+        or f"convention that gives the score: {english_list(list(PROTOCOLS), limit=99)}, or "
         "monusac-2020-as-run with corrections after it, each behind a '+' (default: "
         "%(default)s)",
     )
     parser.add_argument(
         "--correct",
         metavar="LIST",
-        help="with --protocol monusac-2020-as-run: which errors of the challenge's scoring to "
+        help=hidden
+        or "with --protocol monusac-2020-as-run: which errors of the challenge's scoring to "
         f"correct, separated by commas: {english_list([c.value for c in Mistake])}",
     )
     add_source(parser)
@@ -240,9 +255,9 @@ def add_matching(parser: argparse.ArgumentParser) -> None:
     add_choice(parser, "--ambiguous", AmbiguousPolicy, "how ambiguous areas are treated")
 
 
-def add_rules_of_objects(parser: argparse.ArgumentParser) -> None:
+def add_rules_of_objects(parser: argparse.ArgumentParser, *, with_protocol: bool) -> None:
     """Add how objects are matched, for commands in which distances have no effect."""
-    add_protocol(parser)
+    add_protocol(parser, is_offered=with_protocol)
     add_rules(parser)
     parser.set_defaults(no_distances=True, outlines=None)
 

@@ -24,6 +24,7 @@ from napari_panoptic.cli.inputs import (
     team_names_from,
 )
 from napari_panoptic.cli.options import (
+    NO_PROTOCOL,
     add_cohort,
     add_held,
     add_jobs,
@@ -78,7 +79,7 @@ class QuestionCommand:
             elif name not in ("team", "teams"):
                 _add(parser, self.kind, name, option)
         if (usual := self.kind.own_settings) is None:
-            add_rules_of_objects(parser)
+            add_rules_of_objects(parser, with_protocol=self.kind.has_score)
             add_held(parser, are_left_out=not self.kind.takes_windows)
         else:
             add_source(parser)
@@ -140,6 +141,11 @@ class QuestionCommand:
     def _rules(self, options: argparse.Namespace) -> dict[str, Any]:
         """Return how objects are matched, as fields of the question."""
         if (usual := self.kind.own_settings) is None:
+            if not self.kind.has_score and (options.protocol, options.correct) != NO_PROTOCOL:
+                raise SettingsError(
+                    "--protocol and --correct say how objects are scored, and nothing is scored "
+                    "here; leave them out"
+                )
             return {
                 "settings": settings_from(options),
                 "protocol": options.protocol,

@@ -74,6 +74,7 @@ OBJECTS = columns.TableSpec(
 )
 _SCORES = "convention"
 _FIGURES = tuple(detective.FORMULAS)
+_PERCENT = 100
 
 
 def _names(word: str) -> tuple[str, ...]:
@@ -84,13 +85,23 @@ def _names(word: str) -> tuple[str, ...]:
 
 
 def _published(text: str) -> tuple[tuple[str, float], ...]:
-    found = []
+    found: list[tuple[str, float]] = []
     for word in filter(None, map(str.strip, text.split(","))):
-        team, _, figure = word.rpartition("=")
+        team, _, figure = map(str.strip, word.rpartition("="))
+        if found and not team and word.isdecimal():
+            raise SettingsError(f"expected a decimal point, found a comma before '{word}'; write .")
         try:
-            found.append((team.strip(), float(figure)))
+            value = float(figure)
         except ValueError:
-            raise SettingsError(f"must be TEAM=FIGURE, such as A=0.561, found '{word}'") from None
+            value = None
+        if value is None or not team:
+            raise SettingsError(f"must be TEAM=FIGURE, such as A=0.561, found '{word}'")
+        if 1 < value <= _PERCENT:
+            hint = f"'{word}', which seems to be percent; write {team}={value / _PERCENT:.6g}"
+            raise SettingsError(f"must be a share from 0 to 1, found {hint}")
+        if not 0 <= value <= 1:
+            raise SettingsError(f"must be a number from 0 to 1, found '{word}'; correct it")
+        found.append((team, value))
     return tuple(found)
 
 
@@ -163,8 +174,11 @@ class Conventions(Question):
     )
 
     def why_not(self, cohort: Cohort) -> str:
-        """Return which team has a published figure but is not evaluated; empty if none is."""
-        unknown = [team for team, _ in self.published if team not in self.teams]
+        """Return which published figure has no evaluated team, or is one of several of a team."""
+        named = [team for team, _ in self.published]
+        if again := [team for team in dict.fromkeys(named) if named.count(team) > 1]:
+            return f"published figures: found several of '{again[0]}'; give one for each team"
+        unknown = [team for team in named if team not in self.teams]
         if not unknown:
             return ""
         known = english_list(self.teams, limit=20)

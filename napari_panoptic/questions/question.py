@@ -107,6 +107,8 @@ class Question(ABC):
     """Whether regions that are too large to be held are read in windows; else they are left out."""
     takes_pair: ClassVar[bool] = False
     """Whether its command takes two files in place of a cohort."""
+    has_score: ClassVar[bool] = True
+    """Whether a protocol can change the answer: it only says how outcomes are scored."""
     own_settings: ClassVar[EvaluationSettings | None] = None
     """The settings to start from in place of a protocol; its command only offers how objects are
     read, and the ambiguous policy."""
@@ -228,6 +230,7 @@ class TeamQuestion(Question):
     """A question about one team, whose evaluation of each region is looked at in turn."""
 
     takes_windows = False
+    has_score = False
     #: Name of the team.
     team: str = option("team whose predictions are evaluated", metavar="T")
 

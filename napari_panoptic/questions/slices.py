@@ -147,6 +147,7 @@ class Slices(Question):
     )
     verb = "Search"
     takes_windows = False
+    has_score = False
     hint = (
         "Press “Search” to find what the failures of this team have in common over the cohort: "
         "slices of objects, such as a class and a size, that fail more often than the others."

@@ -40,6 +40,8 @@ def write_set(
 ) -> list[Path]:
     """Write CSV tables and their JSON record; existing files are replaced, all of them or none.
 
+    Unchanged tables of an earlier set with the same record that the new one lacks are removed.
+
     Parameters
     ----------
     folder
@@ -72,6 +74,8 @@ def write_set(
         plain = _plain(encoded({**content, "tables": fingerprints}))
         text = json.dumps(plain, indent=1, ensure_ascii=False)
         (draft / name).write_bytes(utf8(f"{text}\n"))
+        for outdated in _unchanged_tables(folder / name) - {*fingerprints, name}:
+            (draft / outdated).mkdir()
     return [*(folder / own for own in fingerprints), folder / name]
 
 
@@ -145,6 +149,17 @@ def _own_tables(folder: Path, names: Sequence[str]) -> frozenset[str]:
     own = [name for name in names if name in wanted and wanted[name] == found[name]]
     # The record of `dump` names no versions.
     return frozenset([*own, names[-1]] if is_own or own else ())
+
+
+def _unchanged_tables(record: Path) -> frozenset[str]:
+    """Return the names of the tables that are unchanged since `write_set` wrote a record."""
+    try:
+        stated = json.loads(record.read_bytes())["tables"].items()
+    except (OSError, ValueError, TypeError, AttributeError, LookupError, RecursionError):
+        return frozenset()
+    wanted = {name: each for name, each in stated if Path(name).name == name}
+    found = file_fingerprints((record.parent / name for name in wanted), record.parent)
+    return frozenset(name for name, each in wanted.items() if found[name] == each)
 
 
 def is_own_page(path: Path) -> bool:

@@ -40,7 +40,8 @@ def replaced_as_set(folder: Path, record: str) -> Iterator[Path]:
     Yields
     ------
     Path
-        A folder to write the files into. After an error the older files stay.
+        A folder to write the files into; an empty folder in it stands for an older file that is
+        removed. After an error the older files stay.
 
     Raises
     ------
@@ -64,7 +65,7 @@ def replaced_as_set(folder: Path, record: str) -> Iterator[Path]:
             except BaseException:
                 (folder / _NEW).rename(draft)
                 for name in names:
-                    if not (draft / name).exists():
+                    if not (draft / name).exists() and (folder / name).exists():
                         (folder / name).replace(draft / name)
                 _restore(folder, record)
                 raise
@@ -108,7 +109,10 @@ def _move_in(folder: Path, names: Sequence[str]) -> None:
         if (folder / name).exists():
             (folder / name).replace(before / name)
     for name in names:
-        (new / name).replace(folder / name)
+        if (new / name).is_dir():
+            (new / name).rmdir()
+        else:
+            (new / name).replace(folder / name)
 
 
 def _clean_up(folder: Path) -> None:

@@ -287,6 +287,15 @@ def _open_tiff(path: Path, what: str) -> OmeImage | None:
             channels = [Channel(colour=colour) for colour in PRIMARY]
             off = [Channel(is_active=False)] * (samples - 3)
             n_all, channels, stacks = samples, [*channels, *off], stacks[:1]
+        elif first.photometric not in (
+            tifffile.PHOTOMETRIC.MINISBLACK,
+            tifffile.PHOTOMETRIC.PALETTE,
+        ):
+            raise UnreadableFileError(
+                f"expected an OME-TIFF in RGB or with black as 0, found colours that are stored as "
+                f"{getattr(first.photometric, 'name', first.photometric)}; save it as 8-bit RGB",
+                path=path,
+            )
         elif len(channels) != n_all:
             channels = [Channel()] * n_all
         if not 1 <= n_all <= MOST_CHANNELS or samples * len(stacks) != n_all:

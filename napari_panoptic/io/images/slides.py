@@ -183,11 +183,12 @@ def probe_image(path: Path, item: str | None = None) -> ImageInfo:
             width, height = slide.dimensions
             check_slide((height, width), path=path)
             mpp, findings = _slide_mpp(slide, path)
+            findings = (*_converted_slide(slide, path), *findings)
             return ImageInfo((height, width), mpp, findings, _bounds_xy(slide))
-    height, width = pixel_shape(path, WHAT)[:2]
+    height, width = _plane_shape(path)
     check_slide((height, width), path=path)
     mpp, findings = _tag_mpp(_resolution_tags(path), path)
-    return ImageInfo((height, width), mpp, (*_turned(path), *findings))
+    return ImageInfo((height, width), mpp, (*_as_stored(path), *findings))
 
 
 def _bounds_xy(slide: openslide.OpenSlide) -> tuple[int, int]:
@@ -289,7 +290,7 @@ def _read_slide(slide: openslide.OpenSlide, path: Path) -> SlideImage:
     else:
         lazy = tuple(SlideLevel(slide, level, path) for level in range(slide.level_count))
         levels = _with_overview(lazy)
-    return SlideImage(levels, mpp, findings, (height, width))
+    return SlideImage(levels, mpp, (*_converted_slide(slide, path), *findings), (height, width))
 
 
 def _with_overview(
@@ -307,7 +308,7 @@ def _check_tiles(slide: openslide.OpenSlide, path: Path) -> None:
 
 
 def _read_plain(path: Path) -> SlideImage:
-    height, width = pixel_shape(path, WHAT)[:2]
+    height, width = _plane_shape(path)
     if height * width > largest_px():
         raise UnreadableFileError(
             f"the image of {size_text((height, width))} is too large to be read at once; save it "
@@ -319,21 +320,45 @@ def _read_plain(path: Path) -> SlideImage:
     levels = [rgb]
     while levels[-1].shape[0] * levels[-1].shape[1] > LARGEST_ARRAY_PX:
         levels.append(np.ascontiguousarray(levels[-1][::2, ::2]))
-    findings += _turned(path)
+    findings += _as_stored(path)
     return SlideImage(tuple(levels), mpp, (*findings, *mpp_findings), (height, width))
 
 
-def _turned(path: Path) -> Iterator[Finding]:
-    """Report an image that is to be shown turned or mirrored, by its EXIF data or TIFF tag."""
+def _plane_shape(path: Path) -> tuple[int, int]:
+    """Return height and width of an image in px.
+
+    Raises
+    ------
+    UnreadableFileError
+        If it has several planes, or cannot be understood.
+    """
+    shape = pixel_shape(path, WHAT)
+    stated = _imagej(path)
+    planes = stated.get("slices", stated.get("frames", "1"))
+    if len(shape) > 3:
+        planes = str(math.prod(shape[:-3]))
+    if planes != "1":
+        raise UnreadableFileError(
+            f"expected an image of one plane, found a stack of {planes} planes; export one plane",
+            path=path,
+        )
+    return shape[0], shape[1]
+
+
+def _as_stored(path: Path) -> Iterator[Finding]:
+    """Report an image that is stored turned, mirrored, or in other colours than it is shown."""
     orientation: Any = None
+    kind: Any = None
     with suppress(*DECODING_ERRORS), foreign_decoder():  # damage is found with the pixels
         if file_kind(path) == "tiff":
             with open_tiff(path) as tiff:
                 orientation = _tag(tiff.pages[0].tags, "Orientation")
+                kind = _tag(tiff.pages[0].tags, "PhotometricInterpretation")
         else:
             with open_picture(path) as image:
                 # Else the library would decode all pixels in search of it.
                 orientation = image.getexif().get(_ORIENTATION) if "exif" in image.info else None
+                kind = image.mode
     if orientation in range(2, 9):
         message = (
             f"the image is to be shown turned or mirrored (orientation {int(orientation)} of "
@@ -341,6 +366,17 @@ def _turned(path: Path) -> Iterator[Finding]:
             f"the turned image, save it turned, without this entry"
         )
         yield Finding(FindingKind.FALLBACK, message, path=path)
+    if (stored := _CONVERTED.get(kind)) is not None:
+        message = f"the image is stored {stored}, and is shown converted to RGB"
+        yield Finding(FindingKind.FALLBACK, message, path=path)
+
+
+def _converted_slide(slide: openslide.OpenSlide, path: Path) -> Iterator[Finding]:
+    """Report a tiled TIFF that OpenSlide converts; slides of scanners are in RGB."""
+    import openslide
+
+    if slide.properties.get(openslide.PROPERTY_NAME_VENDOR) == "generic-tiff":
+        yield from _as_stored(path)
 
 
 def _as_rgb(pixels: NDArray[Any], path: Path) -> tuple[NDArray[np.uint8], list[Finding]]:
@@ -456,6 +492,7 @@ def _tag_mpp(
 
 def _property_tags(properties: Mapping[str, str]) -> tuple[float | None, float | None]:
     um = MICROMETRES.get(properties.get("tiff.ResolutionUnit", ""))
+    um = um or _imagej_um(properties.get("tiff.ImageDescription", ""))
     x = _positive(properties.get("tiff.XResolution"))
     y = _positive(properties.get("tiff.YResolution"))
     return (um / x if um and x else None, um / y if um and y else None)
@@ -466,12 +503,46 @@ def _resolution_tags(path: Path) -> tuple[float | None, float | None]:
         return None, None
     with decoding(path, WHAT), open_tiff(path) as tiff:
         with foreign_decoder():
-            tags = tiff.pages[0].tags
+            tags, description = tiff.pages[0].tags, tiff.pages[0].description
         um = MICROMETRES.get(RESOLUTION_UNITS.get(_tag(tags, "ResolutionUnit"), ""))
+        um = um or _imagej_um(description)
         x, y = _ratio(_tag(tags, "XResolution")), _ratio(_tag(tags, "YResolution"))
     return (um / x if um and x else None, um / y if um and y else None)
 
 
+def _imagej(path: Path) -> dict[str, str]:
+    """Return what ImageJ wrote about a TIFF; empty for other files."""
+    with suppress(*DECODING_ERRORS), foreign_decoder():
+        if file_kind(path) == "tiff":
+            with open_tiff(path) as tiff:
+                return _imagej_entries(tiff.pages[0].description)
+    return {}
+
+
+def _imagej_entries(description: str) -> dict[str, str]:
+    if not description.startswith("ImageJ="):
+        return {}
+    pairs = (line.partition("=") for line in description.splitlines())
+    return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def _imagej_um(description: str) -> float | None:
+    """Return the micrometres of ImageJ's unit of length, in which its resolution is; else None."""
+    unit = _imagej_entries(description).get("unit", "").casefold()
+    for micro in ("\\u00b5", "\u00b5", "\u03bc"):  # the first as ImageJ writes it, escaped
+        unit = unit.replace(micro, "u")
+    return _IMAGEJ_UM.get(unit)
+
+
+_IMAGEJ_UM = {
+    **dict.fromkeys(("um", "micron", "microns", "micrometer", "micrometre"), 1.0),
+    "nm": 0.001,
+    "mm": 1_000.0,
+    "cm": 10_000.0,
+    **dict.fromkeys(("inch", "inches"), 25_400.0),
+}
+_CONVERTED = {0: "with white as 0", 3: "with a palette", 5: "in CMYK", "CMYK": "in CMYK"}
+"""Photometric tag of a TIFF or mode of a picture -> what is said of it."""
 _ORIENTATION = 274
 """The tag of EXIF and TIFF that says how an image is turned; 1 is upright."""
 

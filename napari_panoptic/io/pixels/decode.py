@@ -88,6 +88,8 @@ _IMAGE_CODECS = {
 """Compressions of TIFF whose data are pictures with a size of their own, as Pillow calls them."""
 _LOSSY_JPEG = (6, 7, 33007)
 """Compressions of TIFF that are JPEG with losses."""
+_CMYK = 1
+"""The value of the TIFF tag *InkSet* for the usual four inks."""
 _UNBOUNDED_CODECS = (9, 10, 22610, 34661, 34715, 34887, 34934, 48124, 50002, 52546)
 """Compressions whose size is not known beforehand: JBIG, JPEG XR and XL, LERC, Jetraw."""
 
@@ -383,7 +385,30 @@ def _decode_tiff(path: Path, colour: bool) -> NDArray[Any]:
             and page.colormap is not None
         ):
             return np.ascontiguousarray((page.colormap >> 8).astype(np.uint8).T[array])
-        return channels_last(array, series.axes)
+        pixels = channels_last(array, series.axes)
+        return _in_rgb(pixels, page, path) if colour else pixels
+
+
+def _in_rgb(pixels: NDArray[Any], page: Any, path: Path) -> NDArray[Any]:
+    """Return the pixels of a page as RGB or as grey with black as 0, by its photometric tag."""
+    kinds, kind = tifffile.PHOTOMETRIC, page.photometric
+    is_lossy = int(page.compression) in _LOSSY_JPEG  # its decoder returns RGB
+    if kind in (kinds.MINISBLACK, kinds.RGB) or (kind == kinds.YCBCR and is_lossy):
+        return pixels
+    if kind == kinds.MINISWHITE and pixels.dtype.kind in "bu":
+        white = pixels.dtype.type((1 << int(page.bitspersample)) - 1)
+        return ~pixels if pixels.dtype.kind == "b" else white - pixels
+    inks = page.tags["InkSet"].value if "InkSet" in page.tags else _CMYK
+    is_cmyk = kind == kinds.SEPARATED and inks == _CMYK
+    if is_cmyk and pixels.ndim == 3 and pixels.shape[2] == 4 and pixels.dtype.kind == "u":
+        white = np.iinfo(pixels.dtype).max
+        light = white - pixels.astype(np.uint32)
+        return ((light[..., :3] * light[..., 3:] + white // 2) // white).astype(pixels.dtype)
+    raise UnreadableFileError(
+        f"expected an image in RGB, grey or CMYK, found a TIFF whose colours are stored as "
+        f"{getattr(kind, 'name', kind)} ({pixels.dtype}); save it as 8-bit RGB",
+        path=path,
+    )
 
 
 def check_complete(path: Path, tiff: Any) -> None:

@@ -411,3 +411,113 @@ def test_slides_of_every_scanner_are_images_of_a_cohort(tmp_path: Path) -> None:
         f"P_{number}": folder / f"P_{number}.{ending.upper()}"
         for number, ending in enumerate(IMAGE_ENDINGS)
     }
+
+
+COLOURS = {
+    "white-is-zero": ("miniswhite", 225, "with white as 0"),
+    "white-is-zero-16-bit": ("miniswhite", 225, "with white as 0"),
+    "cmyk": ("separated", (200, 100, 40), "in CMYK"),
+    "black-is-zero": ("minisblack", 30, ""),
+    "rgb": ("rgb", (200, 100, 40), ""),
+    "palette": ("palette", (200, 100, 40), "with a palette"),
+}
+
+
+@pytest.mark.parametrize("tile", [None, (32, 32)])
+@pytest.mark.parametrize("kind", COLOURS)
+def test_colours_are_those_of_the_photometric_tag(
+    tmp_path: Path, kind: str, tile: tuple[int, int] | None
+) -> None:
+    """CMYK and white-is-zero were shown inverted, unless OpenSlide read the file."""
+    photometric, shown, said = COLOURS[kind]
+    colour = np.broadcast_to(np.array((200, 100, 40), np.uint8), (64, 64, 3))
+    options: dict[str, Any] = {"photometric": photometric, "tile": tile}
+    match kind:
+        case "cmyk":
+            stored = np.dstack([255 - colour, np.zeros((64, 64), np.uint8)])
+        case "rgb":
+            stored = colour
+        case "palette":
+            stored = np.ones((64, 64), np.uint8)
+            options["colormap"] = np.zeros((3, 256), np.uint16)
+            options["colormap"][:, 1] = np.array((200, 100, 40)) * 257
+        case _:
+            stored = np.full((64, 64), 30, np.uint8)
+    if kind.endswith("16-bit"):
+        stored = stored.astype(np.uint16) * 257
+    tifffile.imwrite(tmp_path / "a.tif", stored, **options)
+    image, info = read_image(tmp_path / "a.tif"), probe_image(tmp_path / "a.tif")
+    expected = np.broadcast_to(np.array(shown, np.uint8), (64, 64, 3))
+    np.testing.assert_array_equal(image.levels[0], expected)
+    for findings in (image.findings, info.findings):
+        found = [each.message for each in findings if "is stored" in each.message]
+        assert found == (
+            [f"the image is stored {said}, and is shown converted to RGB"] * bool(said)
+        )
+
+
+@pytest.mark.parametrize("is_one_bit", [True, False])
+def test_white_as_zero_in_one_bit(tmp_path: Path, is_one_bit: bool) -> None:
+    stored = np.zeros((20, 20), bool if is_one_bit else np.uint8)
+    tifffile.imwrite(tmp_path / "a.tif", stored, photometric="miniswhite")
+    assert (np.asarray(read_image(tmp_path / "a.tif").levels[0]) == 255).all()
+
+
+def test_cmyk_with_black(tmp_path: Path) -> None:
+    """Against Pillow."""
+    inks = np.dstack([noise(20, 30), noise(20, 30)[..., :1]])
+    tifffile.imwrite(tmp_path / "a.tif", inks, photometric="separated")
+    image = np.asarray(read_image(tmp_path / "a.tif").levels[0]).astype(int)
+    theirs = np.asarray(Image.fromarray(inks, "CMYK").convert("RGB")).astype(int)
+    assert np.abs(image - theirs).max() <= 1
+
+
+@pytest.mark.parametrize("photometric", ["cielab", "ycbcr", "mask", "cfa"])
+def test_other_colours_are_refused(tmp_path: Path, photometric: str) -> None:
+    is_colour = photometric in ("cielab", "ycbcr")
+    pixels = noise(20, 30) if is_colour else noise(20, 30)[..., 0]
+    options: dict[str, Any] = {"subsampling": (1, 1)} if photometric == "ycbcr" else {}
+    tifffile.imwrite(tmp_path / "a.tif", pixels, photometric=photometric, **options)
+    with pytest.raises(UnreadableFileError, match="save it as 8-bit RGB"):
+        read_image(tmp_path / "a.tif")
+
+
+@pytest.mark.parametrize("photometric", ["miniswhite", "separated"])
+def test_colours_of_ome_tiff_that_are_not_read_are_refused(
+    tmp_path: Path, photometric: str
+) -> None:
+    shape = (20, 30, 4) if photometric == "separated" else (20, 30)
+    pixels = np.zeros(shape, np.uint8)
+    path = tmp_path / "a.ome.tif"
+    tifffile.imwrite(path, pixels, photometric=photometric, metadata={"axes": "YXS"[: pixels.ndim]})
+    for read in (read_image, probe_image):
+        with pytest.raises(UnreadableFileError, match="save it as 8-bit RGB"):
+            read(path)
+
+
+@pytest.mark.parametrize(
+    ("unit", "mpp"), [("um", 0.25), ("micron", 0.25), ("\\u00B5m", 0.25), ("nm", 0.00025 * 1000)]
+)
+def test_the_unit_of_imagej_is_that_of_its_resolution(
+    tmp_path: Path, unit: str, mpp: float
+) -> None:
+    """Its resolution has no unit by the tag, so the image had no micrometres per pixel."""
+    per_unit = 4.0 if unit != "nm" else 0.004
+    options: dict[str, Any] = {"resolution": (per_unit, per_unit), "metadata": {"unit": unit}}
+    tifffile.imwrite(tmp_path / "a.tif", noise(20, 30)[..., 0], imagej=True, **options)
+    assert probe_image(tmp_path / "a.tif").mpp == pytest.approx(mpp)
+    assert read_image(tmp_path / "a.tif").mpp == pytest.approx(mpp)
+
+
+@pytest.mark.parametrize("is_imagej", [True, False])
+def test_a_stack_is_called_a_stack(tmp_path: Path, is_imagej: bool) -> None:
+    """Its size was given as planes x height."""
+    path = tmp_path / "a.tif"
+    if is_imagej:
+        stack = np.zeros((5, 40, 50), np.uint8)
+        tifffile.imwrite(path, stack, imagej=True, metadata={"axes": "ZYX"})
+    else:
+        tifffile.imwrite(path, np.zeros((5, 40, 50, 3), np.uint8), photometric="rgb")
+    for read in (read_image, probe_image):
+        with pytest.raises(UnreadableFileError, match="found a stack of 5 planes; export one"):
+            read(path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import count, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -226,11 +226,14 @@ def _with_their_holes(
 ) -> tuple[Part, ...]:
     """Assign each hole to the smallest exterior around the object's pixel beside it."""
     sizes = np.abs([_doubled_areas(ring, np.array([0]))[0] for ring in exteriors])
-    smallest_first = np.argsort(sizes, kind="stable").tolist()
-    owned: dict[int, list[NDArray[np.int32]]] = {number: [] for number in smallest_first}
+    smallest_first = np.argsort(sizes, kind="stable")
+    corners = [(ring.min(axis=0), ring.max(axis=0)) for ring in exteriors]
+    lowest, highest = np.reshape(corners, (-1, 2, 2))[smallest_first].transpose(1, 0, 2)
+    owned: list[list[NDArray[np.int32]]] = [[] for _ in exteriors]
     for hole in holes:
         inside = _beside(hole)
-        owner = next(number for number in smallest_first if contains(exteriors[number], inside))
+        around = smallest_first[((lowest <= inside) & (inside <= highest)).all(axis=1)].tolist()
+        owner = next(number for number in around if contains(exteriors[number], inside))
         owned[owner].append(hole)
     return tuple(Part(ring, tuple(owned[number])) for number, ring in enumerate(exteriors))
 
@@ -304,6 +307,9 @@ class _Line:
         reach = 0
         # Vertices in farther cells are at least this far away.
         while found is None or found[0] >= (_CELL_PX * (reach - 1)) ** 2:
+            if (2 * reach + 1) ** 2 > len(self._vertices):  # more cells than vertices
+                squares = ((a - x) ** 2 + (b - y) ** 2 for a, b in self._vertices)
+                return min(zip(squares, count(), strict=False))[1]
             for cell in _cells_around(x // _CELL_PX, y // _CELL_PX, reach):
                 for position in self._cells.get(cell, ()):
                     x_, y_ = self._vertices[position]
