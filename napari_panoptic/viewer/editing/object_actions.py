@@ -174,7 +174,7 @@ class ObjectActions:
             return False
         self._history.push(step)
         more = f" In other regions: {elsewhere} more." if elsewhere else ""
-        done = f"{_counted_objects(action, mend)} {DONE_WORDS[action]}"
+        done = f"{_counted_objects(action, mend)} {DONE_WORDS[action]}{_replaced(action, mend)}"
         self._say(f"{done}. Ctrl+Z undoes it.{more}")
         return True
 
@@ -362,22 +362,42 @@ class ObjectActions:
             f"{english_list([str(id_) for id_ in own.covers])}"
             for own in covers
         ]
+        total = len({id_ for own in covers for id_ in own.covers})
         options = {
-            "Replace them": Covered.REPLACE,
+            f"Replace {total}": Covered.REPLACE,
             "Accept beside them": Covered.BESIDE,
             "Leave it out": Covered.ASK,
         }
-        return self._ask(f"{'; '.join(said)}.", options, "Accept a merger")
+        text = f"{'; '.join(said)}. To replace: {counted(total, 'annotated object')}."
+        return self._ask(text, options, "Accept a merger")
 
     def _ask(self, text: str, options: Mapping[str, T], title: str) -> T | None:
-        """Ask; None for Cancel."""
+        """Ask; None for Cancel, which is also what Enter and Esc mean."""
         box = QMessageBox(QMessageBox.Icon.Question, title, text, parent=self._parent)
         role = QMessageBox.ButtonRole.AcceptRole
         buttons = [(box.addButton(word, role), value) for word, value in options.items()]
         cancel = box.addButton(QMessageBox.StandardButton.Cancel)
         box.setEscapeButton(cancel)
+        box.setDefaultButton(cancel)
+        _put_in_corner(box, self._parent.window())
         box.exec()
         return next((value for button, value in buttons if button is box.clickedButton()), None)
+
+
+def _put_in_corner(box: QMessageBox, window: QWidget | None) -> None:
+    """Place a question in a lower corner of a window: the objects it is about are in the middle."""
+    if window is None:
+        return
+    size, frame = box.sizeHint(), window.frameGeometry()
+    box.move(frame.left(), max(frame.top(), frame.bottom() - size.height()))
+
+
+def _replaced(action: ObjectAction, mend: Mend) -> str:
+    """Say how many annotated objects accepted ones replace; empty without any."""
+    gone = {own.target for own in mend.objects if own.action is MendAction.DELETE}
+    if action is not ObjectAction.ACCEPT or not gone:
+        return ""
+    return f", {counted(len(gone), 'annotated object')} replaced"
 
 
 def _counted_objects(action: ObjectAction, mend: Mend) -> str:

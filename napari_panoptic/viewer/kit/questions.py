@@ -61,10 +61,8 @@ def may_replace(parent: QWidget, files: Iterable[Path]) -> bool:
     if not there:
         return True
     words = "exists already and" if len(there) == 1 else "exist already and all"
-    answer = QMessageBox.question(
-        parent, "Replace files", shown(f"{english_list(there)} {words} will be replaced. Save?")
-    )
-    return answer == QMessageBox.StandardButton.Yes
+    text = f"{english_list(there)} {words} will be replaced. Save?"
+    return is_confirmed(parent, "Replace files", text)
 
 
 def may_write(parent: QWidget, target: Path, *, asked: Path, files: Sequence[Path] = ()) -> bool:
@@ -83,6 +81,12 @@ def may_write(parent: QWidget, target: Path, *, asked: Path, files: Sequence[Pat
     """
     was_asked = target == asked and target.exists()
     return was_asked or may_replace(parent, files or (target,))
+
+
+def is_confirmed(parent: QWidget, title: str, text: str) -> bool:
+    """Ask before something is lost; True only for Yes. Enter and Esc mean No."""
+    yes, no = QMessageBox.StandardButton.Yes, QMessageBox.StandardButton.No
+    return QMessageBox.question(parent, title, shown(text), yes | no, no) == yes
 
 
 def unsaved_box(parent: QWidget, title: str, head: str, edits: Sequence[str]) -> QMessageBox:

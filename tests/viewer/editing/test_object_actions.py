@@ -7,6 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from qtpy.QtCore import Qt
+from qtpy.QtTest import QTest
+from qtpy.QtWidgets import QMessageBox
 
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.live.actions import Covered
@@ -163,12 +165,40 @@ def test_what_would_be_overwritten_is_asked_before(desk, wait_until, monkeypatch
     assert state(desk) == before  # cancelled
 
 
+@pytest.mark.parametrize("key", [Qt.Key.Key_Return, Qt.Key.Key_Escape])
+def test_enter_and_escape_replace_nothing(desk, wait_until, monkeypatch, key):
+    part = desk.presenter(EditsPresenter)
+    seen = []
+
+    def press(box):
+        box.show()
+        box.activateWindow()
+        seen.append((box.defaultButton(), box.escapeButton(), box.text()))
+        QTest.keyClick(box, key)
+        return box.result()
+
+    monkeypatch.setattr(QMessageBox, "exec", press)
+    before = state(desk)
+    select(desk, Side.PREDICTION, Status.FP, Cause.MERGER)
+    part.do(ObjectAction.ACCEPT)
+    wait_until(lambda: desk.is_settled)
+    [(default, escape, text)] = seen
+    assert default is escape
+    assert "To replace: " in text
+    assert state(desk) == before
+
+
 def test_what_was_done_is_counted_by_its_objects(desk, wait_until, monkeypatch):
     part = desk.presenter(EditsPresenter)
     monkeypatch.setattr(part.mending, "_ask", lambda *_: Covered.REPLACE)
     select(desk, Side.PREDICTION, Status.FP, Cause.MERGER)
+    before = len(desk.session.evaluation.pair.reference.ids)
     part.do(ObjectAction.ACCEPT)  # in place of several
-    assert desk.panels.title.selected.text() == "1 object accepted. Ctrl+Z undoes it."
+    replaced = before + 1 - len(desk.session.evaluation.pair.reference.ids)
+    assert replaced > 1
+    assert desk.panels.title.selected.text() == (
+        f"1 object accepted, {replaced} annotated objects replaced. Ctrl+Z undoes it."
+    )
     part.undo()
     select(desk, Side.REFERENCE, Status.FN, Cause.MERGED)
     part.do(ObjectAction.SPLIT)

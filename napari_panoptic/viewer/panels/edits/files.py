@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from qtpy.QtWidgets import QFileDialog, QMessageBox, QWidget
+from qtpy.QtWidgets import QFileDialog
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.findings import Finding
@@ -35,8 +35,8 @@ from napari_panoptic.viewer.editing.ambiguous_shapes import AmbiguousShapes
 from napari_panoptic.viewer.editing.autosaving import Autosaver
 from napari_panoptic.viewer.editing.live_edits import LiveEdits
 from napari_panoptic.viewer.jobs.jobs import Several
-from napari_panoptic.viewer.kit.questions import folder_from, may_replace, may_write
-from napari_panoptic.viewer.kit.shown import show_error, show_info, show_warning, shown
+from napari_panoptic.viewer.kit.questions import folder_from, is_confirmed, may_replace, may_write
+from napari_panoptic.viewer.kit.shown import show_error, show_info, show_warning
 from napari_panoptic.viewer.panels.edits.panel import EditsPanel
 from napari_panoptic.viewer.panels.part import Surroundings
 
@@ -387,12 +387,6 @@ class RecoveredEdits:
             self._edits.open_objects(side, masks)
         else:
             self._edits.set_ambiguous(content)
-
-
-def is_confirmed(parent: QWidget, title: str, text: str) -> bool:
-    """Ask a question about edits; return whether the answer is yes."""
-    answer = QMessageBox.question(parent, title, shown(text))
-    return answer == QMessageBox.StandardButton.Yes
 
 
 def _suggested_name(objects: Objects) -> str:

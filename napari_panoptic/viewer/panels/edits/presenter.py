@@ -25,10 +25,10 @@ from napari_panoptic.viewer.editing.object_actions import (
 from napari_panoptic.viewer.kit.inputs import Choice
 from napari_panoptic.viewer.kit.keys import Shortcut
 from napari_panoptic.viewer.kit.napari_private import napari_docks
-from napari_panoptic.viewer.kit.questions import unsaved_box
+from napari_panoptic.viewer.kit.questions import is_confirmed, unsaved_box
 from napari_panoptic.viewer.kit.shown import show_info
 from napari_panoptic.viewer.panels.edits.corrections import CorrectedAnnotations
-from napari_panoptic.viewer.panels.edits.files import EditsFiles, RecoveredEdits, is_confirmed
+from napari_panoptic.viewer.panels.edits.files import EditsFiles, RecoveredEdits
 from napari_panoptic.viewer.panels.edits.panel import EditsPanel, state_text
 from napari_panoptic.viewer.panels.edits.places import PlacesToDraw
 from napari_panoptic.viewer.panels.part import Connections, Presenter, Surroundings
