@@ -13,7 +13,6 @@ from qtpy.QtWidgets import QFrame, QHBoxLayout, QMainWindow, QScrollArea, QToolB
 from superqt import ensure_main_thread
 
 from napari_panoptic.viewer.jobs.jobs import single_shot, stop_timers
-from napari_panoptic.viewer.kit.napari_private import keep_focus_of_fields
 from napari_panoptic.viewer.kit.shown import MAY_BREAK, WrappedLabel
 
 _WIDTH, _MARGIN = 520, 8
@@ -68,7 +67,6 @@ class MessageBoard(QFrame):
             if widget is not None:
                 widget.installEventFilter(self)
         self.hide()
-        keep_focus_of_fields()
         notification_manager.notification_ready.connect(self._on_message)
 
     def text(self) -> str:

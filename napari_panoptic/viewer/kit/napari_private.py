@@ -20,13 +20,10 @@ from napari.layers import Labels, Layer, Shapes
 from napari.utils.colormaps import CyclicLabelColormap
 from napari.utils.events import disconnect_events
 from numpy.typing import NDArray
-from qtpy.compat import isalive
 from qtpy.QtCore import Qt
-from qtpy.QtWidgets import QApplication, QDockWidget, QMainWindow, QWidget
+from qtpy.QtWidgets import QDockWidget, QMainWindow, QWidget
 from vispy.gloo import gl
 from vispy.visuals.shaders import Function
-
-from napari_panoptic.viewer.kit.widgets import TYPED_INTO
 
 Box = tuple[int, int, int, int]
 DrawContour = Callable[[NDArray[Any], tuple[slice, ...]], NDArray[Any]]
@@ -129,31 +126,6 @@ def canvas_widget(viewer: Any) -> QWidget | None:
     """
     native = getattr(_canvas(viewer), "native", None)
     return native if isinstance(native, QWidget) else None
-
-
-def keep_focus_of_fields() -> None:
-    """Leave the focus in a text field when one of napari's toasts closes.
-
-    A closing toast gives it to the canvas, where letters are commands. Applied once per
-    process. Fallback: nothing.
-    """
-    try:
-        from napari._qt.dialogs.qt_notification import NapariQtNotification as Toast
-    except ImportError:
-        return
-    close = Toast.close
-    if hasattr(close, "__wrapped__"):
-        return
-
-    @wraps(close)
-    def close_and_return(toast: Any) -> Any:
-        field = QApplication.focusWidget()
-        result = close(toast)
-        if isinstance(field, TYPED_INTO) and isalive(field):  # type: ignore[no-untyped-call]
-            field.setFocus(Qt.FocusReason.OtherFocusReason)
-        return result
-
-    Toast.close = close_and_return
 
 
 def moved_once(viewer: Any) -> AbstractContextManager[None]:

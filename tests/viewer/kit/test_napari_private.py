@@ -12,8 +12,7 @@ from napari.components import ViewerModel
 from napari.layers import Labels, Shapes
 from napari.settings import get_settings
 from napari.utils._proxies import PublicOnlyProxy
-from qtpy.QtCore import Qt
-from qtpy.QtWidgets import QApplication, QDockWidget, QLabel, QLineEdit, QMainWindow, QWidget
+from qtpy.QtWidgets import QLabel, QMainWindow
 from vispy.visuals.shaders import Function
 
 from napari_panoptic.viewer.desk.nuclei import desk_of
@@ -387,27 +386,3 @@ def test_docks_make_napari_save_its_settings_once(make_napari_viewer, close_desk
 def test_settings_without_the_names_are_left_alone():
     with private.settings_saved_once(SimpleNamespace()):
         pass
-
-
-def test_a_toast_that_closes_leaves_the_focus_in_a_text_field(qtbot):
-    from napari._qt.dialogs import qt_notification as toasts  # fails if it is renamed
-
-    private.keep_focus_of_fields()
-    window = QMainWindow()
-    qtbot.addWidget(window)
-    canvas, dock, field = QWidget(), QDockWidget(), QLineEdit()
-    canvas.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-    window.setCentralWidget(canvas)
-    dock.setWidget(field)
-    window.addDockWidget(Qt.DockWidgetArea.RightDockWidgetArea, dock)
-    window.show()
-    window.activateWindow()
-    field.setFocus()
-    qtbot.waitUntil(field.hasFocus)
-    toast = toasts.NapariQtNotification("A message.", "info", parent=canvas)
-    toast.show()
-    for number, letter in enumerate("dais"):
-        if number == 2:
-            toast.close()
-        qtbot.keyClick(QApplication.focusWidget(), letter)
-    assert field.text() == "dais"
