@@ -81,7 +81,8 @@ def check_labels(labels: LabelImage) -> None:
     assert ((labels.class_index >= 1) & (labels.class_index <= len(labels.class_names))).all()
     for name, mask in labels.class_masks.items():
         assert name in labels.class_names
-        assert (mask.shape, mask.dtype) == (labels.shape, np.int32)
+        assert mask.shape == labels.shape
+        assert mask.dtype in (np.int32, np.int64)
         assert mask.min(initial=0) >= 0
 
 
