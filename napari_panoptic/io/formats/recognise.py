@@ -109,7 +109,7 @@ _MAGIC: tuple[tuple[bytes, str], ...] = (
     (b"%PDF", "a PDF; export label images or GeoJSON"),
 )
 """First bytes of files whose names may say something else."""
-_SQLITE = b"SQLite format 3\0"
+_SQLITE = b"SQLite format 3"
 _GZIP = b"\x1f\x8b"
 _PACKED = "packed JSON that is not GeoJSON; unpack it"
 _NO_DATABASE = (
