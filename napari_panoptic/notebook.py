@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import html
 import tempfile
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -45,6 +46,9 @@ if TYPE_CHECKING:
 WORST = 8
 """Number of failures that a notebook shows by default."""
 _SHOWN = ("pq", "sq", "dq", "detection_f1", "detection_precision", "detection_recall", "mean_iou")
+
+_WHITE = 255
+"""Of masks of 8 bits."""
 
 Classes = Mapping[int, str] | str | None
 ObjectScores = Mapping[int, float] | ArrayLike | None
@@ -400,7 +404,8 @@ def evaluate_pair(
         Integer arrays (y, x) of one shape: 0 for background, any positive id
         per object, as `skimage.measure.label` returns them. The 8-connected pieces of a
         boolean array become objects, as those of a binary mask in a file, and are reported
-        in ``.findings``; an integer array keeps objects of several pieces.
+        in ``.findings``, as are those of an array whose only positive number is 255, unless
+        its classes name an object 255. Other objects keep their pieces.
     reference_classes, prediction_classes
         Id -> class name, for at least every id in the array; or one name for
         all. If None, every object has the class "Nucleus".
@@ -442,8 +447,11 @@ def evaluate_pair(
     """
     odd: list[Finding] = []
     reference, prediction = (
-        _numbered(labels, side, odd)
-        for labels, side in ((reference, "reference"), (prediction, "prediction"))
+        _numbered(labels, side, odd, classes)
+        for labels, side, classes in (
+            (reference, "reference", reference_classes),
+            (prediction, "prediction", prediction_classes),
+        )
     )
     _check_image(image, reference)
     found = engine.evaluate_pair(
@@ -552,7 +560,7 @@ def view(
     predictions
         Name -> label image.
     image, reference_classes, prediction_classes, ambiguous, mpp, scores
-        As for :func:`compare`.
+        As for :func:`compare`. A warning reports arrays that are read as masks.
 
     Returns
     -------
@@ -569,12 +577,16 @@ def view(
     if isinstance(reference, (str, Path)):
         return show(Path(reference), None)
     classes, scored = prediction_classes or {}, scores or {}
+    odd: list[Finding] = []
+    truth = _numbered(reference, "reference", odd, reference_classes)
     numbered = {
-        name: _numbered(labels, f"prediction '{name}'", [])
+        name: _numbered(labels, f"prediction '{name}'", odd, classes.get(name))
         for name, labels in (predictions or {}).items()
     }
+    for finding in odd:
+        warnings.warn(finding.message, stacklevel=2)
     arrays = LabelsComparison(
-        Labels(_numbered(reference, "reference", []), _or_only(reference_classes)),
+        Labels(truth, _or_only(reference_classes)),
         {
             name: Labels(
                 array,
@@ -610,17 +622,29 @@ def _or_only(classes: Classes) -> Mapping[int, str] | str:
     return ONLY_CLASS if classes is None else classes
 
 
-def _numbered(labels: ArrayLike, side: str, odd: list[Finding]) -> NDArray[np.integer]:
-    """Return a checked label image; report the pieces of a boolean array, which become objects."""
-    is_mask = plain_array(labels, side).dtype == np.bool_
+def _numbered(
+    labels: ArrayLike, side: str, odd: list[Finding], classes: Classes
+) -> NDArray[np.integer]:
+    """Return a checked label image; report the pieces of a mask, which become objects."""
+    is_boolean = plain_array(labels, side).dtype == np.bool_
     array = checked_array(labels, side)
-    if not is_mask:
+    if not is_boolean and not _is_mask(array, classes):
         return array
-    pieces = components(array.astype(np.uint8))
-    if (n := int(pieces.max(initial=0))) > 1:
-        message = f"the {side} is boolean: its {n} connected components became the objects"
+    pieces = components((array > 0).astype(np.uint8))
+    n = int(pieces.max(initial=0))
+    if n > 1:
+        kind = "is boolean" if is_boolean else f"holds no number but {_WHITE}, as masks do"
+        cure = "" if is_boolean else f"; if it is one object, name the class of {_WHITE}"
+        message = f"the {side} {kind}: its {n} connected components became the objects{cure}"
         odd.append(Finding(FindingKind.FALLBACK, message, count=n))
-    return pieces
+    return pieces if is_boolean or n > 1 else array
+
+
+def _is_mask(labels: NDArray[np.integer], classes: Classes) -> bool:
+    """Return whether the only object of an array is 255, and no class is named for it."""
+    is_named = isinstance(classes, Mapping) and _WHITE in classes
+    is_white = not is_named and labels.max(initial=0) == _WHITE
+    return bool(is_white) and not np.any((labels > 0) & (labels < _WHITE))
 
 
 def _named(labels: NDArray[np.integer], classes: Classes) -> Mapping[int, str]:

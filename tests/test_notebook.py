@@ -193,6 +193,31 @@ def test_a_boolean_prediction_has_the_objects_of_a_binary_file(tmp_path: Path) -
     assert npan.evaluate_pair(mask[:15, :15], mask[:15, :15]).findings.empty
 
 
+def test_an_array_of_0_and_255_is_a_mask_unless_its_classes_name_255(tmp_path: Path) -> None:
+    truth, _ = pair()
+    mask = np.where(truth > 0, 255, 0).astype(np.uint8)
+    found = npan.evaluate_pair(truth, mask, prediction_classes="Nucleus")
+    assert dict(found.metrics)["pq"] == 1
+    (message,) = found.findings["message"]
+    assert "its 3 connected components became the objects" in message
+    assert "name the class of 255" in message
+    files = [tmp_path / "truth.npy", tmp_path / "mask.npy"]
+    for file, array in zip(files, (truth, mask), strict=True):
+        np.save(file, array)
+    arguments = ["--reference", files[0], "--prediction", files[1], "-o", tmp_path / "out"]
+    assert main(["evaluate", *map(str, arguments)]) == 0
+    objects = pd.read_csv(tmp_path / "out" / "objects.csv")
+    assert objects["id"].tolist() == found.objects["id"].tolist()
+    named = npan.evaluate_pair(mask, mask, reference_classes={255: "A"}, prediction_classes="A")
+    assert named.pair.reference.ids.tolist() == [255]
+    assert named.pair.prediction.ids.tolist() == [1, 2, 3]
+    # One piece keeps its id, and so does every other number.
+    for array in (mask[:15, :15], np.where(mask > 0, 254, 0), mask - (truth == 1)):
+        own = npan.evaluate_pair(array, array)
+        assert own.findings.empty
+        assert set(own.pair.reference.ids.tolist()) == set(np.unique(array[array > 0]).tolist())
+
+
 def test_scores_that_are_no_numbers_are_refused() -> None:
     labels = np.array([[1, 0, 2]])
     for scores in ({1: "x"}, {None: 0.5}, ["x", "y"], {float("inf"): 0.5}, [1j, 1j]):

@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--reference",
         metavar="FOLDER",
-        help="the folder in it with the annotation (default: recognised by its name)",
+        help="the folder or file with the annotation (default: recognised by its name)",
     )
     parser.add_argument(
         "--fix",

@@ -502,3 +502,114 @@ def test_a_terminal_is_asked_and_a_script_is_not(
     assert len(asked) == 1
     assert "2  0.5 µm per px (20x): files.mpp = 0.5" in out
     assert open_cohort(tmp_path).regions[0].mpp == 0.5
+
+
+def test_files_of_operating_systems_are_passed_over(tmp_path: Path, run: Run) -> None:
+    write_folders(tmp_path)
+    for folder in ("images", "annotation", "models/unet"):
+        for name in ("Thumbs.db", "desktop.ini", "._p1_a.png", ".DS_Store"):
+            (tmp_path / folder / name).write_bytes(b"\xd0\xcf\x11\xe0")
+        (tmp_path / folder / "__MACOSX").mkdir()
+        (tmp_path / folder / "__MACOSX" / "p1_a.tif").write_bytes(b"\0\5\x16\7")
+    code, out, err = run("init", tmp_path)
+    assert (code, "not recognised" in out) == (0, False), err
+    cohort = open_cohort(tmp_path)
+    assert cohort.team_names == ("unet",)
+    assert cohort.findings == ()
+
+
+def test_a_database_is_recognised_by_its_content(tmp_path: Path, run: Run) -> None:
+    write_folders(tmp_path)
+    (tmp_path / "annotation" / "p1_a.db").write_bytes(b"\xd0\xcf\x11\xe0" * 100)
+    code, out, err = run("init", tmp_path)
+    assert code == 0, err
+    assert "1 file not recognised: annotation/p1_a.db" in out
+
+
+def test_packed_json_is_recognised_by_its_content(tmp_path: Path, run: Run) -> None:
+    write_folders(tmp_path)
+    square = [[[2, 2], [12, 2], [12, 12], [2, 12], [2, 2]]]
+    features = [{"type": "Feature", "geometry": {"type": "Polygon", "coordinates": square}}]
+    for name in ("p1_a", "p2_a"):
+        path = tmp_path / "models" / "hoverfast" / "json" / f"{name}.json.gz"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(gzip.compress(json.dumps(features).encode()))
+    other = tmp_path / "other" / "p1_a.json.gz"
+    other.parent.mkdir()
+    for content in (b'{"wsi_metadata": {}}', None):
+        packed = gzip.compress(content) if content else b"\x1f\x8b damaged"
+        other.write_bytes(packed)
+        code, out, err = run("init", tmp_path)
+        assert code == 0, err
+        assert "models/{team}/json/{region}.json.gz, format geojson" in out
+        assert "1 file not recognised: other/p1_a.json.gz" in out
+        assert open_cohort(tmp_path).team_names == ("hoverfast", "unet")
+        (tmp_path / "cohort.toml").unlink()
+
+
+def test_folders_of_a_side_and_a_patient(tmp_path: Path, run: Run) -> None:
+    for number in ("01", "02", "03"):
+        picture(tmp_path / f"Slide_{number}" / f"{number}_1.png")
+        labels(tmp_path / f"GT_{number}" / f"{number}_1.png")
+        labels(tmp_path / "predictions" / "unet" / f"{number}_1.tif")
+    for more in ((), ("--reference", "GT_01")):
+        code, _, err = run("init", tmp_path, *more)
+        assert code == 0, err
+        cohort = open_cohort(tmp_path)
+        assert [region.patient for region in cohort.regions] == ["01", "02", "03"]
+        assert all(region.reference and region.image for region in cohort.regions)
+        assert cohort.team_names == ("unet",)
+        (tmp_path / "cohort.toml").unlink()
+
+
+@pytest.mark.parametrize("given", ["whole", "relative", "name", "below"])
+def test_the_annotation_can_be_named_by_any_path(
+    given: str, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_folders(tmp_path / "cohort", annotation="a")
+    monkeypatch.chdir(tmp_path)
+    path = {
+        "whole": tmp_path / "cohort" / "a",
+        "relative": "cohort/a/",
+        "name": "a",
+        "below": "./a",
+    }[given]
+    assert run("init", "cohort", "--reference", path)[0] == 0
+    cohort = open_cohort(tmp_path / "cohort")
+    assert all(region.reference for region in cohort.regions)
+    assert cohort.team_names == ("unet",)
+
+
+def test_the_annotation_can_be_a_file(tmp_path: Path, run: Run) -> None:
+    write_folders(tmp_path)
+    shutil.rmtree(tmp_path / "annotation")
+    images = [{"id": n, "file_name": f"p{n}_a.png", "width": 30, "height": 20} for n in (1, 2)]
+    outline = [[2, 2, 12, 2, 12, 12, 2, 12]]
+    nuclei = [{"image_id": n, "id": n, "category_id": 1, "segmentation": outline} for n in (1, 2)]
+    content = {"images": images, "annotations": nuclei, "categories": [{"id": 1, "name": "A"}]}
+    (tmp_path / "nuclei.json").write_text(json.dumps(content))
+    assert run("init", tmp_path)[0] == 1
+    code, out, err = run("init", tmp_path, "--reference", "nuclei.json")
+    assert code == 0, err
+    assert "2 annotations: nuclei.json" in out
+
+
+def test_a_path_that_is_no_annotation_is_named(tmp_path: Path, run: Run) -> None:
+    write_folders(tmp_path)
+    for path, message in (
+        ("annotatoin", "which is not there. Check how it is spelt"),
+        (tmp_path.parent, "which is not there. Check how it is spelt"),
+        ("images", "no annotation was found in 'images'"),
+    ):
+        code, _, err = run("init", tmp_path, "--reference", path)
+        assert code == 1
+        assert message in err
+        assert not (tmp_path / "cohort.toml").exists()
+
+
+def write_folders(folder: Path, *, annotation: str = "annotation") -> None:
+    """Write images, an annotation and the predictions of one model, of two patients."""
+    for name in ("p1_a", "p2_a"):
+        picture(folder / "images" / f"{name}.png")
+        labels(folder / annotation / f"{name}.tif")
+        labels(folder / "models" / "unet" / f"{name}.tif")

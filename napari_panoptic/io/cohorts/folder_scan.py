@@ -59,6 +59,9 @@ _FOLDER_OF_TEAMS = re.compile(
 )
 """Names of folders that hold a folder for each team."""
 
+_NUMBERED = re.compile(r"(?P<side>.*[A-Za-z].*[_\- ])(?P<number>\d+)")
+"""Names of folders of a side and a patient, as ``Slide_01`` and ``GT_01`` of the TNBC data set."""
+
 _Leaf = tuple[tuple[str, ...], str]
 """The folders below the cohort's, and the ending of files."""
 _Leaves = dict[_Leaf, dict[str, Path]]
@@ -71,8 +74,8 @@ class Group:
 
     #: `IMAGE`, or the format of the objects.
     kind: str
-    #: Names of folders below the cohort's; one may be ``{team}``, one ``{patient}``, and those
-    #: whose names do not matter are ``*``.
+    #: Names of folders below the cohort's; one may be ``{team}``, one hold ``{patient}``, and
+    #: those whose names do not matter are ``*``.
     folder: tuple[str, ...]
     #: How their names end.
     ending: str
@@ -107,7 +110,7 @@ class Group:
     def by_team(self) -> dict[str, list[Path]]:
         """The files of each team; all of one without a name if the pattern does not name teams."""
         found: dict[str, list[Path]] = defaultdict(list)
-        at = [part for part in self.folder if part in ("{team}", "{patient}", "*")][::-1]
+        at = [part for part in self.folder if _varies(part)][::-1]
         for (folders, _), path in self.files.items():
             team = folders.split("/")[at.index("{team}")] if self.has_teams else ""
             found[team].append(path)
@@ -266,12 +269,13 @@ def scan_folder(folder: Path, *, reference: str | None = None) -> Scan:
     folder
         The folder. Nothing in it is changed.
     reference
-        The folder (relative to it) with the annotation, if the user said.
+        The folder or file with the annotation, if the user said: a path in the folder, or a path
+        of its own that leads there.
 
     Raises
     ------
     CohortError
-        If the folder cannot be read.
+        If the folder cannot be read, or the annotation is not in it.
     """
     listing = cohort_listing(folder, allow_outside=False)
     check_listing(listing, "expected a folder with images, annotations and predictions")
@@ -300,8 +304,23 @@ def scan_folder(folder: Path, *, reference: str | None = None) -> Scan:
         else:
             of_file = {("", name): path for name, path in files.items()}
             groups.append(Group(kind, parents, ending, of_file))
-    scan = _scan(listing, _merged(groups, reference), reference)
+    wanted = None if reference is None else _path_inside(listing.root, reference)
+    scan = _scan(listing, _merged(groups, wanted), wanted)
     return replace(scan, unknown=tuple(unknown), pictures=tuple(pictures), unread=tuple(unread))
+
+
+def _path_inside(root: Path, reference: str) -> Path:
+    """Return the path of the annotation below the folder, however it was given."""
+    here = root.absolute()
+    for path in (here / reference, Path(reference).absolute()):
+        for base, full in ((here, path), (here.resolve(), path.resolve())):
+            if full.exists() and full.is_relative_to(base) and full != base:
+                return full.relative_to(base)
+    raise CohortError(
+        f"--reference: expected a folder or file in this folder, found '{reference}', which is not "
+        f"there. Check how it is spelt",
+        path=root,
+    )
 
 
 def _without_sets(leaves: _Leaves) -> list[Group]:
@@ -417,25 +436,58 @@ def _kind(path: Path) -> str | None:
     return IMAGE
 
 
-def _merged(groups: Sequence[Group], reference: str | None) -> list[Group]:
+def _merged(groups: Sequence[Group], reference: Path | None) -> list[Group]:
     """Join groups whose folders differ in one name, from the innermost folder outwards."""
     depth = max((len(group.folder) for group in groups), default=0)
     for level in reversed(range(depth)):
         alike: dict[tuple[str, tuple[str, ...], str], list[Group]] = defaultdict(list)
+        sides = _numbered_sides(groups, level)
         for group in groups:
             folder = group.folder
+            if level < len(folder) and (side := sides.get(folder[: level + 1])) is not None:
+                rest = (*folder[:level], f"{side}{{patient}}", *folder[level + 1 :])
+                alike[group.kind, rest, group.ending].append(group)
+                continue
             is_reference = level < len(folder) and (
                 _is_reference_name(folder[level])
                 if reference is None
-                else Path(*folder[: level + 1]) == Path(reference)
+                else Path(*folder[: level + 1]) == reference
             )
             if len(folder) <= level or is_reference:
                 alike[group.kind, folder, group.ending].append(group)
             else:
                 rest = (*folder[:level], "*", *folder[level + 1 :])
                 alike[group.kind, rest, group.ending].append(group)
-        groups = [_joined(same, level) for same in alike.values()]
+        groups = [_joined(same, level, rest[level:]) for (_, rest, _), same in alike.items()]
     return list(groups)
+
+
+def _numbered_sides(groups: Iterable[Group], level: int) -> dict[tuple[str, ...], str]:
+    """Return what names the side in folders at a level, where several sides have the same numbers.
+
+    Those are the numbers of patients: ``Slide_01``, ``Slide_02`` beside ``GT_01``, ``GT_02``.
+    """
+    numbers: dict[tuple[tuple[str, ...], str], set[str]] = defaultdict(set)
+    found: dict[tuple[str, ...], tuple[tuple[str, ...], str]] = {}
+    for group in groups:
+        name = _NUMBERED.fullmatch(group.folder[level]) if level < len(group.folder) else None
+        if name and "{patient}" not in group.folder and not _SPLIT.fullmatch(name[0]):
+            side = group.folder[:level], name["side"]
+            numbers[side].add(name["number"])
+            found[group.folder[: level + 1]] = side
+    is_shared = {
+        side: any(
+            side != other and side[0] == other[0] and len(own & others) > 1
+            for other, others in numbers.items()
+        )
+        for side, own in numbers.items()
+    }
+    return {folder: side[1] for folder, side in found.items() if is_shared[side]}
+
+
+def _varies(part: str) -> bool:
+    """Return whether the name of a folder is not the same for all files of a group."""
+    return part == "*" or "{" in part
 
 
 def _is_reference_name(folder: str) -> bool:
@@ -443,20 +495,21 @@ def _is_reference_name(folder: str) -> bool:
     return _reference_rank(Group("", (folder,), "", {})) is not None
 
 
-def _joined(same: Sequence[Group], level: int) -> Group:
+def _joined(same: Sequence[Group], level: int, below: tuple[str, ...]) -> Group:
     """Join groups: folders are teams where names of files repeat, patients where they do not.
 
     Folders above those of patients, and parts of a data set, have names that do not matter.
     """
     first = same[0]
-    if len(same) == 1:
+    is_numbered = bool(below) and below[0].endswith("{patient}")
+    if len(same) == 1 and not is_numbered:
         return first
     names = [key for group in same for key in group.files]
     is_annotation = any(map(_is_reference_name, first.folder[:level]))
     is_team = first.kind != IMAGE and not is_annotation and len(set(names)) < len(names)
     is_split = all(_SPLIT.fullmatch(group.folder[level]) for group in same)
     field = "*" if is_split or "{patient}" in first.folder else "{patient}"
-    field = "{team}" if is_team else field
+    field = below[0] if is_numbered else "{team}" if is_team else field
     files = {
         (f"{team}/{g.folder[level]}".strip("/"), name): path
         for g in same
@@ -483,7 +536,7 @@ def _reference_rank(group: Group) -> int | None:
     )
 
 
-def _scan(listing: Listing, groups: list[Group], reference: str | None) -> Scan:
+def _scan(listing: Listing, groups: list[Group], reference: Path | None) -> Scan:
     # A colour image can be a mask in a form that is not read, as in NuCLS.
     images = max(
         (group for group in groups if group.kind == IMAGE),
@@ -493,7 +546,7 @@ def _scan(listing: Listing, groups: list[Group], reference: str | None) -> Scan:
     masks = [g for g in groups if g.kind != IMAGE]
     regions = images.regions if images is not None else set()
     masks = [_with_affixes(_per_nucleus(group, regions), regions) for group in masks]
-    chosen, why = _reference(masks, reference)
+    chosen, why = _reference(masks, reference, listing.root)
     predictions = tuple(group for group in masks if group is not chosen)
     if chosen is not None and images is None:
         predictions = tuple(_with_affixes(group, chosen.regions) for group in predictions)
@@ -593,7 +646,7 @@ def _level_of_team(group: Group) -> int | None:
     is_only = len(folders) == 1
     is_inside = len(folders) > 1 and _FOLDER_OF_TEAMS.fullmatch(folders[0])
     level = 0 if is_only else 1 if is_inside else None
-    if group.has_teams or level is None or folders[level] in ("{patient}", "*"):
+    if group.has_teams or level is None or _varies(folders[level]):
         return None
     return level
 
@@ -643,7 +696,7 @@ def _is_apart(name: str, at: int, length: int) -> bool:
     return (not before or before[-1] in _SEPARATORS) and (not behind or behind[0] in _SEPARATORS)
 
 
-def _reference(masks: Sequence[Group], wanted: str | None) -> tuple[Group | None, str]:
+def _reference(masks: Sequence[Group], wanted: Path | None, root: Path) -> tuple[Group | None, str]:
     """Choose the annotation among groups of objects, or say why that cannot be done."""
     if not masks:
         return None, (
@@ -651,11 +704,21 @@ def _reference(masks: Sequence[Group], wanted: str | None) -> tuple[Group | None
             "OME-Zarr) or outlines (GeoJSON, XML, JSON, .mat, .db, ROIs)"
         )
     if wanted is not None:
-        parts = tuple(Path(wanted).parts)
-        found = [group for group in masks if group.folder[: len(parts)] == parts]
-        if len(found) == 1:
+        place = root / wanted
+        found = [
+            group
+            for group in masks
+            if any(path == place or place in path.parents for path in group.files.values())
+        ]
+        if len(found) == 1 and not found[0].has_teams:
             return found[0], ""
-        return None, f"no annotation was found in the folder '{wanted}'"
+        if found:
+            places = english_list([f"'{group.pattern}'" for group in found])
+            return None, (
+                f"'{wanted.as_posix()}' is not the annotation alone: {places}. Name the folder or "
+                f"file of the annotation with --reference"
+            )
+        return None, f"no annotation was found in '{wanted.as_posix()}'"
     ranked = [(rank, group) for group in masks if (rank := _reference_rank(group)) is not None]
     best = min((rank for rank, _ in ranked), default=None)
     found = [group for rank, group in ranked if rank == best]

@@ -179,6 +179,19 @@ class _Form:
         return None
 
 
+def _listed_regions(references: Mapping[Source, _Form]) -> dict[str, str]:
+    """Return the region of each id of an image in COCO instances of the annotation.
+
+    An id that several files give to different images is left out.
+    """
+    form = references.get(Source.COCO_INSTANCES, _Form())
+    names: dict[str, set[str]] = defaultdict(set)
+    for found in form.filled[""]:
+        if found.item is not None:
+            names[found.item].add(found.region)
+    return {key: own.pop() for key, own in names.items() if len(own) == 1}
+
+
 _Predictions = dict[tuple[str, str], dict[Source, MaskFiles]]
 
 
@@ -191,6 +204,8 @@ class _Discovery(Search):
         self._scheme = layout.scheme
         self._placed = self._places_in_slides()
         self._of_slides: dict[str, list[str]] = defaultdict(list)
+        # The region of each key in files of the annotation, for results that name none.
+        self._listed: Mapping[str, str] = {}
         for at in self._placed.values():
             self._of_slides[at.slide.casefold()].append(at.region)
 
@@ -223,6 +238,7 @@ class _Discovery(Search):
         regions = self._regions(images, references)
         if not regions:
             raise self._nothing_found(layout.all_patterns)
+        self._listed = _listed_regions(references)
         # A pattern of teams may fit the folders of images and annotations, too.
         taken = frozenset(self._used)
         teams_forms = self._collect_forms(layout.predictions, taken)
@@ -325,7 +341,8 @@ class _Discovery(Search):
             for item in items(match.path):
                 if not all(map(self._listing.admits, item.paths)):
                     continue
-                own = composed(item.name)
+                listed = self._listed.get(item.key) if item.is_keyed else None
+                own = composed(listed or item.name)
                 name = own if region is None else f"{region}_{own}"
                 name = region if region is not None and item.is_only else name
                 yield replace(item, name=name, patient=patient or item.patient)

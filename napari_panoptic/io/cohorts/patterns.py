@@ -22,6 +22,13 @@ MOST_IN_A_NAME = 4
 """Placeholders and ``*`` in the name of one folder or file: each multiplies the ways it can fit."""
 ARRAY_FOLDERS = (".zarr",)
 """Endings of folders that hold one image each: for patterns they are files."""
+_OF_SYSTEMS = frozenset(
+    {
+        *("thumbs.db", "ehthumbs.db", "desktop.ini", "icon\r", "@eadir"),
+        *("__macosx", "$recycle.bin", "system volume information", "lost+found"),
+    }
+)
+"""Files and folders that Windows, macOS, Linux and network storage leave, beside hidden ones."""
 
 
 def natural_key(text: str) -> list[tuple[int, int, str]]:
@@ -174,7 +181,7 @@ class Listing:
         return None if self.allow_outside else self.root
 
     def entries(self, folder: Path) -> tuple[Entry, ...]:
-        """Return the entries of a folder, in natural order, without hidden ones."""
+        """Return the entries of a folder, in natural order, without hidden and system ones."""
         if folder not in self._known:
             self._known[folder] = self._read(folder)
         return self._known[folder]
@@ -201,7 +208,7 @@ class Listing:
                 entries = [
                     Entry(folder / entry.name, _is_folder(entry))
                     for entry in found
-                    if not entry.name.startswith(".") and self._is_wanted(folder, entry)
+                    if not is_of_system(entry.name) and self._is_wanted(folder, entry)
                 ]
         except OSError as error:
             if folder == self.root:
@@ -326,6 +333,11 @@ def missing(what: str, names: Sequence[str], why: str, *, team: str | None = Non
         team=team,
         count=len(names),
     )
+
+
+def is_of_system(name: str) -> bool:
+    """Return whether a file or folder is hidden, or one that an operating system leaves."""
+    return name.startswith(".") or name.casefold() in _OF_SYSTEMS
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:

@@ -28,6 +28,8 @@ class CocoContent:
     categories: Mapping[int, str]
     #: Id of an image -> its height and width in px, where the file states both.
     sizes: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    #: Whether the file is a list of results, which names no image.
+    is_results: bool = False
 
     def stems(self, path: Path, what: str) -> dict[str, str]:
         """Return the names of the images without folder and ending, by their ids.
@@ -79,7 +81,7 @@ def _parsed(path: Path, what: str) -> CocoContent:
         for entry in table if results else table["annotations"]:
             objects[_text(entry["image_id"], "image_id")].append(entry)
         if results:
-            return CocoContent({key: key for key in objects}, objects, {})
+            return CocoContent({key: key for key in objects}, objects, {}, is_results=True)
         images = _images(table["images"])
         categories = {int(c["id"]): str(c["name"]) for c in table.get("categories") or ()}
     if unknown := set(objects) - set(images):

@@ -182,6 +182,8 @@ class FileItem:
     paths: tuple[Path, ...] = ()
     #: Whether the file holds no other region; ``{region}`` in its path then names it.
     is_only: bool = False
+    #: Whether the file has no name of the region, only the key under which the annotation lists it.
+    is_keyed: bool = False
 
 
 ListItems = Callable[[Path], Iterable[FileItem]]

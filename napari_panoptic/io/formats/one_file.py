@@ -34,6 +34,7 @@ _FURTHER_ENDINGS = {
     ".geojson.zip": Source.GEOJSON,
 }
 """Endings of files that formats read but do not write."""
+_OTHER_ENDINGS = (".ome.tif", ".ome.tiff", ".json", ".json.gz", ".mat")
 _PICTURES = (".tif", ".tiff", ".png", ".bmp", ".gif")
 _SHARED_ENDINGS = (
     *_PICTURES,
@@ -90,7 +91,7 @@ def format_of(path: Path) -> Source:
         return recognised
     if name.endswith(".mat"):
         return Source.HOVERNET_MAT if "inst_map" in mat_variables(path) else Source.SUBMISSION
-    content = " and the content of none" if name.endswith((".json", ".xml")) else ""
+    content = " and the content of none" if name.endswith((".json", ".json.gz", ".xml")) else ""
     raise UnreadableFileError(
         "expected a label image (TIFF, PNG, NPY, NPZ, OME-Zarr) or outlines (GeoJSON, ImageScope "
         "or ASAP XML, HALO, HoVer-Net, CellViT, COCO or DSA JSON, HoVer-Net .mat, ImageJ ROIs, "
@@ -208,7 +209,7 @@ def split_name(path: Path) -> tuple[str, str]:
 def _all_endings() -> tuple[str, ...]:
     formats = [form for form in known_forms().values() if form.outlines is not None]
     of_formats = (ending for form in formats for ending in form.endings)
-    known = {*_FURTHER_ENDINGS, *of_formats, *_PICTURES, ".ome.tif", ".ome.tiff", ".json", ".mat"}
+    known = {*_FURTHER_ENDINGS, *of_formats, *_PICTURES, *_OTHER_ENDINGS}
     return tuple(sorted(known, key=len, reverse=True))
 
 

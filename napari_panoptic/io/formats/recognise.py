@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import zlib
+from contextlib import suppress
 from pathlib import Path
 
 from napari_panoptic.io.formats.dicom_files import ANNOTATIONS, SEGMENTATIONS, SLIDE, dicom_class
@@ -121,6 +123,12 @@ _MAGIC: tuple[tuple[bytes, str], ...] = (
     (b"%PDF", "a PDF; export label images or GeoJSON"),
 )
 """First bytes of files whose names may say something else."""
+_SQLITE = b"SQLite format 3"
+_GZIP = b"\x1f\x8b"
+_PACKED = "packed JSON that is not GeoJSON; unpack it"
+_NO_DATABASE = (
+    "a file ending in .db that is no SQLite database, as annotation stores are; remove it"
+)
 _ZARR_NAMES = (b".zarray", b".zgroup", b"zarr.json")
 _ZIPPED_ZARR = "a zipped Zarr; unpack it into a folder whose name ends in .zarr"
 _HOVERNEXT = re.compile(rb'\s*\{\s*"\d+"\s*:\s*\[\s*\d+\s*,\s*\[[-\d.e+,\s]+\]\s*\]')
@@ -190,6 +198,10 @@ def foreign_tool(path: Path) -> str | None:
     if name.endswith(".dcm") and dicom_source(path) is None:
         return _SLIDE if dicom_class(path) == SLIDE else _DICOM
     start = _start(path)
+    if name.endswith(".db") and not start.startswith(_SQLITE):
+        return _NO_DATABASE
+    if name.endswith(".json.gz"):
+        return None if json_source(path) == Source.GEOJSON else _PACKED
     if name.endswith(".json"):
         return _foreign_json(_ends(path))
     if name.endswith(".zip"):
@@ -200,7 +212,7 @@ def foreign_tool(path: Path) -> str | None:
         return next((what for mark, what in _FOREIGN_XML if mark in start), None)
     if name.endswith((".txt", ".csv", ".tsv")):
         return _foreign_table(start)
-    if start.startswith(b"SQLite format 3") and _SLIDERUNNER_TABLE in start:
+    if start.startswith(_SQLITE) and _SLIDERUNNER_TABLE in start:
         return _FOREIGN_ENDINGS[".sqlite"]
     return next((what for mark, what in _MAGIC if start.startswith(mark)), None)
 
@@ -217,6 +229,7 @@ def source_of(path: Path) -> Source | None:
     """Return the format of a file with objects whose content decides it, or None."""
     kinds = {
         ".json": json_source,
+        ".gz": json_source,
         ".csv": table_source,
         ".txt": text_source,
         ".xml": xml_source,
@@ -260,9 +273,15 @@ def _start(path: Path) -> bytes:
 
 
 def _ends(path: Path) -> bytes:
-    """Return the beginning of a file and its end: in COCO, a list of images may come first."""
+    """Return the beginning of a file and its end: in COCO, a list of images may come first.
+
+    Of a file packed by gzip, only the unpacked beginning.
+    """
     with path.open("rb") as file:
         start = file.read(_SNIFFED_BYTES)
+        if start.startswith(_GZIP):
+            with suppress(zlib.error):  # a damaged file is refused when it is read
+                return zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(start, _SNIFFED_BYTES)
         rest = file.seek(0, os.SEEK_END) - len(start)
         file.seek(-min(rest, _SNIFFED_BYTES), os.SEEK_END)
         return start + file.read()

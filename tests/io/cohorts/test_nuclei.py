@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import unicodedata
 from functools import partial
@@ -426,3 +427,37 @@ def test_built_in_formats_are_found_among_the_folders_of_monusac(tmp_path: Path,
     cohort = open_cohort(tmp_path)
     (files,) = cohort.predictions["someone", "P_1"].values()
     assert files.all_paths == (team / name,)
+
+
+def test_results_by_image_id_belong_to_the_images_of_the_annotation(tmp_path: Path) -> None:
+    outline = [[2, 2, 12, 2, 12, 12, 2, 12]]
+    images = {7: "p1_a", 1: "p2_a"}
+    nuclei = [{"image_id": i, "category_id": 1, "segmentation": outline} for i in images]
+    content: dict[str, Any] = {
+        "images": [
+            {"id": i, "file_name": f"{name}.png", "height": 20, "width": 20}
+            for i, name in images.items()
+        ],
+        "annotations": [{**nucleus, "id": nucleus["image_id"]} for nucleus in nuclei],
+        "categories": [{"id": 1, "name": "Nucleus"}],
+    }
+    (tmp_path / "models").mkdir()
+    (tmp_path / "annotation.json").write_text(json.dumps(content))
+    (tmp_path / "models" / "one.json").write_text(json.dumps(nuclei))
+    (tmp_path / "cohort.toml").write_text(
+        '[classes]\nNucleus = [255, 0, 0]\n[files]\nreference.coco-instances = "*.json"\n'
+        'predictions.coco-instances = "models/{team}.json"\n'
+    )
+    cohort = open_cohort(tmp_path)
+    assert cohort.findings == ()
+    found = {region: files for (_, region), files in cohort.predictions.items()}
+    items = {name: files[Source.COCO_INSTANCES].item for name, files in found.items()}
+    assert items == {"p1_a": "7", "p2_a": "1"}
+    # With the same id in two files, nothing says which image is meant.
+    content["images"] = [
+        {**image, "file_name": f"{image['id']}_b.png"} for image in content["images"]
+    ]
+    (tmp_path / "more.json").write_text(json.dumps(content))
+    cohort = open_cohort(tmp_path)
+    assert cohort.predictions == {}
+    assert FindingKind.EXTRA in {finding.kind for finding in cohort.findings}

@@ -63,7 +63,7 @@ def instance_items(path: Path) -> Iterator[FileItem]:
     content = read_coco(path, WHAT)
     stems = content.stems(path, WHAT)
     for key, stem in stems.items():
-        yield FileItem(stem, key, is_only=len(stems) == 1)
+        yield FileItem(stem, key, is_only=len(stems) == 1, is_keyed=content.is_results)
 
 
 def read_instances(

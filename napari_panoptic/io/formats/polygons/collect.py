@@ -183,7 +183,8 @@ class Collector:
         if (ids <= 0).any() or (np.diff(ids) <= 0).any():
             ids = np.arange(1, len(ids) + 1)
             if self._renumbered:
-                found.append(Finding(FindingKind.FALLBACK, self._renumbered, path=self._path))
+                message, n = self._renumbered, len(ids)
+                found.append(Finding(FindingKind.FALLBACK, message, path=self._path, count=n))
         polygons = Polygons(
             self._vertices,
             starts_of(np.array(self._ring_sizes, np.int64)),

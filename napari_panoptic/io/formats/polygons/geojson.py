@@ -63,6 +63,8 @@ _OUTLINES_OF_DETECTIONS = (
     "if these are nuclei, export them without the detections"
 )
 _NUCLEUS_TAKEN = "cell(s) with a nucleus, of which the nucleus was taken"
+_CELL_TAKEN = "cell(s) without a nucleus, of which the outline of the whole cell was taken"
+_CELLS = frozenset({"cell", "pathcellobject"})
 
 
 def read_geojson(
@@ -76,9 +78,9 @@ def read_geojson(
 
     A file is a FeatureCollection, a list of features, or one feature; each
     feature a Polygon or a MultiPolygon, with or without holes, which is one
-    object. A QuPath cell is read by its nucleus, if it has one. Its class
-    is the first known name of ``properties.classification``: a text, or the
-    ``name`` or the ``names`` in it; of a derived class such as "Tumour:
+    object. A QuPath cell is read by its nucleus, if it has one; findings count the cells
+    read either way. Its class is the first known name of ``properties.classification``: a text,
+    or the ``name`` or the ``names`` in it; of a derived class such as "Tumour:
     Positive" the whole, then its parts. Without it the class is
     ``properties.type``, a name or a number as in
     `napari_panoptic.io.formats.class_numbers`; without that the class that the scheme
@@ -237,6 +239,8 @@ class _Features:
             self._objects.note(FindingKind.UNREADABLE, UNREADABLE_VERTICES, number)
         if nucleus is not None:
             self._objects.note(FindingKind.FALLBACK, _NUCLEUS_TAKEN, number)
+        elif kind in _CELLS:
+            self._objects.note(FindingKind.FALLBACK, _CELL_TAKEN, number)
         if kind in DETECTIONS:
             self._detections.append(number)
         elif kind in ANNOTATIONS and known[1] is None:

@@ -74,7 +74,8 @@ def read_polygons(
 
     The class of a polygon is the first known name among the
     ``Attributes/Attribute@Name`` of its layer and ``Annotation@Name``, or, if
-    the latter is empty, the value of an attribute called Description.
+    the latter is empty, the value of an attribute called Description. Without any, the
+    objects have no class.
     Ids count every ``Region`` of the file, whatever its class, so that an
     object can be found in the file again. Vertices count by their pixels; ellipses,
     and rectangles of two vertices, fill their box. Arrows, rulers and negative regions
@@ -321,9 +322,14 @@ class _Content:
     def collected(self, path: Path, scheme: ClassScheme) -> Collector:
         """Return the regions as objects."""
         objects = Collector(path, scheme, PixelRule.VERTEX, has_numbers=False)
+        layers = map(layer_names, self._attributes, self._layer_names)
+        # As in MoNuSeg: the attribute of ImageScope without a value names no class.
+        is_class = scheme.canonical(_DESCRIPTION) is not None
         known = [
-            objects.named(layer_names(attributes, name))
-            for attributes, name in zip(self._attributes, self._layer_names, strict=True)
+            objects.named(
+                names if is_class or [*map(str.casefold, names)] != [_DESCRIPTION] else ()
+            )
+            for names in layers
         ]
         for region in self._regions:
             if region.no_nucleus:

@@ -174,6 +174,16 @@ def test_of_a_cell_the_nucleus_is_taken(tmp_path: Path) -> None:
     assert only(file, FindingKind.FALLBACK).object_ids == (1,)
 
 
+def test_cells_are_counted_by_whether_they_have_a_nucleus(tmp_path: Path) -> None:
+    nucleus = {"type": "Polygon", "coordinates": [closed(*square(3, 3, 1))]}
+    cell = {"objectType": "cell", "classification": "Epithelial"}
+    whole = feature([SQUARE], properties=cell)
+    file = read(tmp_path, [{**whole, "nucleusGeometry": nucleus}, whole, whole])
+    with_nucleus, without = file.findings
+    assert (with_nucleus.object_ids, without.object_ids) == ((1,), (2, 3))
+    assert without.message.startswith("2 cells without a nucleus")
+
+
 def test_odd_outlines_are_kept_and_reported(tmp_path: Path) -> None:
     file = read(
         tmp_path,

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.progress import StoppedError
+from napari_panoptic.io.formats.one_file import stated_classes
 from napari_panoptic.io.formats.polygons import imagescope
 from napari_panoptic.io.formats.polygons.imagescope import read_polygons, write_annotation
-from napari_panoptic.values.cohort import MONUSAC_CLASSES, ClassScheme
+from napari_panoptic.values.cohort import MONUSAC_CLASSES, ClassScheme, Source
 from tests.support.builders import (
     annotation_xml,
     square,
@@ -355,12 +356,24 @@ def test_a_layer_without_a_name_is_called_as_it_is_described(tmp_path: Path) -> 
     assert read.findings == ()
 
 
-@pytest.mark.parametrize(("description", "called"), [("Stroma", "Stroma"), ("", "Description")])
-def test_an_unknown_description_is_listed(description: str, called: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("description", "called"), [("Stroma", "Stroma"), ("", None)])
+def test_an_unknown_description_is_listed(
+    description: str, called: str | None, tmp_path: Path
+) -> None:
     path = tmp_path / "a.xml"
     path.write_text(described("", description))
     (finding,) = read_polygons(path, MONUSAC_CLASSES).findings
     assert finding.class_name == called
+
+
+def test_a_description_without_a_value_names_no_class(tmp_path: Path) -> None:
+    path = tmp_path / "a.xml"
+    path.write_text(described("", ""))
+    scheme = ClassScheme(("Nucleus",), ((1, 2, 3),))
+    assert read_polygons(path, scheme).polygons.class_index.tolist() == [1]
+    assert stated_classes(path, Source.IMAGESCOPE) == ()
+    named = replace(MONUSAC_CLASSES, aliases={"Description": "Lymphocyte"})
+    assert read_polygons(path, named).polygons.class_index.tolist() == [2]
 
 
 def test_a_name_goes_before_a_description(tmp_path: Path) -> None:
