@@ -54,7 +54,7 @@ Classes = Mapping[int, str] | str | None
 ObjectScores = Mapping[int, float] | ArrayLike | None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PairResult(Evaluation):
     """The evaluation of one prediction, which a notebook shows as metrics and worst failures."""
 
@@ -88,12 +88,16 @@ class PairResult(Evaluation):
         return f"{odd}{_metrics_html({'': self})}{_pictures_html(self, self.worst())}"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
     """Several predictions against one reference."""
 
     #: Name of the prediction -> its evaluation.
     results: Mapping[str, PairResult]
+
+    def __repr__(self) -> str:
+        figures = (f"{team} PQ {result.metrics.pq:.3f}" for team, result in self.results.items())
+        return f"<Comparison: {', '.join(figures)}>"
 
     def __getitem__(self, team: str) -> PairResult:
         """Return the evaluation of one prediction."""
@@ -135,7 +139,7 @@ class Comparison:
         return _metrics_html(self.results)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class CohortResult:
     """The tables of an evaluated cohort.
 
@@ -152,11 +156,17 @@ class CohortResult:
     #: What was missing, unreadable or odd: kind, message, region, team.
     findings: pd.DataFrame
 
+    def __repr__(self) -> str:
+        rows = zip(self.teams["team"], self.teams["pq_mean"], strict=True)
+        figures = ", ".join(f"{team} PQ {pq:.3f}" for team, pq in rows)
+        counts = counted(len(self.objects), "object"), counted(len(self.findings), "finding")
+        return f"<CohortResult: {figures or 'no team'}; {', '.join(counts)}>"
+
     def _repr_html_(self) -> str:
         return str(self.teams.to_html(index=False, float_format="{:.3f}".format, border=0))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class CohortAnswer:
     """The answer to a question over a cohort, which a notebook shows as a report does."""
 
@@ -164,6 +174,9 @@ class CohortAnswer:
     #: What was asked, and what was found.
     question: Question
     answer: Answer
+
+    def __repr__(self) -> str:
+        return f"<CohortAnswer to {self.question.name()}: {self.answer.headline}>"
 
     @property
     def tables(self) -> dict[str, pd.DataFrame]:

@@ -75,6 +75,36 @@ def test_a_result_is_shown_with_metrics_and_the_worst_crops() -> None:
     assert "<script" not in shown
 
 
+def test_printed_results_are_short() -> None:
+    """`print` wrote every array."""
+    truth, guess = pair()
+    result = npan.evaluate_pair(truth, guess, prediction_scores={1: 0.9, 2: 0.8, 9: 0.2})
+    text = repr(result)
+    pq = f"{result.metrics.pq:.3f}"
+    assert text == f"<PairResult: PQ {pq}, 1 FN, 1 FP, 4 TP>"
+    compared = npan.compare(truth, {"a": guess, "b": truth})
+    assert repr(compared) == f"<Comparison: a PQ {pq}, b PQ 1.000>"
+    at = result.at_threshold(0.5)
+    assert repr(at) == f"<Thresholded at 0.5: PQ {at.metrics.pq:.3f}, 1 prediction removed>"
+    assert repr(result.scores) == "<CohortScores: 3 predictions in 1 region>"
+    empty = npan.evaluate_pair(0 * truth, 0 * truth)
+    assert repr(empty) == "<PairResult: PQ nan, no object>"
+
+
+def test_printed_results_of_cohorts_are_short(nuclei_sample: Path) -> None:
+    cohort = npan.open_cohort(nuclei_sample)
+    texts = (
+        repr(cohort.evaluate(settings=npan.EvaluationSettings(distances=False))),
+        repr(cohort.ask("causes", team="careful")),
+        repr(cohort.scores("careful")),
+    )
+    for text, begin in zip(
+        texts, ("CohortResult: ", "CohortAnswer to causes: ", "CohortScores of"), strict=True
+    ):
+        assert text.startswith(f"<{begin}")
+        assert len(text) < 300
+
+
 def test_names_of_classes_cannot_bring_markup_in() -> None:
     truth, guess = pair()
     shown = npan.evaluate_pair(

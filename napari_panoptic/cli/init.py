@@ -10,7 +10,7 @@ from pathlib import Path
 from platformdirs import user_cache_path
 
 from napari_panoptic.cli.console import print_table, report_findings
-from napari_panoptic.cli.printing import say
+from napari_panoptic.cli.printing import say, warn
 from napari_panoptic.common.errors import PanopticError, SettingsError
 from napari_panoptic.common.text import counted
 from napari_panoptic.inspection.inspect import Inspection, inspect_folder, known_description
@@ -122,18 +122,25 @@ def _write_picture(inspection: Inspection, path: Path | None) -> None:
     picture = inspection_picture(inspection)
     if picture is None:
         return
-    if path is None:
+    place = path
+    if place is None:
         name = inspection.root.resolve().name or "cohort"
-        path = user_cache_path("napari-panoptic") / "inspected" / f"{name}.png"
+        place = user_cache_path("napari-panoptic") / "inspected" / f"{name}.png"
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        save_picture(picture, path)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        save_picture(picture, place)
     except OSError as error:
+        if path is None:
+            warn(
+                f"no picture, since the cache cannot be written ({error.strerror or error}: "
+                f"{place.parent}); give --picture FILE"
+            )
+            return
         raise PanopticError(
             f"the picture cannot be written: {error.strerror or error}; choose another --picture",
             path=path,
         ) from error
-    say(f"both outlines over {picture.region}: {path}")
+    say(f"both outlines over {picture.region}: {place}")
 
 
 def _wanted(inspection: Inspection, names: Sequence[str]) -> list[Fix]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -15,6 +16,7 @@ from napari_panoptic import __version__
 from napari_panoptic.cli.parser import CommandParser, Parser
 from napari_panoptic.cli.printing import warn
 from napari_panoptic.common.errors import PanopticError, SettingsError
+from napari_panoptic.common.text import shortened
 from napari_panoptic.io.files.guard import VARIABLE, largest_px
 
 COMMANDS = {
@@ -76,6 +78,14 @@ def _run(arguments: Sequence[str] | None) -> int:
         parser.exit(2, f"napari-panoptic: {error}\n")
     except PanopticError as error:
         warn(str(error))
+        return 1
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            raise
+        warn(
+            f"expected a name that the file system takes, found a longer one; choose a shorter "
+            f"name ({shortened(str(error.filename), 80)})"
+        )
         return 1
     except KeyboardInterrupt:
         warn("stopped")

@@ -159,6 +159,12 @@ def open_window(
 
 def _check_display() -> None:
     """Check that a window can be opened; Qt ends the process without a display."""
+    platform = os.environ.get("QT_QPA_PLATFORM", "")
+    if platform.partition(":")[0] in ("offscreen", "minimal", "linuxfb", "vnc"):
+        raise PanopticError(
+            f"expected a display with OpenGL, found QT_QPA_PLATFORM={platform}, which has none; "
+            f"unset it, and use 'xvfb-run -a napari-panoptic ...' where there is no display"
+        )
     needed = ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
     if sys.platform.startswith("linux") and not any(os.environ.get(name) for name in needed):
         raise PanopticError(

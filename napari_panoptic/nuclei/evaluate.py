@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -46,7 +47,7 @@ else:
     PairT = TypeVar("PairT")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Evaluation(Generic[PairT]):
     """The outcomes, counts and figures of one label pair, held or read in windows.
 
@@ -78,6 +79,11 @@ class Evaluation(Generic[PairT]):
     outcomes: Outcomes
     counts: Counts
     distances: KnownDistances
+
+    def __repr__(self) -> str:
+        found = Counter(str(status) for status in self.objects["status"])
+        counts = ", ".join(f"{n} {status}" for status, n in sorted(found.items()))
+        return f"<{type(self).__name__}: PQ {self.metrics.pq:.3f}, {counts or 'no object'}>"
 
     @cached_property
     def objects(self) -> pd.DataFrame:

@@ -133,6 +133,7 @@ _ZARR_NAMES = (b".zarray", b".zgroup", b"zarr.json")
 _ZIPPED_ZARR = "a zipped Zarr; unpack it into a folder whose name ends in .zarr"
 _HOVERNEXT = re.compile(rb'\s*\{\s*"\d+"\s*:\s*\[\s*\d+\s*,\s*\[[-\d.e+,\s]+\]\s*\]')
 """``class_inst.json``: a class and a centre for each id."""
+_TEXTS = (".json", ".geojson", ".xml", ".annotations", ".csv", ".tsv", ".txt")
 _DICOM = "a DICOM file without objects that are read; export GeoJSON or label images"
 _SLIDERUNNER_TABLE = b"Annotations_coordinates"
 _QUPATH_COLUMNS = re.compile(rb"Centroid X (\xc2?\xb5m|px)")
@@ -198,6 +199,8 @@ def foreign_tool(path: Path) -> str | None:
     if name.endswith(".dcm") and dicom_source(path) is None:
         return _SLIDE if dicom_class(path) == SLIDE else _DICOM
     start = _start(path)
+    if start.startswith((b"\xff\xfe", b"\xfe\xff")) and name.endswith(_TEXTS):
+        return "a text in UTF-16; save it in UTF-8"
     if name.endswith(".db") and not start.startswith(_SQLITE):
         return _NO_DATABASE
     if name.endswith(".json.gz"):
@@ -257,6 +260,11 @@ def _foreign_table(start: bytes) -> str | None:
         return (
             "a table of measurements of QuPath, which has no outlines; export GeoJSON with "
             "File > Export objects"
+        )
+    if all(name in start.partition(b"\n")[0] for name in (b"cell_id", b"vertex_x", b"vertex_y")):
+        return (
+            "boundaries of cells (as of Xenium) in micrometres; save them as GeoJSON in px of the "
+            "image, a polygon for each cell_id"
         )
     if _YOLO.match(start) and len(start.partition(b"\n")[0].split()) <= _YOLO_NUMBERS:
         return "YOLO labels of boxes, which outline no nucleus; export segments"

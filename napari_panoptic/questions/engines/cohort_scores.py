@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from napari_panoptic.common.findings import Finding
+from napari_panoptic.common.text import counted
 from napari_panoptic.questions.engines.calibration import Reliability, reliability
 from napari_panoptic.questions.engines.precision import (
     PrecisionRecall,
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class CohortScores:
     """The scored objects of a team over a cohort; figures are computed on first use."""
 
@@ -41,6 +42,10 @@ class CohortScores:
     regions: Sequence[ScoredRegion]
     #: Problems found, and files that could not be read.
     findings: tuple[Finding, ...] = ()
+
+    def __repr__(self) -> str:
+        counts = counted(self.predictions, "prediction"), counted(len(self.regions), "region")
+        return f"<CohortScores{self.team and f' of {self.team}'}: {' in '.join(counts)}>"
 
     @cached_property
     def predictions(self) -> int:

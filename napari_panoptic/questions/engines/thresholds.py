@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import SettingsError
+from napari_panoptic.common.text import counted
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluated
 from napari_panoptic.nuclei.metrics import Counts, Metrics, class_quality, unit_metrics
 from napari_panoptic.nuclei.outcomes import Outcomes
@@ -37,7 +38,7 @@ IntArray = NDArray[np.int64]
 # --- one region, everything -------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Thresholded:
     """A region without the predictions of low score."""
 
@@ -48,6 +49,10 @@ class Thresholded:
     #: As in an `Evaluation` of the other predictions.
     outcomes: Outcomes
     counts: Counts
+
+    def __repr__(self) -> str:
+        removed = counted(int(self.removed.sum()), "prediction")
+        return f"<Thresholded at {self.threshold:g}: PQ {self.metrics.pq:.3f}, {removed} removed>"
 
     @cached_property
     def metrics(self) -> Metrics:

@@ -258,6 +258,7 @@ def _read_single(
     path, sidecars, findings = single_image(paths, request)
     what = "the label image"
     pixels = _numbers(path, request.shape, request.region, what)
+    in_file = pixels.shape
     pixels = _oriented(pixels, request.shape, len(scheme.names))
     check_size(pixels.shape, request.shape, path=path, region=request.region, what=what)
     if pixels.ndim == 2:
@@ -268,18 +269,19 @@ def _read_single(
     if pixels.ndim == 3 and beside is not None:
         raise UnreadableFileError(
             f"expected a label image with one number per pixel, since the table {beside.name} "
-            f"gives the class of each number; found an array of shape {pixels.shape}, such as a "
+            f"gives the class of each number; found an array of shape {in_file}, such as a "
             f"picture in colours. Save one channel, or remove the table",
             path=path,
             region=request.region,
         )
-    labels = _of_channels(pixels, path, scheme, request, findings)
+    labels = _of_channels(pixels, in_file, path, scheme, request, findings)
     findings.extend(vanished_findings(labels.vanished))
     return LoadedMasks(labels, None, located(findings, request))
 
 
 def _of_channels(
     pixels: NDArray[Any],
+    in_file: tuple[int, ...],
     path: Path,
     scheme: ClassScheme,
     request: LoadRequest,
@@ -289,6 +291,13 @@ def _of_channels(
     if n_channels:
         what = "the label image"
         numbers = whole_numbers(pixels, path=path, what=what, region=request.region)
+        if n_channels == 2 and np.unique(numbers[..., 1]).tolist() in ([255], [65535]):
+            raise UnreadableFileError(
+                "expected a label image, found grey with alpha, which is opaque everywhere; save "
+                "it without the alpha channel",
+                path=path,
+                region=request.region,
+            )
         has_class_numbers = n_channels == 2 and _second_is_class(numbers, n)
         if n_channels == 2 and n <= 2:
             findings.append(_guessed_channels(path, has_class_numbers))
@@ -301,7 +310,7 @@ def _of_channels(
             return labels_from_channels(numbers, path, scheme, findings)
     raise UnreadableFileError(
         f"expected a label image that is 2-D, or has two channels (ids and class numbers), or "
-        f"{n} or {n + 1} channels (ids per class), found an array of shape {pixels.shape}",
+        f"{n} or {n + 1} channels (ids per class), found an array of shape {in_file}",
         path=path,
         region=request.region,
     )

@@ -55,7 +55,8 @@ def stretched_findings(
 def _found(ids: NDArray[np.int64], path: Path, side: str) -> Iterator[Finding]:
     message = (
         "object(s) whose pieces lie far apart, as where numbers wrapped or were cut off at 255 "
-        "(8 bits) or 65535 (16 bits), or where they are numbers of classes. Save them with more "
+        "(8 bits) or 65535 (16 bits), where overlaps have a number of their own (OMERO: the "
+        "largest), or where they are numbers of classes. Save them with more "
         f'bits; or set {side}.objects = "{MaskObjects.PIECES}" under [files] in cohort.toml, by '
         f'which each connected piece is an object; if they are right, "{MaskObjects.NUMBERS}"'
     )

@@ -33,6 +33,10 @@ BATCH = 1000
 UNREADABLE_VERTICES = (
     "polygon(s) with vertices without a readable X and Y, drawn without these vertices"
 )
+DECIMAL_COMMAS = (
+    "polygon(s) with X or Y that have a decimal comma, drawn without these vertices: write decimal "
+    "points, or export again under an English locale"
+)
 _NO_SCORE = "object(s) whose score is no finite number, read without it"
 BETWEEN_PIXELS = "contour(s) with vertices between pixels, which were rounded to whole ones"
 _ODD_SHAPES = {

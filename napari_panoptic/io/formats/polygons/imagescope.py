@@ -20,7 +20,11 @@ from napari_panoptic.common.progress import CountReport, unreported
 from napari_panoptic.io.files.guard import check_file, check_length
 from napari_panoptic.io.files.replacing import replaced_when_complete
 from napari_panoptic.io.files.xml_files import safe_parser
-from napari_panoptic.io.formats.polygons.collect import UNREADABLE_VERTICES, Collector
+from napari_panoptic.io.formats.polygons.collect import (
+    DECIMAL_COMMAS,
+    UNREADABLE_VERTICES,
+    Collector,
+)
 from napari_panoptic.io.formats.polygons.model import LARGEST_COORDINATE, PixelRule, PolygonFile
 from napari_panoptic.io.formats.polygons.shapes import ellipse, rectangle
 from napari_panoptic.io.formats.polygons.trace import connected_areas, imagescope_vertices
@@ -338,7 +342,8 @@ class _Content:
                 continue
             number = objects.add([region.outline()], known[region.layer])
             if region.is_unreadable:
-                objects.note(FindingKind.UNREADABLE, UNREADABLE_VERTICES, number)
+                message = DECIMAL_COMMAS if region.has_commas else UNREADABLE_VERTICES
+                objects.note(FindingKind.UNREADABLE, message, number)
         return objects
 
     def _vertex(self, attributes: Mapping[str, str]) -> None:
@@ -350,22 +355,26 @@ class _Content:
             self._xy += (x, y)
         else:
             self._regions[-1].is_unreadable = True
+            self._regions[-1].has_commas |= _COMMA.fullmatch(attributes.get("X", "")) is not None
 
     def _refused(self, found: str, remedy: str = "export it again") -> UnreadableFileError:
         return UnreadableFileError(f"expected {WHAT}, {found}; {remedy}", path=self._path)
 
 
+_COMMA = re.compile(r"\s*-?\d+,\d+\s*")
+
+
 class _Region:
     """A region: its layer, its vertices, and what it is if it outlines no nucleus."""
 
-    __slots__ = ("_kind", "is_unreadable", "layer", "no_nucleus", "xy")
+    __slots__ = ("_kind", "has_commas", "is_unreadable", "layer", "no_nucleus", "xy")
 
     def __init__(self, layer: int, attributes: Mapping[str, str]) -> None:
         self.layer = layer
         self._kind = attributes.get("Type", "")
         is_negative = attributes.get("NegativeROA") == "1"
         self.no_nucleus = _NEGATIVE if is_negative else _WITHOUT_AREA.get(self._kind, "")
-        self.is_unreadable = False
+        self.is_unreadable = self.has_commas = False
         self.xy: NDArray[np.float64] = np.zeros((0, 2))
 
     def outline(self) -> NDArray[np.float64]:

@@ -41,6 +41,7 @@ from napari_panoptic.values.windowed_labels import Box, TiledArea, TiledLabels
 NO_PIXEL = "no inner pixel"
 OUTSIDE = "outside the image"
 COVERED = "covered by later objects of the class"
+CONTAINED = "contained in a later object of the class, such as an outline of an area"
 MOST_PLANES = 64
 """The largest number of images over which objects that share pixels are spread."""
 SQUARE_PX = 1024
@@ -333,12 +334,16 @@ def _all_of(
 
 def _why_vanished(flat: Flat, rows: NDArray[np.int64], shape: tuple[int, int]) -> list[str]:
     """Return the reason for each object that has no pixel in its class."""
-    reasons = []
-    boxes = bounds(flat)[rows].tolist()
+    reasons, boxes = [], bounds(flat)
     drawn = have_pixels(flat, rows, shape)
-    for (y0, x0, y1, x1), any_pixel in zip(boxes, drawn.tolist(), strict=True):
+    for row, any_pixel in zip(rows.tolist(), drawn.tolist(), strict=True):
+        y0, x0, y1, x1 = boxes[row].tolist()
         inside = 0 <= y0 <= y1 <= shape[0] and 0 <= x0 <= x1 <= shape[1]
-        reasons.append(COVERED if any_pixel else NO_PIXEL if inside else OUTSIDE)
+        if any_pixel:
+            around = (boxes[row, :2] > boxes[:, :2]) & (boxes[row, 2:] < boxes[:, 2:])
+            reasons.append(CONTAINED if around[row + 1 :].all(axis=1).any() else COVERED)
+        else:
+            reasons.append(NO_PIXEL if inside else OUTSIDE)
     return reasons
 
 
