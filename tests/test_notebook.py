@@ -78,7 +78,7 @@ def test_a_result_is_shown_with_metrics_and_the_worst_crops() -> None:
 def test_printed_results_are_short() -> None:
     """`print` wrote every array."""
     truth, guess = pair()
-    result = npan.evaluate_pair(truth, guess, prediction_scores={1: 0.9, 2: 0.8, 9: 0.2})
+    result = npan.evaluate_pair(truth, guess, scores={1: 0.9, 2: 0.8, 9: 0.2})
     text = repr(result)
     pq = f"{result.metrics.pq:.3f}"
     assert text == f"<PairResult: PQ {pq}, 1 FN, 1 FP, 4 TP>"

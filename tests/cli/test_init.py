@@ -613,3 +613,17 @@ def write_folders(folder: Path, *, annotation: str = "annotation") -> None:
         picture(folder / "images" / f"{name}.png")
         labels(folder / annotation / f"{name}.tif")
         labels(folder / "models" / "unet" / f"{name}.tif")
+
+
+def test_a_cache_that_cannot_be_written_costs_only_the_picture(
+    nuclei_sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
+) -> None:
+    """The command ended before its doubts."""
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(
+        "napari_panoptic.cli.init.user_cache_path", lambda _name: tmp_path / "file" / "cache"
+    )
+    ran = run("init", nuclei_sample)
+    assert ran.code == 0
+    assert "no picture, since the cache cannot be written" in ran.err
+    assert "look at it with" in ran.out

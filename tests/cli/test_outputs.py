@@ -11,6 +11,7 @@ import pytest
 from napari_panoptic.cli.main import main
 from napari_panoptic.io.files.fingerprints import file_fingerprints
 from napari_panoptic.report.writing import write_set
+from tests.support.commands import Run
 from tests.support.paths import REPOSITORY, contents
 
 DUMP = ("dump", str(REPOSITORY / "tests" / "data" / "organisers_dump.txt"))
@@ -141,3 +142,13 @@ def exit_status(words: list[str]) -> int:
         return main(words)
     except SystemExit as stopped:
         return int(stopped.code or 0)
+
+
+@pytest.mark.parametrize("command", ["evaluate", "report"])
+def test_a_name_that_is_too_long_is_refused(
+    nuclei_sample: Path, tmp_path: Path, run: Run, command: str
+) -> None:
+    """It ended in a traceback."""
+    ran = run(command, nuclei_sample, "-o", tmp_path / ("x" * 300))
+    assert ran.code == 1
+    assert "choose a shorter name" in ran.err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -381,3 +382,43 @@ def test_files_that_users_of_other_programs_reported(
     (found,) = pd.read_csv(tmp_path / "patients.csv")["pq"]
     assert found == pytest.approx(pq, abs=0.01)
     assert word in (tmp_path / "evaluation.json").read_text()
+
+
+def test_nuclei_in_the_outline_of_an_area_are_named(tmp_path: Path, run: Run) -> None:
+    def outline(x: int, size: int) -> dict[str, object]:
+        ring = [[x, x], [x + size, x], [x + size, x + size], [x, x + size], [x, x]]
+        geometry = {"type": "Polygon", "coordinates": [ring]}
+        return {"type": "Feature", "geometry": geometry, "properties": {}}
+
+    labels = np.zeros((60, 60), np.uint16)
+    labels[10:20, 10:20] = 1
+    tifffile.imwrite(tmp_path / "truth.tif", labels)
+    content = {"type": "FeatureCollection", "features": [outline(10, 9), outline(5, 50)]}
+    (tmp_path / "p.geojson").write_text(json.dumps(content))
+    given = ("--reference", tmp_path / "truth.tif", "--prediction", tmp_path / "p.geojson")
+    ran = run("evaluate", *given, "-o", tmp_path / "out", "--no-distances")
+    assert "contained in a later object of the class, such as an outline of an area" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("array", "said"),
+    [
+        (np.zeros((49, 20, 30), bool), r"shape \(49, 20, 30\)"),
+        (np.dstack([np.eye(20, dtype=np.uint8), np.full((20, 20), 255)]), "grey with alpha"),
+    ],
+)
+def test_arrays_that_are_no_label_image_are_named(
+    tmp_path: Path, run: Run, array: np.ndarray, said: str
+) -> None:
+    tifffile.imwrite(
+        tmp_path / "truth.tif",
+        np.eye(
+            *array.shape[-2:] if array.ndim == 3 and array.shape[2] != 2 else (20, 20),
+            dtype=np.uint16,
+        ),
+    )
+    np.save(tmp_path / "p.npy", array)
+    given = ("--reference", tmp_path / "truth.tif", "--prediction", tmp_path / "p.npy")
+    ran = run("evaluate", *given, "-o", tmp_path / "out", "--no-distances")
+    assert ran.code == 1
+    assert re.search(said, ran.err)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from napari_panoptic.cli.main import main
 from napari_panoptic.values.cohort import Cohort
 from napari_panoptic.values.links import CohortKey, LinkMaker, ObjectLink
 from napari_panoptic.values.vocabulary import Side
@@ -205,3 +206,13 @@ def test_an_open_window_is_found_without_napari() -> None:
     loaded = set(done.stdout.split())
     assert "qtpy.QtNetwork" in loaded
     assert not {"napari", "pandas", "qtpy.QtWidgets"} & loaded
+
+
+@pytest.mark.parametrize("platform", ["offscreen", "minimal"])
+def test_a_platform_without_opengl_is_named(
+    nuclei_sample: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any, platform: str
+) -> None:
+    """It ended in a traceback of vispy."""
+    monkeypatch.setenv("QT_QPA_PLATFORM", platform)
+    assert main(["view", str(nuclei_sample), "--screenshot", "a.png"]) == 1
+    assert f"found QT_QPA_PLATFORM={platform}" in capsys.readouterr().err

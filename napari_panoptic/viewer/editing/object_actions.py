@@ -393,7 +393,7 @@ def _put_in_corner(box: QMessageBox, window: QWidget | None) -> None:
 
 
 def _replaced(action: ObjectAction, mend: Mend) -> str:
-    """Say how many annotated objects accepted ones replace; empty without any."""
+    """Return words for how many annotated objects accepted ones replace; empty without any."""
     gone = {own.target for own in mend.objects if own.action is MendAction.DELETE}
     if action is not ObjectAction.ACCEPT or not gone:
         return ""

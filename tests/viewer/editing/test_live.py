@@ -22,6 +22,7 @@ from napari_panoptic.values.settings import Overlaps
 from napari_panoptic.values.vocabulary import STATUS_CODE, Side, Status
 from napari_panoptic.viewer.editing import live_edits
 from napari_panoptic.viewer.editing.ambiguous_shapes import filled, outlines
+from napari_panoptic.viewer.kit import shown as shown_module
 from napari_panoptic.viewer.kit.napari_private import exchange_colours
 from napari_panoptic.viewer.layers import scene
 from napari_panoptic.viewer.layers.watch import LayerValues
@@ -1367,8 +1368,11 @@ def test_objects_that_share_pixels_are_flattened_while_edited(desk, wait_until):
 
 
 @pytest.fixture
-def capture_warnings():
-    yield from _captured("warning")
+def capture_warnings(monkeypatch):
+    """Return what warnings and hints say, which the desk shows above the image."""
+    said = []
+    monkeypatch.setattr(shown_module, "_show", lambda text, _notify: said.append(text))
+    return lambda: said
 
 
 @pytest.fixture

@@ -345,7 +345,7 @@ def test_while_a_slide_is_evaluated_panels_say_how_far_it_is(desk):
     link.loader.progressed.emit(0.25, "counting overlaps")
     assert "counting overlaps, 25%" in shown_text(panels.metrics.message)
     link.presenter(SlidePresenter).say_when_empty(None)
-    assert "choose another region" in shown_text(panels.metrics.message)
+    assert "Choose another region" in shown_text(panels.metrics.message)
 
 
 @pytest.mark.long

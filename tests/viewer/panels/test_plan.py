@@ -437,7 +437,7 @@ def test_digits_alone_judge_items_and_count_nuclei(window, wait_until):
     kinds = set()
     for turn in range(60):
         item = window.presenter.item
-        canvas_of(window.desk.viewer).setFocus()  # as after a click there
+        canvas_of(window.desk.viewer).setFocus(Qt.FocusReason.MouseFocusReason)  # a click there
         kinds.add(item.kind)
         if item.kind is ItemKind.BACKGROUND:
             press_digit(Qt.Key.Key_1)

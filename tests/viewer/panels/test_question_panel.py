@@ -157,7 +157,7 @@ def test_a_file_that_is_there_is_replaced_only_if_the_user_agrees(
     (tmp_path / "causes.csv").write_text("mine", "utf-8")
     asked = []
 
-    def refuse(_parent, _title, text):
+    def refuse(_parent, _title, text, *_buttons):
         asked.append(text)
         return QMessageBox.StandardButton.No
 

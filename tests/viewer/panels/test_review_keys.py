@@ -9,7 +9,7 @@ from qtpy.QtWidgets import QApplication, QLineEdit, QTextEdit
 from napari_panoptic.display.glossary import VERDICT_WORDS
 from napari_panoptic.display.palette import STATUS_COLOURS
 from napari_panoptic.review.judged import VERDICTS
-from napari_panoptic.values.vocabulary import Verdict
+from napari_panoptic.values.vocabulary import Side, Verdict
 from napari_panoptic.viewer.desk.workspaces import WorkspaceBar
 from napari_panoptic.viewer.editing.object_actions import LEAVING
 from napari_panoptic.viewer.kit.keys import key_text
@@ -114,7 +114,7 @@ def test_an_object_that_is_being_left_gets_no_verdict(review_desk, review, press
     assert verdicts(review) == []
     assert LEAVING in review.texts()
     review.settle()
-    press_focused(Qt.Key.Key_N)
+    review_desk.session.select_row(Side.REFERENCE, 0)
     press_focused(Qt.Key.Key_1)
     assert len(verdicts(review)) == 1
 

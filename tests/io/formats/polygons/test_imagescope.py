@@ -383,3 +383,15 @@ def test_a_name_goes_before_a_description(tmp_path: Path) -> None:
     path.write_text(described("Tumour", "Lymphocyte"))
     (finding,) = read_polygons(path, MONUSAC_CLASSES).findings
     assert finding.class_name == "Tumour"
+
+
+def test_decimal_commas_are_named(tmp_path: Path) -> None:
+    vertices = "".join(f'<Vertex X="{x},5" Y="{y},5"/>' for x, y in ((1, 1), (9, 1), (9, 9)))
+    path = tmp_path / "a.xml"
+    path.write_text(
+        f'<Annotations><Annotation><Attributes><Attribute Name="Epithelial"/></Attributes>'
+        f"<Regions><Region><Vertices>{vertices}</Vertices></Region></Regions></Annotation>"
+        f"</Annotations>"
+    )
+    found = read_polygons(path, MONUSAC_CLASSES)
+    assert any("decimal comma" in finding.message for finding in found.findings)

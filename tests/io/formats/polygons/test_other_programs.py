@@ -589,3 +589,19 @@ def test_a_class_named_like_a_key_of_another_format(tmp_path: Path, name: str) -
     nuclei = {"1": {"contour": ring, "type": name}}
     path.write_text(json.dumps({"mag": None, "nuc": nuclei}))
     assert format_of(path) == Source.HOVERNET
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("a.geojson", '{"type": "FeatureCollection"}'.encode("utf-16"), "UTF-16; save it in UTF-8"),
+        ("a.xml", "<Annotations/>".encode("utf-16"), "UTF-16; save it in UTF-8"),
+        ("a.csv", b"cell_id,vertex_x,vertex_y\n1,2.5,3.5\n", "boundaries of cells"),
+    ],
+)
+def test_texts_that_no_format_reads_are_named(
+    tmp_path: Path, name: str, content: bytes, said: str
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(UnreadableFileError, match=said):
+        format_of(tmp_path / name)
