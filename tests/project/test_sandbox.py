@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from tests.support.sandbox import contents, sandbox
-from tests.support.small_cohort import write_cohort
+from tests.support.small_cohort import write_first_regions
 
 TABLES = {
     *("objects.csv", "regions.csv", "patients.csv", "patients_by_class.csv", "teams.csv"),
@@ -25,7 +25,7 @@ sys.exit(main(["evaluate", cohort, "--output", tables, *run])
 
 
 def test_evaluate_and_report_write_what_they_were_told_to(tmp_path: Path) -> None:
-    cohort = write_cohort(tmp_path / "cohort")
+    cohort = write_first_regions(tmp_path / "small", 1)
     before = contents(cohort)
     around = tmp_path / "around"
     environment = sandbox(around)

@@ -1,6 +1,6 @@
 """Real regions, real slides: figures that other people's code computed on the very same files.
 
-Half goes through the command line and back through the tables it writes, as a person who only has
+Some go through the command line and back through the tables it writes, as a person who only has
 the tables would check it. The other conditions are evaluated together from files that are read
 once; `tests/nuclei/test_conditions.py` shows that this gives what the command gives.
 """
@@ -45,10 +45,16 @@ pytestmark = needs_shared_cases
 
 CLASSES = list(MONUSAC_CLASSES.names)
 COHORT = SHARED_CASES / "monusac"
-TEAMS = ("jitter", "log-seeds", "otsu-watershed", "tight")
-EVERY_TEAM = (*TEAMS, "colour-coded GT")
-RESTORATIONS = ("border-removed", "border-dilated")
-RULES = ("strict-iou", "centroid")
+COLOUR_CODED = "colour-coded GT"
+BOTH_RESTORATIONS_AND_RULES = pytest.mark.parametrize(
+    ("restoration", "rule"),
+    [
+        ("border-removed", "strict-iou"),
+        ("border-dilated", "centroid"),
+        pytest.param("border-removed", "centroid", marks=pytest.mark.long),
+        pytest.param("border-dilated", "strict-iou", marks=pytest.mark.long),
+    ],
+)
 SCORES = {
     "as_run": None,
     "matching_fixed": "matching",
@@ -73,32 +79,39 @@ Run = Callable[[str], Tables]
 """Returns the tables of a condition by its name, or by the corrections of the challenge."""
 CHALLENGE = "monusac-2020-as-run"
 COMMANDS = {
-    "border-removed strict-iou": [f"--teams={','.join(EVERY_TEAM)}"],
-    "border-dilated centroid": [
-        f"--teams={','.join(EVERY_TEAM)}",
-        "--restoration=border-dilated",
-        "--matching=centroid",
-    ],
-    **{
-        correct: [f"--protocol={CHALLENGE}", "--no-distances", *options]
-        for correct, options in {
-            "": [],
-            SCORES["all_corrections"]: [f"--correct={SCORES['all_corrections']}"],
-        }.items()
-    },
+    "border-removed strict-iou": [],
+    "border-dilated centroid": ["--restoration=border-dilated", "--matching=centroid"],
+    "": [f"--protocol={CHALLENGE}", "--no-distances"],
 }
 
 
+@pytest.fixture(
+    scope="module",
+    params=[
+        ("jitter", "tight"),
+        pytest.param(("log-seeds", "otsu-watershed"), marks=pytest.mark.long),
+    ],
+    ids=" ".join,
+)
+def teams(request: pytest.FixtureRequest) -> tuple[str, ...]:
+    """Return the teams to evaluate, besides the annotation's own colour-coded version."""
+    found: tuple[str, ...] = request.param
+    return found
+
+
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+def run(teams: tuple[str, ...], tmp_path_factory: pytest.TempPathFactory) -> Run:
     """Evaluate the real regions under each condition once."""
     done: dict[str, Tables] = {}
 
     def evaluated(name: str) -> Tables:
+        is_challenge = not name or name in SCORES.values()
+        chosen = teams if is_challenge else (*teams, COLOUR_CODED)
         if name in COMMANDS and name not in done:
-            done[name] = commanded(COMMANDS[name], tmp_path_factory.mktemp("tables"))
+            options = [f"--teams={','.join(chosen)}", *COMMANDS[name]]
+            done[name] = commanded(options, tmp_path_factory.mktemp("tables"))
         elif name not in done:
-            done.update(evaluated_together())
+            done.update(evaluated_together(chosen, is_challenge=is_challenge))
         return done[name]
 
     return evaluated
@@ -113,26 +126,25 @@ def commanded(options: list[str], folder: Path) -> Tables:
     return Tables(frames, json.loads((folder / "evaluation.json").read_text("utf-8")))
 
 
-def evaluated_together() -> dict[str, Tables]:
-    """Evaluate all conditions that no command has, from files that are read once."""
+def evaluated_together(teams: tuple[str, ...], *, is_challenge: bool) -> dict[str, Tables]:
+    """Evaluate the conditions of one kind that no command has, from files that are read once."""
     cohort, quick = open_cohort(COHORT), protocol(CHALLENGE).replaced(distances=False)
-    conditions = [
-        *lessons_conditions(),
-        *(
-            Condition(correct, quick.replaced(convention=with_corrections([Mistake(correct)])))
+    conditions = list(lessons_conditions())
+    if is_challenge:
+        conditions = [
+            Condition(
+                correct,
+                quick.replaced(convention=with_corrections(map(Mistake, correct.split(",")))),
+            )
             for correct in SCORES.values()
-            if correct and "," not in correct
-        ),
-    ]
+            if correct
+        ]
     conditions = [condition for condition in conditions if condition.name not in COMMANDS]
-    work = Experiment(EVERY_TEAM, tuple(conditions))
+    work = Experiment(teams, tuple(conditions))
     regions = [work.evaluate(cohort, region) for region in cohort.regions]
     found = {}
     for number, condition in enumerate(conditions):
-        is_challenge = condition.settings.takes_class_masks
-        teams = TEAMS if is_challenge else EVERY_TEAM
         results = [result for region in regions for result in region[number]]
-        results = [result for result in results if result.team in teams]
         evaluation = CohortEvaluation(cohort, condition.settings, condition.name, results)
         frames = {
             "regions": regions_table(evaluation),
@@ -194,26 +206,19 @@ def counted(objects: pd.DataFrame) -> np.ndarray:
 # --- the disentangled figures -----------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("restoration", "rule"),
-    [
-        ("border-removed", "strict-iou"),
-        ("border-dilated", "centroid"),
-        pytest.param("border-removed", "centroid", marks=pytest.mark.long),
-        pytest.param("border-dilated", "strict-iou", marks=pytest.mark.long),
-    ],
-)
-def test_disentangled(run: Run, restoration: str, rule: str) -> None:
+@BOTH_RESTORATIONS_AND_RULES
+def test_disentangled(run: Run, teams: tuple[str, ...], restoration: str, rule: str) -> None:
+    every_team = (*teams, COLOUR_CODED)
     tables = condition(run, restoration, rule)
     patients = tables["patients"].set_index(["team", "patient"])
     by_class = dict(list(tables["patients_by_class"].groupby(["team", "patient"])))
     objects = dict(list(tables["objects"].groupby(["team", "patient"])))
     wanted = {
-        team: expected()["disentangled"][team][f"{restoration} {rule}"] for team in EVERY_TEAM
+        team: expected()["disentangled"][team][f"{restoration} {rule}"] for team in every_team
     }
-    assert set(patients.index) == {(team, p) for team in EVERY_TEAM for p in wanted[team]}
+    assert set(patients.index) == {(team, p) for team in every_team for p in wanted[team]}
     # The annotation's own colour-coded version comes without expected distances.
-    assert all(("HD" in f) == (t != "colour-coded GT") for t in wanted for f in wanted[t].values())
+    assert all(("HD" in f) == (t != COLOUR_CODED) for t in wanted for f in wanted[t].values())
     for team, patient in patients.index:
         figures, what = wanted[team][patient], f"{team} {patient}"
         check_patient(patients.loc[(team, patient)], figures, what)
@@ -268,19 +273,18 @@ def check_objects(objects: pd.DataFrame, figures: dict[str, Any], what: str) -> 
         all_agree(of_class["hausdorff_px"], figures["HDc"], f"{what} HDc")
 
 
-@pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("restoration", RESTORATIONS)
+@BOTH_RESTORATIONS_AND_RULES
 def test_teams_are_the_means_of_the_expected_patients(
-    run: Run, restoration: str, rule: str
+    run: Run, teams: tuple[str, ...], restoration: str, rule: str
 ) -> None:
-    teams = condition(run, restoration, rule)["teams"].set_index("team")
+    rows = condition(run, restoration, rule)["teams"].set_index("team")
     score = condition(run, restoration, rule).record["score"]
-    for team in EVERY_TEAM:
+    for team in (*teams, COLOUR_CODED):
         patients = expected()["disentangled"][team][f"{restoration} {rule}"].values()
         quality = [figures["PQ"] for figures in patients]
-        assert teams.loc[team, "patients"] == len(quality)
-        agree(teams.loc[team, "pq_mean"], float(np.mean(quality)), team)
-        agree(teams.loc[team, "pq_sd"], float(np.std(quality, ddof=1)), team)
+        assert rows.loc[team, "patients"] == len(quality)
+        agree(rows.loc[team, "pq_mean"], float(np.mean(quality)), team)
+        agree(rows.loc[team, "pq_sd"], float(np.std(quality, ddof=1)), team)
         agree(score[team], float(np.mean(quality)), team)
 
 
@@ -288,16 +292,16 @@ def test_teams_are_the_means_of_the_expected_patients(
 
 
 @pytest.mark.parametrize("name", SCORES)
-def test_challenge_scores(run: Run, name: str) -> None:
+def test_challenge_scores(run: Run, teams: tuple[str, ...], name: str) -> None:
     score = challenge(run, SCORES[name]).record["score"]
-    assert set(score) == set(TEAMS)
-    for team in TEAMS:
+    assert set(score) == set(teams)
+    for team in teams:
         agree(score[team], expected()["challenge"][team][name], f"{team} {name}")
 
 
-def test_what_the_challenge_never_counted(run: Run) -> None:
+def test_what_the_challenge_never_counted(run: Run, teams: tuple[str, ...]) -> None:
     uncounted = challenge(run, None).record["absent_classes"]
-    for team in TEAMS:
+    for team in teams:
         wanted = expected()["challenge"][team]
         assert uncounted[team]["false_positives"] == wanted["fp_in_absent_classes"]
         assert uncounted[team]["masks"] == wanted["masks_ignored"]
@@ -313,11 +317,13 @@ REGION_TABLES = {
 
 
 @pytest.mark.parametrize("correct", REGION_TABLES)
-def test_challenge_figures_of_every_region_and_class(run: Run, correct: str | None) -> None:
+def test_challenge_figures_of_every_region_and_class(
+    run: Run, teams: tuple[str, ...], correct: str | None
+) -> None:
     pq, fp, absent_too = REGION_TABLES[correct]
     rows = challenge(run, correct)["regions"]
     rows = rows[rows["class"] != "mean"]
-    for team in TEAMS:
+    for team in teams:
         wanted = {
             key: figures
             for key, figures in expected()["challenge"][team]["per_image_class"].items()

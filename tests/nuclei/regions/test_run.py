@@ -129,10 +129,11 @@ def test_processes_follow_threads_where_the_rest_is_long(
 
     monkeypatch.setattr(jobs, "_processes", processes)
     many = replace(small_cohort, regions=small_cohort.regions * 2)
-    for seconds in (10_000.0, 0.0):
+    few = [SMALL_WORK.evaluate(small_cohort, region) for region in small_cohort.regions]
+    for seconds, work, expected in ((10_000.0, SMALL_WORK, few), (0.0, WORK, wanted)):
         monkeypatch.setattr(jobs, "_WORTH_PROCESSES_S", seconds)
-        found = list(run_regions(many, WORK, jobs=2, scheduler=jobs.AUTO))
-        assert_same_regions(found, wanted * 2)
+        found = list(run_regions(many, work, jobs=2, scheduler=jobs.AUTO))
+        assert_same_regions(found, expected * 2)
         assert started == ([] if seconds else [2])
 
 
@@ -744,13 +745,13 @@ def test_few_regions_are_in_flight(
         return future
 
     monkeypatch.setattr(jobs._Pool, "submit", submit)
-    many = many_regions(small_cohort, 40)
-    assert len(list(run_regions(many, SMALL_WORK, scheduler=address))) == 40
-    assert len(running) == 40
+    many = many_regions(small_cohort, 12)
+    assert len(list(run_regions(many, SMALL_WORK, scheduler=address))) == 12
+    assert len(running) == 12
     assert most <= 4
     running.clear()
     most = 0
-    assert len(list(run_regions(many, SMALL_WORK, scheduler=address, jobs=1))) == 40
+    assert len(list(run_regions(many, SMALL_WORK, scheduler=address, jobs=1))) == 12
     assert most == 1
 
 

@@ -28,7 +28,7 @@ from napari_panoptic.review.plan.units import SUSPECT, population
 from tests.support.paths import SHARED_CASES, needs_shared_cases
 from tests.support.survey_oracle import least
 
-N_REVIEWS, N_COMPARED = 50, 80
+N_REVIEWS = 50
 PQ = QUANTITIES.index(Quantity.PQ)
 
 
@@ -75,13 +75,14 @@ def test_nuclei_that_one_patient_lacks_are_within_the_interval():
     assert np.abs(found.mean - found.truth).max() < 0.03
 
 
-@pytest.mark.parametrize("unequal", [0.0, 1.2])
+@pytest.mark.parametrize("unequal", [pytest.param(0.0, marks=pytest.mark.long), 1.2])
 def test_intervals_for_other_patients_hold_their_figures(unequal):
     held = held_by_others(8, unequal, range(40), 150).mean(axis=0)
     assert (held >= least(40)).all()
 
 
-def test_strata_of_suspects_find_more_errors_and_hold_the_truth(many_units):
+@pytest.mark.parametrize("n_reviews", [25, pytest.param(80, marks=pytest.mark.long)])
+def test_strata_of_suspects_find_more_errors_and_hold_the_truth(many_units, n_reviews):
     truth = planted(many_units, TRUTHS["usual"], 1)
     # Half of the errors are suspect, and so is one right annotation in forty.
     is_wrong = (truth.verdict > 0) | (truth.count > 0)
@@ -89,11 +90,11 @@ def test_strata_of_suspects_find_more_errors_and_hold_the_truth(many_units):
     details = np.where(is_suspect, SUSPECT + " " + many_units.detail, many_units.detail)
     refined = replace(many_units, detail=np.array([own.rstrip() for own in details], object))
 
-    seeds = range(N_COMPARED)
+    seeds = range(n_reviews)
     usual, found = (
         coverage(units, truth, STRATIFIED, 150, seeds) for units in (many_units, refined)
     )
-    assert (found.covered >= least(N_COMPARED)).all()
+    assert (found.covered >= least(n_reviews)).all()
     assert np.abs(found.bias).max() < 0.03
     assert errors_found(refined, truth, 150, seeds) > 1.5 * errors_found(
         many_units, truth, 150, seeds
@@ -104,12 +105,13 @@ def test_strata_of_suspects_find_more_errors_and_hold_the_truth(many_units):
 
 
 @needs_shared_cases
-def test_a_stratified_plan_is_more_precise_than_a_random_sample_of_the_same_size():
+@pytest.mark.parametrize("n_reviews", [15, pytest.param(40, marks=pytest.mark.long)])
+def test_a_stratified_plan_is_more_precise_than_a_random_sample_of_the_same_size(n_reviews):
     cohort = open_cohort(SHARED_CASES / "monusac")
     units = population(cohort, ("jitter",)).units
     truth = planted(units, TRUTHS["usual"], 1)
     stratified, random = (
-        coverage(units, truth, design, 200, range(40)) for design in (STRATIFIED, RANDOM)
+        coverage(units, truth, design, 200, range(n_reviews)) for design in (STRATIFIED, RANDOM)
     )
     assert (stratified.half_width < random.half_width).all()
-    assert (stratified.covered >= least(40)).all()
+    assert (stratified.covered >= least(n_reviews)).all()

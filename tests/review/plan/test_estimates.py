@@ -208,14 +208,15 @@ def test_estimates_equal_those_of_an_independent_implementation(
 
 
 @pytest.mark.parametrize("suspect", [0.0, 0.1])
-def test_estimates_are_unbiased(many_units, suspect):
-    """The mean over 60 plans is the truth, within 5 of its standard errors."""
+@pytest.mark.parametrize("n_plans", [25, pytest.param(60, marks=pytest.mark.long)])
+def test_estimates_are_unbiased(many_units, suspect, n_plans):
+    """The mean over many plans is the truth, within 5 of its standard errors."""
     many_units = marked(many_units, suspect)
     truth_plan = draw(many_units, len(many_units), 0)
     given = dict(zip(truth_plan.units.keys, answers(truth_plan, seed=1), strict=True))
     truth = by_figure(estimate(truth_plan, many_units, answers(truth_plan, seed=1)))
     found = []
-    for seed in range(60):
+    for seed in range(n_plans):
         plan = draw(many_units, 80, seed)
         own = [replace(given[key], item=k) for k, key in enumerate(plan.units.keys, start=1)]
         rows = by_figure(estimate(plan, many_units, own))
