@@ -291,7 +291,9 @@ class HeldRegion:
         return _reduced(
             settings,
             is_restorable=any(own.restored is not None for own in masks),
-            shares_pixels=not all(own.labels.whole is own.labels.flat is None for own in masks),
+            shares_pixels=any(
+                own.labels.whole is not None or own.labels.flat is not None for own in masks
+            ),
         )
 
     def forget(self, team: str) -> None:
