@@ -48,16 +48,14 @@ def encoded(value: Any) -> Any:
     """
     if type(value) in _AS_THEY_ARE:  # most values; found without further questions
         return value
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
     if is_dataclass(value) and not isinstance(value, type):
-        # A field that is neither compared nor shown is no part of the value.
-        names = (field.name for field in fields(value) if field.compare or field.repr)
-        return {name: encoded(getattr(value, name)) for name in names}
+        return {name: encoded(getattr(value, name)) for name in _names(type(value))}
     if isinstance(value, Mapping):
         return {str(key): encoded(each) for key, each in value.items()}
     if isinstance(value, tuple | list):
         return [encoded(each) for each in value]
-    if isinstance(value, np.ndarray | np.generic):
-        return value.tolist()
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, Path):
@@ -69,6 +67,12 @@ def encoded(value: Any) -> Any:
     if isinstance(value, pd.DataFrame):
         return [[name, str(column.dtype), _values(column)] for name, column in value.items()]
     return value
+
+
+@cache
+def _names(kind: type) -> tuple[str, ...]:
+    # A field that is neither compared nor shown is no part of the value.
+    return tuple(field.name for field in fields(kind) if field.compare or field.repr)
 
 
 def decoded(kind: Any, record: Any) -> Any:

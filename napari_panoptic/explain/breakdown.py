@@ -216,22 +216,28 @@ def _joined(regions: Sequence[RegionObjects], unit: AreaUnit) -> pd.DataFrame:
     import pandas as pd
 
     columns = ["side", "id", "class", "status", "cause", "partner_class", "iou", "hausdorff_px"]
-    frames = []
-    for region in regions:
-        if unit is AreaUnit.UM2 and region.mpp is None:
+    if unit is AreaUnit.UM2:
+        unknown = [region.region for region in regions if region.mpp is None]
+        if unknown:
             raise SettingsError(
                 "the micrometres per pixel are unknown; set the size classes in px",
-                region=region.region,
+                region=unknown[0],
             )
-        scale = region.mpp**2 if unit is AreaUnit.UM2 and region.mpp is not None else 1.0
-        counted = region.objects[region.objects["status"] != str(Status.IGNORED)]
-        frame = counted[columns].assign(
-            team=region.team, region=region.region, area=counted["area_px"] * scale
-        )
-        frames.append(frame)
-    if not frames:
+    if not regions:
         return pd.DataFrame(columns=[*columns, "team", "region", "area"])
-    return pd.concat(frames, ignore_index=True)
+    sizes = [len(region.objects) for region in regions]
+
+    def of_regions(values: Sequence[Any], kind: type) -> NDArray[Any]:
+        return np.repeat(np.array(values, kind), sizes)
+
+    table = pd.concat([region.objects for region in regions], ignore_index=True)
+    scales = [(region.mpp or 1.0) ** 2 if unit is AreaUnit.UM2 else 1.0 for region in regions]
+    table = table[[*columns, "area_px"]].assign(
+        team=of_regions([region.team for region in regions], object),
+        region=of_regions([region.region for region in regions], object),
+        area=table["area_px"] * of_regions(scales, float),
+    )
+    return table[table["status"] != str(Status.IGNORED)].reset_index(drop=True)
 
 
 def _figures(objects: pd.DataFrame) -> dict[str, Any]:

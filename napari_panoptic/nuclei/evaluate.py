@@ -170,7 +170,14 @@ def evaluate_again(evaluation: Evaluation, settings: EvaluationSettings) -> Eval
     """
     if evaluation.pair.with_overlaps(settings.overlaps) is not evaluation.pair:
         return evaluate(evaluation.pair, settings)
-    return evaluated(evaluation.pair, evaluation.table, settings, evaluation.distances)
+    is_judged = evaluation.judged.policy is settings.ambiguous
+    return evaluated(
+        evaluation.pair,
+        evaluation.table,
+        settings,
+        evaluation.distances,
+        judged=evaluation.judged if is_judged else None,
+    )
 
 
 class WindowReads(PointLookup, Protocol):
@@ -192,6 +199,7 @@ def evaluated(
     settings: EvaluationSettings,
     known: KnownDistances,
     *,
+    judged: JudgedOverlap | None = None,
     windows: WindowReads | None = None,
 ) -> Evaluation[PairT]:
     """Evaluate a label pair from its overlap table.
@@ -204,10 +212,12 @@ def evaluated(
         How to evaluate.
     known
         Distances measured before on the same pixels.
+    judged
+        The table under the ambiguous policy of the settings, if it is known.
     windows
         Reads the pixels of a pair that is not held; None for one that is.
     """
-    judged, outlines = judge(table, settings.ambiguous), settings.outlines
+    judged, outlines = judged or judge(table, settings.ambiguous), settings.outlines
     matches = match(pair, table, judged, settings, points=windows)
 
     def measure(rows: NDArray[np.int32], columns: NDArray[np.int32]) -> NDArray[np.float64]:

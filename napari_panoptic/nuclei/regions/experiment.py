@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from napari_panoptic.common.errors import PanopticError
@@ -95,8 +96,9 @@ class Experiment:
         numbers = range(len(self.all_conditions))
         return [[results[number] for results in by_team] for number in numbers]
 
-    def as_record(self) -> dict[str, Any]:
-        """Return a plain dictionary, for JSON."""
+    @cached_property
+    def record(self) -> Mapping[str, Any]:
+        """All of it as a plain dictionary, for JSON."""
         return {
             "teams": list(self.team_names),
             "conditions": [condition.as_record() for condition in self.conditions],
@@ -116,16 +118,21 @@ def _of_team(
 ) -> list[RegionResult]:
     """Evaluate a team, one restoration after the other, so that one is in memory at a time."""
     results: dict[int, RegionResult] = {}
+    known: dict[tuple[Any, ...], RegionResult] = {}
     conditions = work.all_conditions
     for number in sorted(range(len(conditions)), key=lambda number: _pair_of(conditions[number])):
         condition = conditions[number]
         settings = condition.settings
-        evaluate = held.score if settings.takes_class_masks else held.evaluate
-        found: Evaluated[Evaluation | ClassEvaluations] = evaluate(
-            team, settings, condition.source, condition.shift
-        )
+        source, shift = condition.source, condition.shift
         with_objects = work.includes_objects(number)
-        results[number] = region_result(region, team, found, settings, with_objects=with_objects)
+        key = held.in_effect(team, settings, source), source, shift, with_objects
+        if key not in known:
+            evaluate = held.score if settings.takes_class_masks else held.evaluate
+            found: Evaluated[Evaluation | ClassEvaluations] = evaluate(
+                team, settings, source, shift
+            )
+            known[key] = region_result(region, team, found, settings, with_objects=with_objects)
+        results[number] = known[key]
     held.forget(team)
     return [results[number] for number in range(len(conditions))]
 

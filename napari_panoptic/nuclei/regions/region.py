@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from napari_panoptic.common.errors import LabelError, PanopticError
 from napari_panoptic.common.findings import Finding, FindingKind
@@ -43,7 +44,7 @@ from napari_panoptic.nuclei.regions.shifts import NO_SHIFT, Shift, shifted
 from napari_panoptic.nuclei.windowed_evaluation import evaluate_tiles, evaluate_tiles_again
 from napari_panoptic.values.cohort import Cohort, MaskFiles, Region, Source
 from napari_panoptic.values.labels import LabelImage, LabelPair
-from napari_panoptic.values.settings import EvaluationSettings, Overlaps
+from napari_panoptic.values.settings import EvaluationSettings, Overlaps, Restoration
 from napari_panoptic.values.windowed_labels import TiledPair
 
 OPENING = 0.1
@@ -71,6 +72,19 @@ class Evaluated(Generic[E_co]):
     def findings(self) -> tuple[Finding, ...]:
         """All findings, those of the annotation first."""
         return (*self.of_annotation, *self.of_team)
+
+
+@lru_cache(maxsize=256)
+def _reduced(
+    settings: EvaluationSettings, *, is_restorable: bool, shares_pixels: bool
+) -> EvaluationSettings:
+    """Return settings with usual values for what makes no difference."""
+    changes: dict[str, Any] = {}
+    if not is_restorable:
+        changes |= {"restoration": Restoration.BORDER_REMOVED, "radius": 0}
+    if not shares_pixels:
+        changes["overlaps"] = Overlaps.FLATTEN
+    return settings.replaced(**changes)
 
 
 # --- held in memory ---------------------------------------------------------------------------
@@ -260,6 +274,27 @@ class HeldRegion:
         other._references, other._labels = dict(self._references), dict(self._labels)
         other._known = dict(self._known)
         return other
+
+    def in_effect(
+        self, team: str, settings: EvaluationSettings, source: Source | None = None
+    ) -> EvaluationSettings:
+        """Return the settings without what makes no difference to the masks of a team.
+
+        Settings are in effect the same here if they differ in the restoration of masks that there
+        is nothing to restore in, or in the pixels that objects share where none do.
+        """
+        files = prediction_files(self._cohort, self._region.name, team, source)
+        if files is None:
+            return settings
+        sides = self.reference(settings).masks, self._known_team(team, files, settings).masks
+        masks = [own for own in sides if own is not None]
+        return _reduced(
+            settings,
+            is_restorable=any(own.restored is not None for own in masks),
+            shares_pixels=any(
+                own.labels.whole is not None or own.labels.flat is not None for own in masks
+            ),
+        )
 
     def forget(self, team: str) -> None:
         """Release what is kept of a team."""

@@ -68,7 +68,11 @@ class PartStore:
         PanopticError
             Where the folder cannot be written to.
         """
-        body = json.dumps(encoded(results), separators=(",", ":"))
+        # Conditions that differ in nothing here share a result.
+        distinct = {id(result): result for result in chain.from_iterable(results)}
+        known = {key: encoded(result) for key, result in distinct.items()}
+        records = [[known[id(result)] for result in found] for found in results]
+        body = json.dumps(records, separators=(",", ":"))
         header = {"format": _FORMAT, "region": region, "fingerprint": fingerprint}
         first_line = json.dumps(header | {"sha256": _sha256(body)})
         path = self._path(region)

@@ -318,7 +318,7 @@ def region_fingerprint(cohort: Cohort, region: Region, work: Experiment) -> str:
     usual = {t: _usual_form(cohort, t) for t in work.team_names}
     record = {
         "version": __version__,
-        "work": work.as_record(),
+        "work": work.record,
         "scheme": asdict(cohort.scheme),
         "region": [
             *(region.name, region.patient, str(region.image), region.image_item, region.mpp),

@@ -35,7 +35,7 @@ from napari_panoptic.statistics.max_t import PERMUTATIONS, SEED
 from napari_panoptic.values import vocabulary
 from napari_panoptic.values.cohort import Cohort, Region, Source
 from napari_panoptic.values.settings import EvaluationSettings
-from napari_panoptic.values.vocabulary import CAUSES, STATUSES, Side, Status
+from napari_panoptic.values.vocabulary import CAUSES, STATUS_CODE, STATUSES, Side, Status
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -302,7 +302,8 @@ def _side_frame(own: RegionSide, known: _KnownCovariates) -> pd.DataFrame:
         "cause": np.array([str(cause) for cause in CAUSES], object)[outcomes.cause],
     }
     frame = pd.DataFrame(columns | region_covariates(own, built_in=known[has_image]))
-    return frame[frame["status"] != str(Status.IGNORED)]
+    counts = outcomes.status != STATUS_CODE[Status.IGNORED]
+    return frame if counts.all() else frame[counts]
 
 
 def _nothing() -> pd.DataFrame:

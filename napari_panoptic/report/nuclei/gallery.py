@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.display.crops import ROOM, CropSource, bounded_field_px, cut
 from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
@@ -87,15 +89,19 @@ def worst_failures(results: Sequence[RegionResult]) -> tuple[Failure, ...]:
 
     chosen: list[Failure] = []
     for team in dict.fromkeys(result.team for result in results):
-        frames = [
-            failed(result.objects).assign(patient=result.patient, region=result.region)
-            for result in results
-            if result.team == team and result.objects is not None
-        ]
-        table = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+        own = [result for result in results if result.team == team]
+        frames = [result.objects for result in own if result.objects is not None]
+        if not frames:
+            continue
+        sizes = [0 if result.objects is None else len(result.objects) for result in own]
+        patients, regions = ([getattr(r, name) for r in own] for name in ("patient", "region"))
+        table = failed(
+            pd.concat(frames, ignore_index=True).assign(
+                patient=np.repeat(np.array(patients, object), sizes),
+                region=np.repeat(np.array(regions, object), sizes),
+            )
+        )
         for side, cause in failure_kinds():
-            if table.empty:
-                continue
             of_kind = table[(table["side"] == str(side)) & (table["cause"] == str(cause))]
             worst = of_kind.sort_values("area_px", ascending=False, kind="stable")
             chosen += [_failure(team, row) for row in worst.head(PER_CAUSE).to_dict("records")]

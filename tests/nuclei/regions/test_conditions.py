@@ -237,12 +237,11 @@ def test_objects_of_some_conditions_and_sums_of_others(small_cohort: Cohort) -> 
 # --- the least work ---------------------------------------------------------------------------
 
 
-@pytest.fixture
-def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """Count how often files are read, masks restored and overlaps counted."""
+def counted(monkeypatch: pytest.MonkeyPatch, *functions: tuple[Any, str]) -> Counter[str]:
+    """Count the calls of functions, given as module and name."""
     counter: Counter[str] = Counter()
 
-    def counted(module: Any, name: str) -> None:
+    def count_calls(module: Any, name: str) -> None:
         original: Callable[..., Any] = getattr(module, name)
 
         def call(*arguments: Any, **options: Any) -> Any:
@@ -251,10 +250,26 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
         monkeypatch.setattr(module, name, call)
 
-    counted(pipeline, "load_masks")
-    counted(colour_coded, "restore")
-    counted(evaluate, "overlap_table")
+    for module, name in functions:
+        count_calls(module, name)
     return counter
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """Count how often files are read, masks restored and overlaps counted."""
+    return counted(
+        monkeypatch,
+        (pipeline, "load_masks"),
+        (colour_coded, "restore"),
+        (evaluate, "overlap_table"),
+    )
+
+
+@pytest.fixture
+def stages(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """Count how often an ambiguous policy is applied, and objects are matched."""
+    return counted(monkeypatch, (evaluate, "judge"), (evaluate, "match"))
 
 
 def test_files_are_read_once_and_overlaps_counted_once(
@@ -275,6 +290,20 @@ def test_a_form_without_restoration_is_paired_once(
     )
     Experiment(("alpha",), conditions).evaluate(small_cohort, small_cohort.regions[0])
     assert calls == {"load_masks": 2, "overlap_table": 1}
+
+
+def test_a_form_without_restoration_is_matched_once_under_each_rule(
+    small_cohort: Cohort, stages: Counter[str]
+) -> None:
+    base = EvaluationSettings(distances=False)
+    conditions = (
+        *lessons_conditions(base, source=Source.SUBMISSION),
+        *radius_conditions(base=base, source=Source.SUBMISSION),
+        *threshold_conditions(base=base, source=Source.SUBMISSION),
+    )
+    Experiment(("alpha",), (), sums_of=conditions).evaluate(small_cohort, small_cohort.regions[0])
+    # Strict IoU at 19 thresholds, 0.5 among them, and the centroid rule.
+    assert stages == {"judge": 1, "match": 20}
 
 
 def test_shifts_restore_nothing_anew(small_cohort: Cohort, calls: Counter[str]) -> None:
