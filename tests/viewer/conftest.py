@@ -30,6 +30,7 @@ from napari_panoptic.display.object_rows import ObjectFilter
 from napari_panoptic.display.styles import Display, Look
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.viewer import opening  # noqa: F401 - tells desks how to open cohorts
+from napari_panoptic.viewer.desk.link import Link
 from napari_panoptic.viewer.desk.nuclei import PARTS, desk_of
 from napari_panoptic.viewer.editing import autosaving
 from napari_panoptic.viewer.jobs import cohort_work
@@ -176,6 +177,29 @@ def wait_until_in_a_window(unrasterized):
             QCoreApplication.processEvents(QEventLoop.ProcessEventsFlag.AllEvents, 10)
 
     return partial(wait_until, meanwhile=handle_events)
+
+
+@pytest.fixture(autouse=True)
+def looking(wait_until):
+    """Let the image be painted before a selected object is judged or mended, as users look first.
+
+    Give the property as it is without that.
+    """
+    why_unseen = Link.why_unseen
+
+    def seen_at_last(link):
+        wait_until(lambda: not link.painting.is_due)
+        return why_unseen.fget(link)
+
+    with patch.object(Link, "why_unseen", property(seen_at_last)):
+        yield why_unseen
+
+
+@pytest.fixture
+def hasty(looking):
+    """Press keys and buttons without waiting for the image."""
+    with patch.object(Link, "why_unseen", looking):
+        yield
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@ from unittest.mock import patch
 
 import numpy as np
 from qtpy.QtCore import QCoreApplication, QEvent, QPoint, Qt
-from qtpy.QtGui import QGuiApplication
+from qtpy.QtGui import QGuiApplication, QKeyEvent
 from qtpy.QtTest import QTest
-from qtpy.QtWidgets import QAbstractItemView, QWidget
+from qtpy.QtWidgets import QAbstractItemView, QApplication, QWidget
 
 from napari_panoptic.display.styles import LUT_LENGTH
 from napari_panoptic.values.vocabulary import CAUSE_CODE, STATUS_CODE, Cause
@@ -81,6 +81,18 @@ def handle_events():
         QGuiApplication.sync()
         QCoreApplication.processEvents()
         QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+
+
+def hold(widget, key, modifier, wait):
+    """Press a key and let the keyboard repeat it several times, with a wait after each."""
+    QTest.keyPress(widget, key, modifier)
+    wait()
+    for _ in range(3):
+        for kind in (QEvent.Type.KeyPress, QEvent.Type.KeyRelease):
+            event = QKeyEvent(kind, key, modifier, chr(key).lower(), True)
+            QCoreApplication.sendEvent(QApplication.focusWidget(), event)
+        wait()
+    QTest.keyRelease(widget, key, modifier)
 
 
 def click(canvas, place):

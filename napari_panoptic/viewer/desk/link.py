@@ -24,6 +24,7 @@ from napari_panoptic.questions.engines.cohort_failures import FailureName, Failu
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.desk.failure_steps import FailureSteps
 from napari_panoptic.viewer.desk.object_links import LinkClipboard
+from napari_panoptic.viewer.desk.painting import Painting
 from napari_panoptic.viewer.desk.pointer import Pointer
 from napari_panoptic.viewer.editing.history import EditHistory
 from napari_panoptic.viewer.jobs.jobs import single_shot, stop_timers
@@ -59,6 +60,8 @@ from napari_panoptic.viewer.state.desk_state import DeskState
 from napari_panoptic.viewer.state.preferences import PREFERENCES
 
 T = TypeVar("T")
+LEAVING = "Nothing was changed: another region is being loaded. Wait until it is shown."
+NOT_PAINTED = "Not done: this object was not shown yet. Press again."
 IDLE_MS = 500
 """How long after loading layers out of sight are filled."""
 EDIT_REST_MS = 150
@@ -119,6 +122,7 @@ class Link:
         self._edited_snapshot: RegionSnapshot | None = None
         self._rest = single_shot(EDIT_REST_MS, self._follow_edits)
         self._idle = single_shot(IDLE_MS, self._catch_up)
+        self.painting = Painting(viewer, session)
         self.scene = Scene(viewer)
         self.slides = SlideView(viewer, self.scene)
         self._steady = SteadyView(viewer, self.scene, self._keep_in_sight)
@@ -163,8 +167,9 @@ class Link:
 
     @property
     def is_settled(self) -> bool:
-        """Whether nothing is being loaded or evaluated."""
+        """Whether nothing is being loaded or evaluated, and what is selected was painted."""
         is_busy = self.loader.is_busy or self.summary.is_busy or self.slides.is_busy
+        is_busy = is_busy or self.painting.is_due
         is_busy = is_busy or self._rest.isActive() or self._steady.is_busy
         return not (is_busy or any(part.is_busy for part in self.parts))
 
@@ -177,6 +182,16 @@ class Link:
         snapshot, wanted = self._session.snapshot, self._session.wanted_region
         is_other = snapshot is not None and snapshot.region.name != wanted
         return self.loader.is_busy and is_other and not self.failures.chosen
+
+    @property
+    def why_unseen(self) -> str:
+        """Why the user does not see what is selected, so that nothing is done with it.
+
+        Empty if it is in sight, or if failures were chosen explicitly.
+        """
+        if self.is_leaving:
+            return LEAVING
+        return NOT_PAINTED if self.painting.is_due and not self.failures.chosen else ""
 
     def request(self, *, region: str | None = None, **changes: Any) -> None:
         """Ask for a region, settings or a source; what is left out stays as asked for last."""
@@ -293,6 +308,7 @@ class Link:
         for signal, slot in self._connected:
             signal.disconnect(slot)
         self._steady.release()
+        self.painting.close()
         self.pointer.close()
         self.loader.close()
         self.summary.stop()
@@ -309,6 +325,7 @@ class Link:
             (session.region_changed, self._show_region),
             (session.teams_came, self._show_region),
             (session.team_changed, self._show_team),
+            (session.selection_changed, self.painting.follow_selection),
             (session.selection_changed, self._show_selection),
             (session.selected_again, self._show_selection),
             (session.edited, self._show_edit),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, TypeVar
 
+from qtpy.QtCore import QPoint, QRect
 from qtpy.QtWidgets import QMessageBox, QWidget
 
 from napari_panoptic.common.errors import PanopticError
@@ -26,7 +27,6 @@ from napari_panoptic.viewer.kit.shown import show_error, show_info
 
 T = TypeVar("T")
 NO_OBJECT = "Select an object first (N: the next failure); then choose what to do with it."
-LEAVING = "Nothing was changed: another region is being loaded. Wait until it is shown."
 ELSEWHERE = "This step is in {}, which is shown now: press again to undo or redo it."
 CHANGED_SINCE = (
     "This step cannot be undone or redone any more, since its objects have changed since ({})."
@@ -121,6 +121,8 @@ class ObjectActions:
         Shows a region with a team, and an object in it.
     parent
         The widget that questions belong to.
+    on_screen
+        Returns where objects are on the screen, so that questions about them do not cover them.
     first_id
         Returns an id above all that a side has had.
     settle
@@ -135,11 +137,13 @@ class ObjectActions:
         say: Callable[[str], None],
         go_to: Callable[[str, str, Target | None], None],
         parent: QWidget,
+        on_screen: Callable[[Iterable[Target]], Sequence[QRect]],
         first_id: Callable[[Side], int],
         settle: Callable[[], object],
     ) -> None:
         self._session, self._history, self._settle = session, history, settle
         self._say, self._go_to, self._parent, self._first_id = say, go_to, parent, first_id
+        self._on_screen = on_screen
         self.asking = Asking.ASK
         #: Returns who mends, by name; empty if nobody has given a name.
         self.reviewer: Callable[[], str] = str
@@ -354,7 +358,7 @@ class ObjectActions:
             f"{gone if mend.vanished else ''}"
         )
         options = {"Leave them": Claim.KEEP, "Take them": Claim.TAKE}
-        return self._ask(text, options, "Pixels of other objects")
+        return self._ask(text, options, "Pixels of other objects", list(mend.overwritten))
 
     def _ask_covered(self, covers: Sequence[actions.NotMended]) -> Covered | None:
         said = [
@@ -369,27 +373,40 @@ class ObjectActions:
             "Leave it out": Covered.ASK,
         }
         text = f"{'; '.join(said)}. To replace: {counted(total, 'annotated object')}."
-        return self._ask(text, options, "Accept a merger")
+        named = [(Side.REFERENCE, id_) for own in covers for id_ in own.covers]
+        named += [own.target for own in covers]
+        return self._ask(text, options, "Accept a merger", named)
 
-    def _ask(self, text: str, options: Mapping[str, T], title: str) -> T | None:
-        """Ask; None for Cancel, which is also what Enter and Esc mean."""
+    def _ask(
+        self, text: str, options: Mapping[str, T], title: str, named: Sequence[Target]
+    ) -> T | None:
+        """Ask about named objects; None for Cancel, which is also what Enter and Esc mean."""
         box = QMessageBox(QMessageBox.Icon.Question, title, text, parent=self._parent)
         role = QMessageBox.ButtonRole.AcceptRole
         buttons = [(box.addButton(word, role), value) for word, value in options.items()]
         cancel = box.addButton(QMessageBox.StandardButton.Cancel)
         box.setEscapeButton(cancel)
         box.setDefaultButton(cancel)
-        _put_in_corner(box, self._parent.window())
+        _put_in_corner(box, self._parent.window(), self._on_screen(named))
         box.exec()
         return next((value for button, value in buttons if button is box.clickedButton()), None)
 
 
-def _put_in_corner(box: QMessageBox, window: QWidget | None) -> None:
-    """Place a question in a lower corner of a window: the objects it is about are in the middle."""
+def _put_in_corner(box: QMessageBox, window: QWidget | None, objects: Sequence[QRect]) -> None:
+    """Place a question in the corner of a window where it covers least of the objects."""
     if window is None:
         return
     size, frame = box.sizeHint(), window.frameGeometry()
-    box.move(frame.left(), max(frame.top(), frame.bottom() - size.height()))
+    left, top = frame.left(), frame.top()
+    right = max(left, frame.right() - size.width())
+    bottom = max(top, frame.bottom() - size.height())
+    corners = [QRect(QPoint(x, y), size) for y in (bottom, top) for x in (left, right)]
+
+    def covered_px(corner: QRect) -> int:
+        covered = [corner.intersected(own) for own in objects]
+        return sum(own.width() * own.height() for own in covered)
+
+    box.move(min(corners, key=covered_px).topLeft())
 
 
 def _replaced(action: ObjectAction, mend: Mend) -> str:

@@ -30,6 +30,7 @@ DrawContour = Callable[[NDArray[Any], tuple[slice, ...]], NDArray[Any]]
 
 _CROSS = "destroyOnClose"
 _LAYER_LIST, _LAYER_CONTROLS = "layer list", "layer controls"
+_DRAWN = "_scene_canvas"
 _FREE_TEXTURES = "_clean_and_update_scenegraph"
 _UPDATE_GRID = "_init_or_update_grid"
 _PAUSED, _ARRANGE = "_pause_scene_graph", "_update_scenegraph"
@@ -126,6 +127,22 @@ def canvas_widget(viewer: Any) -> QWidget | None:
     """
     native = getattr(_canvas(viewer), "native", None)
     return native if isinstance(native, QWidget) else None
+
+
+def on_painted(viewer: Any, action: Callable[[], None]) -> Callable[[], None] | None:
+    """Call a function whenever the image is painted; return one that ends this.
+
+    Fallback: None, and it is never called.
+    """
+    draw = getattr(getattr(getattr(_canvas(viewer), _DRAWN, None), "events", None), "draw", None)
+    if draw is None:
+        return None
+
+    def painted(_event: Any) -> None:
+        action()
+
+    draw.connect(painted)
+    return lambda: draw.disconnect(painted)
 
 
 def moved_once(viewer: Any) -> AbstractContextManager[None]:

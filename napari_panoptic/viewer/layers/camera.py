@@ -74,6 +74,17 @@ def is_in_sight(
     return not beyond.any()
 
 
+def on_canvas(
+    viewer: ViewerModel, box: Sequence[float], pixels: PixelSize
+) -> tuple[float, float, float, float]:
+    """Return where a box (y0, x0, y1, x1 in px) is on a canvas without cells, in the same order."""
+    middle, extent = _place(box, pixels)
+    zoom = viewer.scene.camera.zoom
+    at = (middle - viewer.scene.camera.center[-2:]) * zoom + canvas_size(viewer) / 2
+    (y0, x0), (y1, x1) = at - extent * zoom / 2, at + extent * zoom / 2
+    return float(y0), float(x0), float(y1), float(x1)
+
+
 def centre(
     viewer: ViewerModel,
     box: Sequence[float],

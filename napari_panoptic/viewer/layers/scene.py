@@ -542,6 +542,10 @@ class Scene:
             self._viewer, box.tolist(), self._pixels, canvas
         )
 
+    def on_canvas(self, box: Sequence[float]) -> tuple[float, float, float, float]:
+        """Return where a box (y0, x0, y1, x1 in px) is on the canvas, in the same order."""
+        return camera.on_canvas(self._viewer, box, self._pixels)
+
     @property
     def zoom(self) -> float:
         """How large an image pixel is on the screen."""

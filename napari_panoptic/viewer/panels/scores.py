@@ -11,6 +11,7 @@ from qtpy.QtCore import QSignalBlocker
 from qtpy.QtWidgets import QWidget
 
 from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.common.text import counted
 from napari_panoptic.display.object_layers import too_many_objects
 from napari_panoptic.display.styles import count_text, ratio_text
 from napari_panoptic.display.title import threshold_text
@@ -173,7 +174,9 @@ def _region_text(scores: NDArray[np.float64]) -> str:
     """Describe the scores of a region."""
     known = int((~np.isnan(scores)).sum())
     low, high = (ratio_text(float(at)) for at in (np.nanmin(scores), np.nanmax(scores)))
-    text = f"{count_text(known)} predictions here have scores from {low} to {high}."
+    nouns = ("prediction here has scores", "predictions here have scores")
+    own = counted(known, *nouns, write=count_text)
+    text = f"{own} from {low} to {high}."
     if known < len(scores):
         text += f" {count_text(len(scores) - known)} without a score always stay."
     return text

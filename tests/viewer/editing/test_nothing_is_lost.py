@@ -173,7 +173,7 @@ def test_undos_restore_pixels_figures_and_rows_of_the_review(
     desk, part, review, settle, with_strokes, monkeypatch
 ):
     walk, history = Walk(desk, settle, seed=4), desk.link.history
-    monkeypatch.setattr(part.mending, "_ask", lambda _text, options, _title: options.popitem()[1])
+    monkeypatch.setattr(part.mending, "_ask", lambda _text, options, *_: options.popitem()[1])
     part.mending.asking = Asking.ASK
     places = [(region, team) for region in (FIRST, SECOND) for team in ("merger", "careful")]
     if with_strokes:  # they are forgotten with their layer

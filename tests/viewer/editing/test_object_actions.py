@@ -2,11 +2,12 @@
 
 import json
 import shutil
+from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
 import pytest
-from qtpy.QtCore import Qt
+from qtpy.QtCore import QPoint, QRect, QSize, Qt
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QMessageBox
 
@@ -22,6 +23,7 @@ from napari_panoptic.values.vocabulary import (
     Status,
     Verdict,
 )
+from napari_panoptic.viewer.desk.link import NOT_PAINTED
 from napari_panoptic.viewer.editing.object_actions import ACTION_TEXTS, Asking, ObjectAction
 from napari_panoptic.viewer.panels.edits import corrections
 from napari_panoptic.viewer.panels.edits.panel import OWN
@@ -38,10 +40,11 @@ from tests.viewer.editing.mending import (
     state,
     without_edits,
 )
-from tests.viewer.finding import FIRST, SECOND
+from tests.viewer.finding import FIRST, SECOND, canvas_of, hold, on_canvas
 
 FIRST_TEAM = "merger"
 
+PLAIN = Qt.KeyboardModifier.NoModifier
 CTRL, SHIFT = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.ShiftModifier
 
 
@@ -186,6 +189,45 @@ def test_enter_and_escape_replace_nothing(desk, wait_until, monkeypatch, key):
     assert default is escape
     assert "To replace: " in text
     assert state(desk) == before
+
+
+@pytest.mark.parametrize("corner", ["lower left", "lower right", "upper left"])
+def test_a_question_does_not_cover_the_objects_that_it_names(desk, viewer, monkeypatch, corner):
+    """It lay in the lower left corner, whatever was there."""
+    canvas, seen = canvas_of(viewer), []
+
+    def look(box):
+        box.show()
+        seen.append(box.frameGeometry())
+        return box.reject()
+
+    monkeypatch.setattr(QMessageBox, "exec", look)
+    select(desk, Side.PREDICTION, Status.FP, Cause.MERGER)
+    part, frame = desk.presenter(EditsPresenter), viewer.window._qt_window.frameGeometry()
+    named = QRect(QPoint(0, 0), QSize(80, 80))
+    if "lower" in corner:
+        named.moveBottom(frame.bottom())
+    else:
+        named.moveTop(frame.top())
+    if "left" in corner:
+        named.moveLeft(frame.left())
+    else:
+        named.moveRight(frame.right())
+    # The camera moves the object there.
+    evaluation, chosen = desk.session.evaluation, desk.session.selection
+    y0, x0, y1, x1 = evaluation.outcomes.prediction.bbox[chosen.row].tolist()
+    here = on_canvas(viewer, (y0 + y1) // 2, (x0 + x1) // 2)
+    there = canvas.mapFromGlobal(named.center())
+    camera = viewer.scene.camera
+    camera.center = (
+        0,
+        camera.center[-2] + (here.y() - there.y()) / camera.zoom,
+        camera.center[-1] + (here.x() - there.x()) / camera.zoom,
+    )
+    part.do(ObjectAction.ACCEPT)
+    [box] = seen
+    assert not box.contains(named.center())
+    assert box.intersects(frame)
 
 
 def test_what_was_done_is_counted_by_its_objects(desk, wait_until, monkeypatch):
@@ -371,6 +413,32 @@ def middle_yx_px(desk):
     """Return the pixel in the middle of the canvas."""
     layer, _ = desk.link.scene.object_layer(Side.REFERENCE, desk.session.team)
     return layer.world_to_data(desk.viewer.scene.camera.center[-2:])
+
+
+@pytest.mark.usefixtures("hasty")
+def test_an_object_that_was_not_painted_is_not_mended(desk, wait_until):
+    part, rows = desk.presenter(EditsPresenter), desk.session.evaluation.outcomes.reference.ids
+    n_before = len(rows)
+    desk.session.select_row(Side.REFERENCE, n_before - 1)
+    for text in ACTION_TEXTS.values():
+        press_on_canvas(desk, getattr(Qt.Key, f"Key_{text.key.upper()}"))
+        assert desk.panels.title.selected.text() == NOT_PAINTED
+    assert not part.edits.unsaved
+    assert desk.session.selection.row == n_before - 1
+    wait_until(lambda: desk.is_settled)
+    press_on_canvas(desk, Qt.Key.Key_D)
+    assert len(desk.session.evaluation.outcomes.reference.ids) == n_before - 1
+
+
+@pytest.mark.parametrize("action", ACTION_TEXTS)
+def test_a_held_key_mends_once(desk, wait_until, action):
+    done, key = [], getattr(Qt.Key, f"Key_{ACTION_TEXTS[action].key.upper()}")
+    select(desk, Side.REFERENCE, Status.FN)
+    part = desk.presenter(EditsPresenter)
+    with patch.object(part.mending, "do", lambda own, *_, **__: done.append(own)):
+        canvas_of(desk.viewer).setFocus()
+        hold(canvas_of(desk.viewer), key, PLAIN, lambda: wait_until(lambda: desk.is_settled))
+    assert done == [action]
 
 
 def test_what_an_action_did_is_shown_until_another_object_is_selected(desk, wait_until):

@@ -8,16 +8,19 @@ from qtpy.QtWidgets import QApplication, QLineEdit, QTextEdit
 
 from napari_panoptic.display.glossary import VERDICT_WORDS
 from napari_panoptic.display.palette import STATUS_COLOURS
+from napari_panoptic.questions.engines.cohort_failures import FailureName
 from napari_panoptic.review.judged import VERDICTS
 from napari_panoptic.values.vocabulary import Side, Verdict
+from napari_panoptic.viewer.desk.link import LEAVING, NOT_PAINTED
 from napari_panoptic.viewer.desk.workspaces import WorkspaceBar
-from napari_panoptic.viewer.editing.object_actions import LEAVING
 from napari_panoptic.viewer.kit.keys import key_text
 from napari_panoptic.viewer.kit.widgets import is_in_sight
 from napari_panoptic.viewer.panels.review.inputs import JUDGING_KEYS, VERDICT_COLOURS
 from napari_panoptic.viewer.panels.review.presenter import ReviewPresenter
 from tests.support.vision import VISIONS, deltaE_ciede2000, seen_as
+from tests.viewer.finding import hold
 
+ALT = Qt.KeyboardModifier.AltModifier
 LEFT = Qt.MouseButton.LeftButton
 DIGITS = (Qt.Key.Key_1, Qt.Key.Key_2, Qt.Key.Key_3, Qt.Key.Key_4)
 
@@ -102,6 +105,55 @@ def test_a_key_that_is_held_gives_one_verdict(review, press_focused):
     assert not any(shortcut.autoRepeat() for shortcut in shortcuts)
     press_focused(Qt.Key.Key_1)
     assert len(verdicts(review)) == 1
+
+
+@pytest.mark.usefixtures("hasty")
+def test_an_object_that_was_not_painted_gets_no_verdict(review_desk, review, press_focused):
+    """Five presses within 250 ms judged five objects, of which four had never been seen."""
+    first = review_desk.session.selection
+    for _ in range(5):
+        review.press_where_the_focus_is(DIGITS[0])
+    following = review_desk.session.selection
+    assert following != first
+    assert len(verdicts(review)) == 1
+    assert NOT_PAINTED in review.texts()
+    assert review_desk.panels.title.selected.text() == NOT_PAINTED
+    review.settle()
+    assert review_desk.session.selection == following
+    press_focused(DIGITS[1])
+    assert verdicts(review)[-1] is VERDICTS[1]
+    assert len(verdicts(review)) == 2
+
+
+@pytest.mark.usefixtures("hasty", "review_desk")
+def test_a_button_gives_no_verdict_on_an_object_that_was_not_painted(review):
+    button = review.panel.verdicts.buttons[VERDICTS[0]]
+    review.press_where_the_focus_is(Qt.Key.Key_N)
+    button.click()
+    assert verdicts(review) == []
+    assert not button.isChecked()
+    review.settle()
+    button.click()
+    assert verdicts(review) == [VERDICTS[0]]
+
+
+@pytest.mark.usefixtures("hasty")
+def test_an_image_that_is_out_of_sight_is_not_waited_for(review_desk, review):
+    around = review.canvas.parentWidget()
+    around.hide()
+    try:
+        review.press_where_the_focus_is(Qt.Key.Key_Space)
+        review_desk.presenter(ReviewPresenter).give(VERDICTS[0])
+    finally:
+        around.show()
+    assert verdicts(review) == [VERDICTS[0]]
+
+
+@pytest.mark.parametrize("modifier", [Qt.KeyboardModifier.NoModifier, ALT])
+def test_a_held_key_of_a_verdict_counts_once(review, review_desk, modifier):
+    hold(QApplication.focusWidget(), DIGITS[0], modifier, review.settle)
+    assert len(verdicts(review)) == 1
+    assert review_desk.session.selection is not None
 
 
 def test_an_object_that_is_being_left_gets_no_verdict(review_desk, review, press_focused):
@@ -274,3 +326,15 @@ def test_colours_of_verdicts_are_not_those_of_statuses():
         for number, one in enumerate(colours):
             for other in colours[number + 1 :]:
                 assert deltaE_ciede2000(seen_as(one, vision), seen_as(other, vision)) >= 15
+
+
+def test_one_chosen_failure_is_counted_as_one(review_desk, review):
+    session = review_desk.session
+    chosen = session.selection
+    name = FailureName(session.team, session.snapshot.region.name, chosen.side, chosen.id)
+    session.select(None)
+    review_desk.link.failures.choose((name,))
+    try:
+        assert "1 object" in review.texts()
+    finally:
+        review_desk.link.failures.choose(())

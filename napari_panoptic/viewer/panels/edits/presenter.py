@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
+from qtpy.QtCore import QPoint, QRect, QSize
 from qtpy.QtWidgets import QMessageBox, QWidget
 
 from napari_panoptic.live.actions import Target
@@ -17,14 +18,13 @@ from napari_panoptic.viewer.editing.autosaving import Autosaver
 from napari_panoptic.viewer.editing.live_edits import LiveEdits
 from napari_panoptic.viewer.editing.object_actions import (
     ACTION_TEXTS,
-    LEAVING,
     Asking,
     ObjectAction,
     ObjectActions,
 )
 from napari_panoptic.viewer.kit.inputs import Choice
 from napari_panoptic.viewer.kit.keys import Shortcut
-from napari_panoptic.viewer.kit.napari_private import napari_docks
+from napari_panoptic.viewer.kit.napari_private import canvas_widget, napari_docks
 from napari_panoptic.viewer.kit.questions import is_confirmed, unsaved_box
 from napari_panoptic.viewer.kit.shown import show_info
 from napari_panoptic.viewer.panels.edits.corrections import CorrectedAnnotations
@@ -58,6 +58,7 @@ class EditsPresenter(Presenter[EditsPanel]):
             say=self.link.say,
             go_to=self._go_to,
             parent=panel,
+            on_screen=self._on_screen,
             first_id=edits.next_id,
             settle=shapes.settle,
         )
@@ -187,8 +188,8 @@ class EditsPresenter(Presenter[EditsPanel]):
 
     def do(self, action: ObjectAction) -> None:
         """Do an action on the chosen objects of the region that is shown."""
-        if self.link.is_leaving:
-            show_info(LEAVING)
+        if reason := self.link.why_unseen:
+            show_info(reason)
             return
         targets, chosen = self.targets(), self.link.failures.chosen
         self.mending.do(action, targets, elsewhere=max(len(chosen) - len(targets), 0))
@@ -220,6 +221,20 @@ class EditsPresenter(Presenter[EditsPanel]):
     def _go_to(self, region: str, team: str, target: Target | None) -> None:
         side, id_ = target or (None, None)
         self.link.go_to(region, side, id_, team=team)
+
+    def _on_screen(self, targets: Iterable[Target]) -> list[QRect]:
+        """Return where objects of this region are on the screen."""
+        shown, canvas = self.session.shown, canvas_widget(self.around.viewer)
+        if shown is None or canvas is None:
+            return []
+        found = []
+        for side, id_ in targets:
+            row = shown.outcomes.side(side).row_of(id_)
+            if row is not None:
+                box = shown.outcomes.side(side).bbox[row].tolist()
+                y0, x0, y1, x1 = (round(value) for value in self.link.scene.on_canvas(box))
+                found.append(QRect(canvas.mapToGlobal(QPoint(x0, y0)), QSize(x1 - x0, y1 - y0)))
+        return found
 
     def _on_asking(self, asking: Asking) -> None:
         self.mending.asking = asking

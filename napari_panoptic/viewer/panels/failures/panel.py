@@ -539,9 +539,9 @@ class FailuresPresenter(SeenPresenter[FailuresPanel]):
         self._show_line()
         if so_far.done == so_far.total:
             left_out = so_far.total - so_far.crops
-            note = f"; {left_out} crops could not be cut" if left_out else ""
-            count = styles.count_text(so_far.total)
-            show_info(f"Saved {count} failures in {so_far.folder}{note}")
+            note = f"; {counted(left_out, 'crop')} could not be cut" if left_out else ""
+            count = counted(so_far.total, "failure", write=styles.count_text)
+            show_info(f"Saved {count} in {so_far.folder}{note}")
 
     def _on_export_end(self) -> None:
         self._saved = None

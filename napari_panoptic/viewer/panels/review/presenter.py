@@ -20,7 +20,7 @@ from napari_panoptic.review.judged import Judged
 from napari_panoptic.review.reviewing import Reviewing, usual_place
 from napari_panoptic.review.verdicts import ReviewRecord, Role
 from napari_panoptic.values.vocabulary import Side, Verdict
-from napari_panoptic.viewer.editing.object_actions import ELSEWHERE, LEAVING, ObjectAction
+from napari_panoptic.viewer.editing.object_actions import ELSEWHERE, ObjectAction
 from napari_panoptic.viewer.jobs.jobs import single_shot, stop_timers
 from napari_panoptic.viewer.kit.commands import SingleKeys
 from napari_panoptic.viewer.kit.keys import Shortcut
@@ -286,14 +286,13 @@ class ReviewPresenter(Presenter[ReviewPanel]):
     def give(self, verdict: Verdict) -> None:
         """Save a verdict on the chosen objects, and go to the next failure without one.
 
-        Only objects that were selected since the last verdict get one: if there is nothing
-        to go on to, pressing the key again changes nothing.
+        Only objects that were selected since the last verdict, and painted since, get one: if
+        there is nothing to go on to, pressing the key again changes nothing.
         """
         if not self._is_ready():
             self._show_object()  # the button that was clicked is checked
             return
-        if self._queue.is_refused or self.link.is_leaving:
-            reason = NOT_NEWLY_SELECTED if self._queue.is_refused else LEAVING
+        if reason := NOT_NEWLY_SELECTED if self._queue.is_refused else self.link.why_unseen:
             self._show_object()
             self.say(reason)
             show_info(reason)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from psygnal import Signal
 
+from napari_panoptic.common.text import counted
 from napari_panoptic.display.glossary import VERDICT_WORDS
 from napari_panoptic.display.styles import CAUSE_WORDS
 from napari_panoptic.nuclei.evaluate import Evaluation
@@ -27,7 +28,7 @@ COHORT_DONE = "All failures reviewed"
 QUEUE_ENDED = "End of the queue"
 ALL_DECIDED = "All disagreements decided"
 SELECT_TO_CHANGE = "Select an object to change its verdict."
-HIDDEN = "{n} more failures are hidden by the table's filters."
+HIDDEN = "{n} by the table's filters."
 STILL_COMING = "The other regions are still being evaluated: press “Next open” when they are done."
 NO_FAILURES = "Nothing is FN, FP or misclassified in the regions that are evaluated."
 LAST_OPEN = "This is the only failure left without a verdict."
@@ -188,9 +189,9 @@ class ReviewQueue:
         evaluation, selection = self._session.evaluation, self._session.selection
         regions = {name.region for name in names}
         if len(regions) > 1:
-            return f"{len(names)} failures in {len(regions)} regions"
+            return f"{counted(len(names), 'failure')} in {counted(len(regions), 'region')}"
         if len(names) > 1 or evaluation is None or selection is None:
-            return f"{len(names)} objects"
+            return counted(len(names), "object")
         side, row = selection.side, selection.row
         name = "reference" if side is Side.REFERENCE else self._session.team
         own = evaluation.outcomes.side(side)
@@ -298,7 +299,10 @@ class ReviewQueue:
         if self._link.summary.is_busy and self._link.state.queue is Queue.COHORT:
             self._end(QUEUE_ENDED, STILL_COMING)
         elif total - done > own:
-            self._end(QUEUE_ENDED, HIDDEN.format(n=total - done - own))
+            hidden = counted(
+                total - done - own, "more failure is hidden", "more failures are hidden"
+            )
+            self._end(QUEUE_ENDED, HIDDEN.format(n=hidden))
         elif own:
             self._link.panels.title.show_message(LAST_OPEN)
         elif total:

@@ -87,6 +87,7 @@ class PlanNavigation:
         self._square.show(picture, PixelSize.of(snapshot), origin_yx_px=origin)
         self._is_framed = True
         self._link.scene.bring_box_into_view((y0, x0, y1, x1))
+        self._link.painting.expect()
 
     def _remove_frame(self) -> None:
         if self._is_framed:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.common.text import counted as number_of
 from napari_panoptic.review.file import ReviewError
 from napari_panoptic.review.plan.corrected import ALL
 from napari_panoptic.review.plan.design import Plan, extend
@@ -193,7 +194,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         """Show the plan, and whether its items are being reviewed."""
         goal, is_blind = current.goal, self.link.state.is_blind
         name = words.QUANTITY_WORDS[goal.quantity] if is_blind else words.goal_words(goal)
-        name += f" · {len(current.plan)} items · seed {current.plan.seed}"
+        name += f" · {number_of(len(current.plan), 'item')} · seed {current.plan.seed}"
         is_begun = self.is_on or bool(self._answers())
         self.panel.show_plan(name, is_on=self.is_on, is_begun=is_begun)
 
@@ -385,6 +386,9 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
             self._go(item)
             self._say(words.SHOWN_AGAIN.format(item.number))
             return
+        if reason := self.link.why_unseen:
+            self._say(reason)
+            return
         count = None
         if item.tile_yx_px is not None and verdict is not Verdict.CANNOT_TELL:
             if verdict is not Verdict.ANNOTATION_RIGHT:
@@ -454,7 +458,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         self.refresh()
         if self.is_on and self.item is None:
             self.go_on()
-        why = f"{added} items added." if added else "This cohort has no more items."
+        why = f"{number_of(added, 'item')} added." if added else "This cohort has no more items."
         self.panel.state.show_state(why)
 
     def _on_export(self) -> None:
@@ -472,7 +476,9 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         self._exporting.start(partial(written, folder, current.plan, known[1], estimates, answers))
 
     def _on_exported(self, paths: list[Path]) -> None:
-        self.panel.state.show_state(f"{len(paths)} files written to {paths[0].parent}.")
+        self.panel.state.show_state(
+            f"{number_of(len(paths), 'file')} written to {paths[0].parent}."
+        )
 
     def _on_new(self) -> None:
         self.pause()

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from napari_panoptic.common.findings import Finding, FindingKind
+from napari_panoptic.common.text import counted
 from napari_panoptic.display.styles import CAUSE_WORDS, UNDEFINED, count_text
 from napari_panoptic.review.plan.conclusions import (
     RANKED,
@@ -100,8 +101,11 @@ def duration(items: int, seconds_per_item: float) -> str:
 def offer_text(goal: Goal, found: Offer, n_units: int) -> str:
     """Describe the plan for a goal and its expected precision."""
     n = len(found.plan)
-    needed, width = count_text(found.needed), figure_text(goal.quantity, found.half_width)
-    plan = f"{count_text(n)} items, about {duration(n, goal.seconds_per_item)}"
+    needed, width = (
+        counted(found.needed, "item", write=count_text),
+        figure_text(goal.quantity, found.half_width),
+    )
+    plan = f"{counted(n, 'item', write=count_text)}, about {duration(n, goal.seconds_per_item)}"
     wanted = figure_text(goal.quantity, goal.half_width)
     if n == n_units:
         return f"All {plan}: the figure will be exact."
@@ -109,7 +113,7 @@ def offer_text(goal: Goal, found: Offer, n_units: int) -> str:
     if n >= found.needed:
         return f"{plan}: {expects}."
     time = duration(found.needed, goal.seconds_per_item)
-    why = f"± {wanted} needs {needed} items ({time})"
+    why = f"± {wanted} needs {needed} ({time})"
     if n == found.least:
         return f"{plan}, the minimum for a valid figure: {expects}. {why}."
     return f"{plan}: {expects}. {why}."
