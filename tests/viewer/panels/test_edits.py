@@ -111,3 +111,14 @@ def test_all_edits_are_saved_in_files_of_their_own(tmp_path, sample_cohort):
 def test_what_is_rounded_to_zero_has_no_sign(before, now, text):
     assert signed("pq", before, now) == text
     assert difference_text(before, now) == text
+
+
+def test_the_annotation_is_edited_unless_the_team_is_chosen(qtbot):
+    panel = EditsPanel()
+    qtbot.addWidget(panel)
+    sides = [Choice(Side.REFERENCE, "annotation"), Choice(Side.PREDICTION, "merger")]
+    assert panel.chosen_side() is Side.REFERENCE
+    panel.side.show_among(sides, panel.chosen_side())
+    assert panel.chosen_side() is Side.REFERENCE
+    panel.side.show_choice(Side.PREDICTION)
+    assert panel.chosen_side() is Side.PREDICTION

@@ -138,6 +138,20 @@ class TestScope:
         runs = np.flatnonzero(np.diff(causes)) + 1
         assert len(runs) + 1 == len(set(causes.tolist())) > 1
 
+    def test_it_opens_at_the_worst_group_also_if_a_small_failure_is_selected(
+        self, failures, view, desk, monkeypatch, wait_until
+    ):
+        region, side, id_ = place_of(failures, view.items.rows[-1])
+        desk.link.go_to(region, side, id_)
+        wait_until(lambda: desk.is_settled and selected(desk) == (region, side, id_))
+        assert not view.is_at_top
+        monkeypatch.setattr(type(desk.link.failures), "is_as_opened", True)
+        view.deselect()
+        view.scrollToTop()
+        failures.compute_now()
+        assert view.is_at_top
+        assert view.items.section(0).title != SMALL
+
     def test_within_a_section_the_order_is_the_chosen_one(self, desk, failures, view):
         desk.panels.queue.order.choose(WorstFirst.AREA)
         columns = failures.failures.columns

@@ -186,8 +186,8 @@ class EditsPanel(ScrollPanel):
         self._rows.addStretch(1)
 
     def chosen_side(self) -> Side:
-        """Return which side is to be edited."""
-        return self.side.choice or Side.PREDICTION
+        """Return which side is to be edited: the annotation until a team is chosen."""
+        return self.side.choice or Side.REFERENCE
 
 
 OWN = ""

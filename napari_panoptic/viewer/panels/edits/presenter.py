@@ -315,7 +315,7 @@ class EditsPresenter(Presenter[EditsPanel]):
         active = self.edits.active_side
         self.edits.watch()
         if self.edits.is_on:
-            self.edits.activate(active or Side.PREDICTION)
+            self.edits.activate(active or self.panel.chosen_side())
         self.refresh()
 
     def _on_selection(self, _selection: Any) -> None:
