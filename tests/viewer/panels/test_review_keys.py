@@ -8,7 +8,6 @@ from qtpy.QtWidgets import QApplication, QLineEdit, QTextEdit
 
 from napari_panoptic.display.glossary import VERDICT_WORDS
 from napari_panoptic.display.palette import STATUS_COLOURS
-from napari_panoptic.questions.engines.cohort_failures import FailureName
 from napari_panoptic.review.judged import VERDICTS
 from napari_panoptic.values.vocabulary import Side, Verdict
 from napari_panoptic.viewer.desk.link import LEAVING, NOT_PAINTED
@@ -326,15 +325,3 @@ def test_colours_of_verdicts_are_not_those_of_statuses():
         for number, one in enumerate(colours):
             for other in colours[number + 1 :]:
                 assert deltaE_ciede2000(seen_as(one, vision), seen_as(other, vision)) >= 15
-
-
-def test_one_chosen_failure_is_counted_as_one(review_desk, review):
-    session = review_desk.session
-    chosen = session.selection
-    name = FailureName(session.team, session.snapshot.region.name, chosen.side, chosen.id)
-    session.select(None)
-    review_desk.link.failures.choose((name,))
-    try:
-        assert "1 object" in review.texts()
-    finally:
-        review_desk.link.failures.choose(())
