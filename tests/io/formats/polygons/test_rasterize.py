@@ -166,16 +166,24 @@ def test_what_vanishes_is_told_with_its_reason() -> None:
         ("Epithelial", []),
         ("Macrophage", square(0, 0, 9)),
         ("Lymphocyte", square(20, 10)),
+        ("Neutrophil", square(12, 2, 3)),
+        ("Neutrophil", [(11, 1), (14, 1), (14, 6), (11, 6)]),
+        ("Neutrophil", [(14, 1), (17, 1), (17, 6), (14, 6)]),
     )
     assert set(drawn.labels.vanished) == {
-        Vanished(1, "Epithelial", "covered by later objects of the class"),
+        Vanished(
+            1,
+            "Epithelial",
+            "contained in a later object of the class, such as an outline of an area",
+        ),
+        Vanished(7, "Neutrophil", "covered by later objects of the class"),
         Vanished(2, "Epithelial", "covered by another class"),
         Vanished(3, "Epithelial", "outside the image"),
         Vanished(4, "Epithelial", "no inner pixel"),
     }
-    assert drawn.labels.ids.tolist() == [5, 6]
+    assert drawn.labels.ids.tolist() == [5, 6, 8, 9]
     told = [f for f in drawn.findings if f.kind is FindingKind.VANISHED]
-    assert sorted(id_ for finding in told for id_ in finding.object_ids) == [1, 2, 3, 4]
+    assert sorted(id_ for finding in told for id_ in finding.object_ids) == [1, 2, 3, 4, 7]
     assert all(finding.region == "R_1" for finding in drawn.findings)
 
 
