@@ -779,6 +779,19 @@ class TestAdjudication:
         assert dialog.decide.toolTip() == THIRD_NEEDED
         dialog.close()
 
+    def test_the_third_reviewer_gives_the_name_in_the_dialog(self, part, panel, disagreed):
+        dialog = self.compare(part, panel)
+        assert not dialog.third.isHidden()
+        for name, may_decide in (("Ada ", False), (" ", False), ("Hedy  Lamarr", True)):
+            dialog.third.setText(name)
+            assert dialog.decide.isEnabled() == may_decide
+        dialog.decide.click()
+        assert part.reviewing.reviewer == "Hedy Lamarr"
+        assert part.reviewing.adjudicates == ("Ada", "Grace")
+        assert f"0 of {len(disagreed)} disagreements decided" in panel.adjudication_text()
+        assert self.compare(part, panel).third.isHidden()
+        part.panel.compare_dialog.close()
+
     def test_nobody_decides_their_own_disagreements_under_a_name_with_more_spaces(
         self, desk, part, panel, canvas
     ):

@@ -11,6 +11,7 @@ from qtpy.QtWidgets import (
     QComboBox,
     QDialog,
     QDialogButtonBox,
+    QLineEdit,
     QTreeWidget,
     QTreeWidgetItem,
     QVBoxLayout,
@@ -20,6 +21,7 @@ from qtpy.QtWidgets import (
 from napari_panoptic.common.text import counted
 from napari_panoptic.display.glossary import KAPPA_MEANING, VERDICT_MEANINGS, VERDICT_WORDS
 from napari_panoptic.display.styles import UNDEFINED, count_text, ratio_text, with_sign
+from napari_panoptic.review.identity import reviewer_name
 from napari_panoptic.review.verdicts import AgreementItem, ReviewerAgreement, ReviewRecord
 from napari_panoptic.values.vocabulary import Verdict
 from napari_panoptic.viewer.kit.figures import Cell, FigureTable
@@ -33,7 +35,7 @@ TOO_FEW = (
 )
 BLIND = "Comparing shows you the other's verdicts. Do it when both have finished."
 DECIDE = "Go through the disagreements and give the deciding verdicts."
-THIRD_NEEDED = "A third reviewer decides: enter that name in the Review panel first."
+THIRD_NEEDED = "A third reviewer decides: enter a name that is neither of the two."
 NONE_SHARED = "There is no object yet that both have judged."
 
 
@@ -52,6 +54,7 @@ class CompareDialog(QDialog):
     record_chosen = Signal(ReviewRecord)
     adjudication_wanted = Signal(ReviewerAgreement)
     export_wanted = Signal(ReviewerAgreement)
+    third_named = Signal(str)  # before `adjudication_wanted`
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -70,7 +73,11 @@ class CompareDialog(QDialog):
         self.list.setRootIsDecorated(False)
         self.list.setUniformRowHeights(True)
         self.list.setToolTip("Objects on which the two differ. Double click or Enter goes there.")
-        self._actions = FlowBar(self.decide, self.export)
+        self.third = QLineEdit()
+        self.third.setPlaceholderText("third reviewer")
+        self.third.setToolTip("Name of the third reviewer, who decides.")
+        self.third.textChanged.connect(self._show_third)
+        self._actions = FlowBar(self.third, self.decide, self.export)
         self.list.itemActivated.connect(self._on_item)
         self.go.pushed.connect(self._on_compare)
         self.decide.pushed.connect(self._on_decide)
@@ -158,15 +165,30 @@ class CompareDialog(QDialog):
         for column in range(self.list.columnCount()):
             self.list.resizeColumnToContents(column)
         self.list.setVisible(bool(found.disagreements))
-        # Only a third reviewer can decide.
-        is_third = self._own not in ("", found.first, found.second)
-        self.decide.setEnabled(is_third and bool(found.disagreements))
-        self.decide.setToolTip(DECIDE if is_third else THIRD_NEEDED)
         self.export.setEnabled(bool(found.items))
+        self.third.setHidden(self._is_third(self._own))
+        self._show_third()
         self._actions.show()
+
+    def _is_third(self, name: str) -> bool:
+        found = self._shown
+        return found is not None and name not in ("", found.first, found.second)
+
+    @property
+    def _decider(self) -> str:
+        """The name of the reviewer who would decide: the own one, else the one entered."""
+        return self._own if self._is_third(self._own) else reviewer_name(self.third.text())
+
+    def _show_third(self, _text: str = "") -> None:
+        """Offer to decide only to a third reviewer."""
+        is_third = self._is_third(self._decider)
+        has_some = self._shown is not None and bool(self._shown.disagreements)
+        self.decide.setEnabled(is_third and has_some)
+        self.decide.setToolTip(DECIDE if is_third else THIRD_NEEDED)
 
     def _clear(self) -> None:
         self._shown = None
+        self.third.clear()
         self.list.clear()
         for widget in (self._kappa, self._table, self.list, self._actions):
             widget.hide()
@@ -184,6 +206,7 @@ class CompareDialog(QDialog):
     def _on_decide(self) -> None:
         if self._shown is not None:
             self.close()
+            self.third_named.emit(self._decider)
             self.adjudication_wanted.emit(self._shown)
 
     def _on_export(self) -> None:

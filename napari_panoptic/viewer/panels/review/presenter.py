@@ -190,6 +190,7 @@ class ReviewPresenter(Presenter[ReviewPanel]):
             (panel.corrected_wanted, self._on_corrected),
             (panel.stop.pushed, self.counting.stop),
             (dialog.record_chosen, self._queue.go_to),
+            (dialog.third_named, self._on_named),
             (dialog.adjudication_wanted, self._adjudicating.begin),
             (dialog.export_wanted, self.files.write_agreement),
         ]
