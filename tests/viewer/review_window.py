@@ -52,7 +52,7 @@ class ReviewWindow:
 
     def forget_reviews(self):
         for path in self.cohort.root.glob("panoptic-review*"):
-            path.unlink()
+            path.unlink(missing_ok=True)  # the journal of a check that has ended meanwhile
 
     def bring_to_front(self):
         part = next(part for part in self.desk.parts if part.title == "Review")
