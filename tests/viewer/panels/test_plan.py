@@ -128,7 +128,7 @@ def window(open_desk, shown_cohort, wait_until):
     window = PlanWindow(open_desk, wait_until)
     window.review.reviewing.close()
     for path in shown_cohort.root.glob("panoptic-review*"):
-        path.unlink()
+        path.unlink(missing_ok=True)
     window.review.reviewing.use(reviewer="Ada", path=shown_cohort.root / REVIEW_FILE)
     window.bring_to_front()
     yield window

@@ -90,7 +90,7 @@ def at_first(fresh_desk, review_cohort, told):  # noqa: ARG001
     part = part_of(fresh_desk)
     part.reviewing.close()
     for path in review_cohort.root.glob("panoptic-review*"):
-        path.unlink()
+        path.unlink(missing_ok=True)
     part.counting.forget_all()
     PREFERENCES.reviewer = "Ada"
     part.reviewing.use(reviewer="Ada", path=review_cohort.root / REVIEW_FILE)
