@@ -17,16 +17,13 @@ from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.records import decoded, encoded
 from napari_panoptic.common.text import shortened
 from napari_panoptic.review.file import ReviewError, ReviewFile, now, stamp
+from napari_panoptic.review.identity import LARGEST_PX, LARGEST_WHOLE
 from napari_panoptic.review.plan.design import Plan, checked_plan
 from napari_panoptic.review.verdicts import Receipt, ReviewRecord
 from napari_panoptic.values.vocabulary import Verdict
 
 BEFORE_ALL = -(2**63)
 """No change has a smaller number."""
-LARGEST_WHOLE = 2**62
-"""Ids, areas and counts are smaller."""
-LARGEST_PX = 2.0**31
-"""Centroids are not farther out; their distances are numbers, too."""
 
 
 @dataclass(frozen=True)

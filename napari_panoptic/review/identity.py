@@ -31,6 +31,10 @@ _AREA_FACTOR = 100.0
 _NARROW_FACTOR = 1.2
 # Centroids of the same pixels are as close as this, whatever the rounding of their sums.
 _SAME_PX = 1e-6
+LARGEST_WHOLE = 2**62
+"""Ids, areas and counts are smaller."""
+LARGEST_PX = 2.0**31
+"""Centroids are not farther out; their distances are numbers, too."""
 
 
 class ObjectKey(NamedTuple):

@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from napari_panoptic.common.records import decoded, encoded
-from napari_panoptic.review.changes import LARGEST_PX, LARGEST_WHOLE
-from napari_panoptic.review.identity import Fingerprint, Subject
+from napari_panoptic.review.identity import LARGEST_PX, LARGEST_WHOLE, Fingerprint, Subject
 from napari_panoptic.values.vocabulary import Side
 
 _ID_LENGTH = 32

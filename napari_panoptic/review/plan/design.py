@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import SettingsError
+from napari_panoptic.review.identity import LARGEST_PX, LARGEST_WHOLE
 from napari_panoptic.review.plan.survey import allocation
 from napari_panoptic.review.plan.units import (
     KINDS,
@@ -40,8 +41,6 @@ OTHER = "other"
 _LEAST_PROBABILITY = 1e-12
 """No item of a population that fits into memory is less likely to be drawn."""
 _MOST_CLASSES = 2**15 - 1
-_LARGEST_PX, _LARGEST_ID = 2.0**31, 2**62
-"""Centroids are not farther out, and ids are not larger."""
 
 ASSUMED_ERRORS: Mapping[ItemKind, float] = {
     ItemKind.TP: 0.05,
@@ -146,8 +145,8 @@ def checked_plan(plan: Plan) -> Plan:
     for what, column, lowest, highest in (
         ("side", units.side, 0, len(SIDES) - 1),
         ("kind", units.kind, 0, len(KINDS) - 1),
-        ("y_px", units.y_px, -_LARGEST_PX, _LARGEST_PX),
-        ("x_px", units.x_px, -_LARGEST_PX, _LARGEST_PX),
+        ("y_px", units.y_px, -LARGEST_PX, LARGEST_PX),
+        ("x_px", units.x_px, -LARGEST_PX, LARGEST_PX),
         ("iou", units.iou, 0, 1),
         ("probability", plan.probability, _LEAST_PROBABILITY, 1),
         ("class", np.concatenate(classes), 0, len(units.class_names)),
@@ -158,7 +157,9 @@ def checked_plan(plan: Plan) -> Plan:
             wrong = column[is_wrong][0]
             raise ValueError(f"expected {what} from {lowest} to {highest}, found {wrong}")
     is_tile = units.side == SIDES.index(ItemSide.BACKGROUND)
-    if not np.where(is_tile, units.id == NO_ID, (units.id >= 0) & (units.id <= _LARGEST_ID)).all():
+    if not np.where(
+        is_tile, units.id == NO_ID, (units.id >= 0) & (units.id <= LARGEST_WHOLE)
+    ).all():
         raise ValueError("expected an id for each object and for no tile")
     if len(set(units.keys)) < n:
         raise ValueError("several items are the same object or tile")
