@@ -42,15 +42,15 @@ _Points = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Move:
-    """How objects of one side get to another place: swapped, scaled, moved, then mirrored."""
+    """How to move the objects of one side: swap x and y, scale, shift, then mirror."""
 
     #: Whether x and y are exchanged.
     is_swapped: bool = False
     #: Pixels of the image per pixel of the objects.
     scale: float = 1.0
-    #: By how many px they move then, along x and y.
+    #: The shift after that along x and y, in px.
     offset_xy: tuple[float, float] = (0.0, 0.0)
-    #: Whether they are mirrored in the image along x, and along y.
+    #: Whether the image is then mirrored along x, and along y.
     mirrored: tuple[bool, bool] = (False, False)
     #: Whether the pixels were counted row by row, instead of column by column.
     by_rows: bool = False
@@ -77,7 +77,7 @@ class Move:
         return " and ".join(parts)
 
     def settings(self, rules: OutlineRules) -> dict[str, object]:
-        """Return the rules that place objects there which are read by others now.
+        """Return the settings that place objects there, for files now read under other rules.
 
         Empty if no rules do.
         """
@@ -309,7 +309,7 @@ def _boxes(polygons: Polygons) -> NDArray[np.float64]:
 
 
 def _ratio(objects: Sequence[_Objects]) -> float:
-    """Return how many times the objects of the second side are smaller."""
+    """Return the median size of the first side's objects over that of the second's."""
     fixed, moved = (
         float(np.median(np.concatenate([getattr(own, name) for own in objects])))
         for name in ("fixed_px", "moved_px")

@@ -32,9 +32,9 @@ _NARROW_FACTOR = 1.2
 # Centroids of the same pixels are as close as this, whatever the rounding of their sums.
 _SAME_PX = 1e-6
 LARGEST_WHOLE = 2**62
-"""Ids, areas and counts are smaller."""
+"""Ids, areas and counts are never larger."""
 LARGEST_PX = 2.0**31
-"""Centroids are not farther out; their distances are numbers, too."""
+"""Coordinates of centroids are never larger, so that distances between them stay finite."""
 
 
 class ObjectKey(NamedTuple):
