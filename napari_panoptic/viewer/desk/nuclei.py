@@ -40,7 +40,7 @@ from napari_panoptic.viewer.panels.object_card import ObjectPresenter
 from napari_panoptic.viewer.panels.objects.panel import ObjectsPresenter, ObjectTable
 from napari_panoptic.viewer.panels.overview import OverviewPicture, OverviewPresenter
 from napari_panoptic.viewer.panels.part import PanelPart, Panels, Presenter, presenter_of
-from napari_panoptic.viewer.panels.question_panel import question_presenter
+from napari_panoptic.viewer.panels.question.presenter import question_presenter
 from napari_panoptic.viewer.panels.queue import QueueBar, QueuePresenter
 from napari_panoptic.viewer.panels.ranking import RankingPresenter
 from napari_panoptic.viewer.panels.review.plan.presenter import PlanPresenter

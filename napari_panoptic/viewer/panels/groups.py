@@ -43,7 +43,8 @@ from napari_panoptic.viewer.kit.widgets import share_text
 from napari_panoptic.viewer.layers import camera
 from napari_panoptic.viewer.panels import slide_texts
 from napari_panoptic.viewer.panels.part import Connections, Surroundings
-from napari_panoptic.viewer.panels.question_panel import QuestionPresenter, QuestionView
+from napari_panoptic.viewer.panels.question.presenter import QuestionPresenter
+from napari_panoptic.viewer.panels.question.view import QuestionView
 from napari_panoptic.viewer.panels.region_panel import Here, RegionPresenter, ResultHere
 
 GROUP_LAYER = "failure group"

@@ -27,7 +27,8 @@ from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel, WrappedLabel
 from napari_panoptic.viewer.kit.widgets import ToolButton, viewport_of
 from napari_panoptic.viewer.panels.failures.crops import crop_picture
 from napari_panoptic.viewer.panels.part import Connections
-from napari_panoptic.viewer.panels.question_panel import QuestionPresenter, QuestionView
+from napari_panoptic.viewer.panels.question.presenter import QuestionPresenter
+from napari_panoptic.viewer.panels.question.view import QuestionView
 from napari_panoptic.viewer.panels.region_panel import SeenPresenter
 
 EMPTY = "No nucleus is selected. Click one in the image, or use the keys:"

@@ -44,7 +44,7 @@ from napari_panoptic.viewer.kit.shown import WrappedLabel, show_error, show_info
 from napari_panoptic.viewer.kit.widgets import PushButton, WorkControls, heading
 from napari_panoptic.viewer.panels.navigator import figure_column, patient_column
 from napari_panoptic.viewer.panels.part import Connections, Surroundings
-from napari_panoptic.viewer.panels.question_panel import NOT_EDITED
+from napari_panoptic.viewer.panels.question.presenter import NOT_EDITED
 from napari_panoptic.viewer.panels.region_panel import SeenPresenter
 
 if TYPE_CHECKING:

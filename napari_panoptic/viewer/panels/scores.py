@@ -23,7 +23,8 @@ from napari_panoptic.viewer.kit.layouts import Grow, lay_out
 from napari_panoptic.viewer.kit.shown import WrappedLabel
 from napari_panoptic.viewer.kit.widgets import PushButton
 from napari_panoptic.viewer.panels.part import Connections
-from napari_panoptic.viewer.panels.question_panel import NO_TEAM, QuestionPresenter, QuestionView
+from napari_panoptic.viewer.panels.question.presenter import NO_TEAM, QuestionPresenter
+from napari_panoptic.viewer.panels.question.view import QuestionView
 
 NO_REGION = "The region is not evaluated."
 NO_SCORES = (

@@ -15,7 +15,8 @@ from napari_panoptic.questions.suspects import Suspects
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox, FilterMenu
 from napari_panoptic.viewer.kit.layouts import FlowBar
 from napari_panoptic.viewer.kit.shown import WrappedLabel
-from napari_panoptic.viewer.panels.question_panel import QuestionPresenter, QuestionView
+from napari_panoptic.viewer.panels.question.presenter import QuestionPresenter
+from napari_panoptic.viewer.panels.question.view import QuestionView
 
 FILTERED = "No suspect passes the filters. Choose “all scores”, or more kinds and classes."
 _SCORES = (

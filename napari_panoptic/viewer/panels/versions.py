@@ -54,7 +54,7 @@ from napari_panoptic.viewer.kit.shown import PlainLabel, WrappedLabel
 from napari_panoptic.viewer.kit.widgets import WorkControls, offer_link
 from napari_panoptic.viewer.panels import slide_texts
 from napari_panoptic.viewer.panels.part import Connections, Surroundings
-from napari_panoptic.viewer.panels.question_panel import table_columns
+from napari_panoptic.viewer.panels.question.columns import table_columns
 from napari_panoptic.viewer.panels.region_panel import Material, SeenPresenter, material
 from napari_panoptic.viewer.panels.slide_texts import on_slide
 from napari_panoptic.viewer.state.preferences import VersionChoice, VersionScope

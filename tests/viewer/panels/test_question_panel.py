@@ -12,7 +12,7 @@ from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.desk.nuclei import PARTS
 from napari_panoptic.viewer.kit.widgets import is_in_sight
 from napari_panoptic.viewer.panels.failures.panel import FailuresPresenter
-from napari_panoptic.viewer.panels.question_panel import NOT_EDITED, STALE, STOPPED
+from napari_panoptic.viewer.panels.question.presenter import NOT_EDITED, STALE, STOPPED
 
 LEFT = Qt.MouseButton.LeftButton
 CausesPresenter = next(part for part in PARTS if part.title == "Causes")

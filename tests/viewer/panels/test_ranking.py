@@ -25,7 +25,7 @@ from napari_panoptic.viewer.jobs import cohort_work, jobs
 from napari_panoptic.viewer.kit.widgets import is_in_sight
 from napari_panoptic.viewer.panels import ranking
 from napari_panoptic.viewer.panels.failures.panel import FailuresPresenter
-from napari_panoptic.viewer.panels.question_panel import NOT_EDITED
+from napari_panoptic.viewer.panels.question.presenter import NOT_EDITED
 from napari_panoptic.viewer.panels.ranking import (
     HINT,
     NOT_EVALUATED,

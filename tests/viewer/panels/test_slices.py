@@ -15,7 +15,7 @@ from napari_panoptic.viewer.desk.nuclei import PARTS
 from napari_panoptic.viewer.kit.widgets import is_in_sight
 from napari_panoptic.viewer.panels.failures.panel import FailuresPresenter
 from napari_panoptic.viewer.panels.object_card import ObjectPresenter
-from napari_panoptic.viewer.panels.question_panel import NOT_EDITED, STALE, STOPPED
+from napari_panoptic.viewer.panels.question.presenter import NOT_EDITED, STALE, STOPPED
 from tests.viewer.finding import bring_to_front, canvas_of
 
 LEFT = Qt.MouseButton.LeftButton

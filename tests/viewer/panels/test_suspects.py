@@ -28,7 +28,7 @@ from napari_panoptic.values.vocabulary import STATUS_CODE, Side, Status, Verdict
 from napari_panoptic.viewer.desk.nuclei import PARTS
 from napari_panoptic.viewer.kit.widgets import is_in_sight
 from napari_panoptic.viewer.panels.failures.panel import FailuresPresenter
-from napari_panoptic.viewer.panels.question_panel import STALE
+from napari_panoptic.viewer.panels.question.presenter import STALE
 from napari_panoptic.viewer.panels.review.presenter import ReviewPresenter
 from napari_panoptic.viewer.panels.suspects import SuspectsPresenter
 from napari_panoptic.viewer.state.preferences import PREFERENCES

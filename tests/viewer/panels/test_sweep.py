@@ -12,7 +12,7 @@ from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.desk.nuclei import PARTS
 from napari_panoptic.viewer.kit.widgets import is_in_sight
 from napari_panoptic.viewer.panels.failures.panel import FailuresPresenter
-from napari_panoptic.viewer.panels.question_panel import STALE
+from napari_panoptic.viewer.panels.question.presenter import STALE
 from tests.viewer.finding import canvas_of
 
 LEFT, ALT = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.AltModifier

@@ -1,0 +1,1 @@
+"""Questions over the cohort: their inputs, and their answers."""

@@ -1,0 +1,396 @@
+"""Asks a question over the cohort, and shows the answer until another one would be given.
+
+An answer is outdated if another question would be asked now: questions are values, which are
+compared, and no signal is needed for each change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar
+
+from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.common.findings import Finding
+from napari_panoptic.io.formats.saving import check_not_in_cohort
+from napari_panoptic.questions.answer import (
+    Answer,
+    Reason,
+    UnansweredError,
+)
+from napari_panoptic.questions.engines.cohort_failures import (
+    FailureName,
+    FailureSet,
+    chosen_objects,
+)
+from napari_panoptic.questions.question import Question
+from napari_panoptic.values.cohort import Cohort
+from napari_panoptic.values.settings import protocol_name
+from napari_panoptic.viewer.jobs.jobs import Job, Stream, show_failure
+from napari_panoptic.viewer.kit.questions import folder_from, may_replace
+from napari_panoptic.viewer.kit.shown import show_info
+from napari_panoptic.viewer.panels.notes import notes_in_tooltip
+from napari_panoptic.viewer.panels.part import Connections, Presenter, Surroundings
+from napari_panoptic.viewer.panels.question.view import QuestionView
+
+NO_TEAM = "Choose a team with predictions."
+RUNNING = "Working through the cohort …"
+STOPPED = "Stopped. Press “{verb}” to start again."
+STALE = "Outdated: the team, the settings or the files have changed. Press “{verb}” again."
+OPENED = "Click a line to see its objects."
+NOT_EDITED = "Unsaved edits are not included: the files are read."
+GALLERY_STALE = (
+    "The settings or the files have changed. Press “Show in gallery” again for the objects as they "
+    "are now."
+)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question, and the cohort that it is about."""
+
+    cohort: Cohort
+    question: Question
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """What a worker found: an answer, or the reason why there is none."""
+
+    asked: Asked
+    answer: Answer | None
+    why: str = ""
+    findings: tuple[Finding, ...] = ()
+    #: What was read of the cohort.
+    gathered: Any = None
+
+
+def _sentence(message: str) -> str:
+    """Return a message with a capital and a full stop; empty for an empty one."""
+    return f"{message[0].upper()}{message[1:].removesuffix('.')}." if message else ""
+
+
+class QuestionPresenter(Presenter[QuestionView]):
+    """Asks a question about the cohort, and takes the answer away when another would be given."""
+
+    kind: ClassVar[type[Question]]
+    """The question."""
+
+    def __init__(self, around: Surroundings, panel: QuestionView) -> None:
+        super().__init__(around, panel)
+        self._work: Stream[Found] = Stream(
+            self._on_found,
+            ended=lambda: panel.work.show_progress(None),
+            failed=self._on_failed,
+            progressed=panel.work.show_progress,
+        )
+        self._gallery: Stream[FailureSet] = Stream(
+            self.link.show_objects,
+            ended=lambda: panel.show_making(None),
+            progressed=panel.show_making,
+        )
+        self._saving: Stream[Path] = Stream(
+            lambda folder: show_info(f"The files are in {folder}"),
+            ended=lambda: panel.show_making(None),
+        )
+        self.asked: Asked | None = None
+        """What was asked; None once the answer is no longer shown or expected."""
+        self.found: Found | None = None
+        """What was found; None if that is unknown."""
+        self._known: Found | None = None
+
+    @property
+    def answer(self) -> Answer | None:
+        """The answer that is shown."""
+        return None if self.found is None else self.found.answer
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether something is still to come."""
+        works = (self._work, self._gallery, self._saving, self.panel.plots.work)
+        return any(work.is_busy for work in works)
+
+    def connections(self) -> Connections:
+        """Compare the question whenever it may be another one."""
+        session, panel = self.session, self.panel
+        return [
+            (session.team_changed, self._on_change),
+            (session.settings_changed, self._on_settings),
+            (session.source_changed, self._on_settings),
+            (session.edited, self._on_edit),
+            (session.copies_changed, self._on_edit),
+            (panel.changed, self._on_input),
+            (panel.work.start.pushed, self.ask),
+            (panel.work.stop.pushed, self.stop),
+            (panel.making.stop.pushed, self._stop_making),
+            (panel.wanted, self.show_sets),
+            (panel.object_wanted, self.go_to),
+            (panel.centre_wanted, self.centre),
+            (panel.link_wanted, self.copy_link),
+            (panel.save.pushed, self._on_save),
+        ]
+
+    def refresh(self) -> None:
+        """Show that nothing was asked yet."""
+        self._show_nothing(self.kind.hint)
+
+    def close(self) -> None:
+        """Stop all work."""
+        for work in (self._work, self._gallery, self._saving):
+            work.close()
+        self.panel.plots.work.drop()
+
+    # The question.
+
+    def question(self) -> Asked | None:
+        """Return what would be asked now; None if nothing can be."""
+        session, kind = self.session, self.kind
+        names = {field.name for field in fields(kind)}
+        known: dict[str, Any] = {
+            "team": session.team,
+            "teams": tuple(team.name for team in session.cohort.competing_teams),
+        }
+        own = {name: value for name, value in known.items() if name in names}
+        if None in own.values():
+            return None
+        settings = kind.suited(session.settings)
+        question = kind(
+            settings=settings,
+            protocol=protocol_name(session.settings if kind.own_settings is None else settings),
+            source=session.source,
+            held_up_to_px=session.held_up_to_px,
+            **own,
+            **self.panel.values,
+        )
+        return Asked(session.cohort, question)
+
+    def ask(self) -> None:
+        """Ask, and compute the answer in a worker."""
+        if (asked := self.question()) is None or self.why_not():
+            return
+        if asked == self.asked:  # the same again: files may have changed meanwhile
+            self._known = None
+        known, self._known = self._known, None
+        if known is not None and known.asked.question.gathering != asked.question.gathering:
+            known = None
+        self._show_nothing(RUNNING)
+        self.asked, self._known = asked, known
+        self.panel.work.show_progress(0.0)
+        self._work.start(partial(_found, asked, known))
+
+    def reason(self, name: FailureName) -> Reason | None:
+        """Return why an object failed, if the answer tells and holds for what is shown of it."""
+        session, found = self.session, self.found
+        is_as_read = session.threshold is None and not session.has_edits(name.region)
+        if found is None or found.answer is None or not is_as_read:
+            return None
+        return found.answer.reason(name) if found.asked == self.question() else None
+
+    def stop(self) -> None:
+        """Stop, and show no answer."""
+        self._drop(STOPPED)
+
+    def why_not(self) -> str:
+        """Return why nothing can be asked; empty if something can."""
+        asked = self.question()
+        if asked is None:
+            return NO_TEAM
+        return self.panel.problem or asked.question.why_not(asked.cohort)
+
+    def _on_change(self, _changed: object = None) -> None:
+        if self.asked is not None and self.asked != self.question():
+            self._drop(STALE)
+        elif self.asked is None:
+            self._show_nothing(self.kind.hint)
+
+    def _on_settings(self, changed: object = None) -> None:
+        """Show no objects of other settings, either."""
+        if self._gallery.is_busy:
+            self._gallery.stop()
+            self.panel.show_making(None)
+            show_info(GALLERY_STALE)
+        self._on_change(changed)
+
+    def _on_input(self) -> None:
+        if self.asked != self.question():
+            self._drop(self.kind.hint)
+
+    def _on_edit(self, _edited: object = None) -> None:
+        """Note unsaved edits, and read the files again for the next question."""
+        self._known = None
+        self._note()
+
+    def _drop(self, hint: str) -> None:
+        self._work.stop()
+        self._gallery.stop()
+        if not self._saving.is_busy:  # files of what was asked before may be completed
+            self.panel.show_making(None)
+        self.asked = None
+        self._show_nothing(hint)
+
+    def _show_nothing(self, hint: str) -> None:
+        self.found = None
+        self.panel.work.show_progress(None)
+        why = self.why_not()
+        self.panel.work.start.setEnabled(not why)
+        self.panel.show_nothing(_sentence(why) or hint.format(verb=self.kind.verb))
+
+    # The answer.
+
+    def _on_found(self, found: Found) -> None:
+        self.found = self._known = found
+        if found.answer is None:
+            self.panel.show_nothing(found.why)
+        else:
+            self.panel.show_answer(found.answer)
+            self.show(found.answer)
+        self._note()
+
+    def show(self, answer: Answer) -> None:
+        """Show more of an answer than all panels do."""
+
+    def _on_failed(self, error: PanopticError) -> None:
+        self._drop(self.kind.hint)
+        show_failure(error)
+
+    def _note(self) -> None:
+        """Show the notes of the answer, and what it leaves out."""
+        if self.found is None:
+            return
+        answer = self.found.answer
+        findings = self.found.findings if answer is None else answer.record.findings
+        count, tooltip = notes_in_tooltip(findings)
+        notes = () if answer is None else answer.notes
+        is_clicked = answer is not None and self.panel.sentences.count() > 0
+        clicks = OPENED if is_clicked else ""
+        edited = NOT_EDITED if self.session.has_any_edits else ""
+        last = " ".join(filter(None, (clicks, edited, count)))
+        self.panel.show_note("\n".join(filter(None, (*notes, last))), tooltip)
+
+    # The way to the objects, and to files.
+
+    def show_sets(self, sets: Sequence[FailureSet]) -> None:
+        """Show the objects of rows in the gallery, as they are under the settings of the desk."""
+        sets = [own.beside(self.session.team) for own in sets]
+        titles = list(dict.fromkeys(own.title for own in sets))
+        names = frozenset().union(*(own.names for own in sets))
+        title = titles[0] if len(titles) == 1 else self.kind.title
+        agreeing: dict[FailureName, tuple[str, ...]] = {}
+        for own in sets:  # two rows may be about one object
+            for name in own.names:
+                teams = (*agreeing.get(name, ()), *own.agreeing.get(name, ()))
+                agreeing[name] = tuple(dict.fromkeys(teams))
+        wanted = FailureSet(title, names, sets[0].versions if sets else None, agreeing=agreeing)
+        table = self.panel.shown_table
+        if table is None or not table.has_others:
+            self.link.show_failures(title, names, wanted.versions)
+        elif self.found is not None:
+            self.panel.show_making(0.0)
+            question = replace(self.found.asked.question, settings=self.session.settings)
+            now = Asked(self.found.asked.cohort, question)
+            self._gallery.start(partial(_with_columns, now, wanted))
+
+    def go_to(self, one: FailureSet) -> None:
+        """Go to the object of a row, with the outlines of the other teams that agree on it.
+
+        Of several objects, such as those of a group, to the first annotated one.
+        """
+        one = one.beside(self.session.team)
+        name = first_name(one)
+        beside = one.outlined(name)
+        self.link.go_to(name.region, name.side, name.id, team=name.team, beside=beside)
+
+    def centre(self, one: FailureSet) -> None:
+        """Go to the object of a row, in the middle of the view."""
+        self.go_to(one)
+        name = first_name(one)
+        snapshot, selection = self.session.snapshot, self.session.selection
+        if snapshot is not None and selection is not None and snapshot.region.name == name.region:
+            self.link.scene.centre(selection)
+
+    def copy_link(self, sets: Sequence[FailureSet]) -> None:
+        """Copy a link to the objects of rows."""
+        names = [name for own in sets for name in own.beside(self.session.team).in_order()]
+        self.link.links.copy(names)
+
+    def _stop_making(self) -> None:
+        self._gallery.stop()
+        self._saving.stop()
+        self.panel.show_making(None)
+
+    def _on_save(self) -> None:
+        """Ask for a folder, and write the files of the command into it."""
+        found, kind = self.found, self.kind
+        if found is None or found.answer is None:
+            return
+        folder = folder_from(self.panel, f"Save {kind.title.lower()} in")
+        if folder is None:
+            return
+        files = [folder / name for name in kind.file_names()]
+        try:
+            check_not_in_cohort(files, found.asked.cohort.root)
+        except PanopticError as error:
+            show_failure(error)
+            return
+        if may_replace(self.panel, files):
+            self.panel.show_making(0.0)
+            self._saving.start(partial(_saved, found, folder))
+
+
+def first_name(objects: FailureSet) -> FailureName:
+    """Return the annotated object of a set with the lowest id; of predictions, if there is none."""
+    return objects.in_order()[0]
+
+
+def question_presenter(kind: type[Question]) -> type[QuestionPresenter]:
+    """Return the presenter of a question that needs no widgets of its own."""
+    return type(
+        f"{kind.__name__}Presenter",
+        (QuestionPresenter,),
+        {
+            "kind": kind,
+            "title": kind.title,
+            "key": kind.key,
+            "panel_type": partial(QuestionView, kind),
+        },
+    )
+
+
+# --- in workers -------------------------------------------------------------------------------
+
+
+def _found(asked: Asked, known: Found | None, job: Job[Found]) -> Iterator[Found]:
+    question, cohort, progress = asked.question, asked.cohort, job.progress
+    try:
+        gathered = None if known is None else known.gathered
+        if gathered is None:
+            gathered = question.gather(cohort, progress.part(0, question.share_of_gathering))
+        answer = question.answered(cohort, gathered, progress.part(question.share_of_gathering, 1))
+        yield Found(asked, answer, gathered=gathered)
+    except UnansweredError as error:
+        why = f"Nothing could be {question.done}: {error}."
+        yield Found(asked, None, why, error.findings)
+
+
+def _with_columns(now: Asked, wanted: FailureSet, job: Job[FailureSet]) -> Iterator[FailureSet]:
+    """Read the objects of a set, some of which are no failures."""
+    question = now.question
+    given = chosen_objects(
+        now.cohort,
+        wanted.names,
+        question.settings,
+        question.source,
+        held_up_to_px=question.held_up_to_px,
+        progress=job.progress,
+    )
+    yield replace(wanted, given=given)
+
+
+def _saved(found: Found, folder: Path, _job: Job[Path]) -> Iterator[Path]:
+    from napari_panoptic.report.answers import write_answer
+
+    if found.answer is not None:
+        write_answer(found.asked.question, found.answer, found.asked.cohort, folder)
+    yield folder
