@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from psygnal import Signal
 from qtpy.QtWidgets import QCheckBox, QWidget
 
-from napari_panoptic.display import marks, styles
+from napari_panoptic.display import marks, slide_texts, styles
 from napari_panoptic.display.glossary import SETTING_MEANINGS, SETTING_WORDS
 from napari_panoptic.display.object_layers import PixelSize
 from napari_panoptic.display.styles import (
@@ -36,7 +36,6 @@ from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox, ChoiceButtons
 from napari_panoptic.viewer.kit.layouts import FlowBar, Grow, ListPanel, fill, lay_out
 from napari_panoptic.viewer.kit.shown import RichLabel, shown
 from napari_panoptic.viewer.kit.widgets import share_text
-from napari_panoptic.viewer.panels import slide_texts
 from napari_panoptic.viewer.panels.part import Connections, Surroundings
 from napari_panoptic.viewer.panels.region_panel import Here, RegionPresenter, ResultHere
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from qtpy.QtWidgets import QWidget
 
-from napari_panoptic.display import marks, styles
+from napari_panoptic.display import marks, slide_texts, styles
 from napari_panoptic.display.glossary import GROUP_MEANINGS
 from napari_panoptic.display.object_layers import PixelSize
 from napari_panoptic.display.styles import count_text, ratio_text, signed_text
@@ -41,7 +41,6 @@ from napari_panoptic.viewer.kit.layouts import Grow, ListPanel, fill
 from napari_panoptic.viewer.kit.shown import RichLabel, WrappedLabel
 from napari_panoptic.viewer.kit.widgets import share_text
 from napari_panoptic.viewer.layers import camera
-from napari_panoptic.viewer.panels import slide_texts
 from napari_panoptic.viewer.panels.part import Connections, Surroundings
 from napari_panoptic.viewer.panels.question.presenter import QuestionPresenter
 from napari_panoptic.viewer.panels.question.view import QuestionView

@@ -8,7 +8,7 @@ from psygnal import Signal, SignalInstance
 from qtpy.QtGui import QResizeEvent
 from qtpy.QtWidgets import QProgressBar, QPushButton, QSizePolicy, QWidget
 
-from napari_panoptic.display import styles
+from napari_panoptic.display import slide_texts, styles
 from napari_panoptic.display.behind import absent_text
 from napari_panoptic.display.describe import ObjectFacts, facts_of
 from napari_panoptic.display.failure_cells import SCALE_MEANING
@@ -31,7 +31,6 @@ from napari_panoptic.viewer.kit.layouts import Grow, lay_out, row_of
 from napari_panoptic.viewer.kit.shown import RichLabel
 from napari_panoptic.viewer.kit.title_strip import KeysButton, NotesButton, TitleLines
 from napari_panoptic.viewer.kit.widgets import ElidedLabel, LinkLabel, show_in_front
-from napari_panoptic.viewer.panels import slide_texts
 from napari_panoptic.viewer.panels.legend import LegendStrip
 from napari_panoptic.viewer.panels.navigator import NavigatorPresenter
 from napari_panoptic.viewer.panels.part import BLIND, Connections, Presenter

@@ -15,8 +15,9 @@ from qtpy.QtGui import QResizeEvent
 from qtpy.QtWidgets import QFrame, QPushButton, QScrollArea, QSplitter, QWidget
 
 from napari_panoptic.common.errors import PanopticError
-from napari_panoptic.display import styles
+from napari_panoptic.display import slide_texts, styles
 from napari_panoptic.display.names import distinct_names
+from napari_panoptic.display.slide_texts import on_slide
 from napari_panoptic.display.styles import count_text, ratio_text
 from napari_panoptic.display.title import why_nothing
 from napari_panoptic.questions.compare import (
@@ -52,11 +53,9 @@ from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox, name_choices
 from napari_panoptic.viewer.kit.layouts import PANEL_MARGINS, FlowBar, Grow, lay_out
 from napari_panoptic.viewer.kit.shown import PlainLabel, WrappedLabel
 from napari_panoptic.viewer.kit.widgets import WorkControls, offer_link
-from napari_panoptic.viewer.panels import slide_texts
 from napari_panoptic.viewer.panels.part import Connections, Surroundings
 from napari_panoptic.viewer.panels.question.columns import table_columns
 from napari_panoptic.viewer.panels.region_panel import Material, SeenPresenter, material
-from napari_panoptic.viewer.panels.slide_texts import on_slide
 from napari_panoptic.viewer.state.preferences import VersionChoice, VersionScope
 
 EMPTY = "Nothing to compare. Open a cohort."

@@ -7,6 +7,7 @@ import pytest
 from qtpy.QtCore import Qt
 from qtpy.QtTest import QTest
 
+from napari_panoptic.display import slide_texts
 from napari_panoptic.display.failure_cells import SHARE_COLOURS, scale_text
 from napari_panoptic.display.listed import Others
 from napari_panoptic.display.object_rows import ObjectFilter
@@ -21,7 +22,6 @@ from napari_panoptic.viewer.layers import slide_view
 from napari_panoptic.viewer.layers.outlines import LayerOutlines, outlines_of
 from napari_panoptic.viewer.layers.owned import AMBIGUOUS
 from napari_panoptic.viewer.layers.slide_view import FAILURES, ON_SLIDE
-from napari_panoptic.viewer.panels import slide_texts
 from napari_panoptic.viewer.panels.failures.scope import Scope
 from napari_panoptic.viewer.panels.title import EVALUATE, STOP, SlidePresenter
 from tests.support.slides import HELD_UP_TO_PX, SHAPES, SLIDE, SMALL, TEAMS, write_slide_cohort

@@ -11,7 +11,8 @@ from qtpy.QtGui import QShowEvent
 from qtpy.QtWidgets import QFrame, QGridLayout, QWidget
 
 from napari_panoptic.common.text import counted
-from napari_panoptic.display import styles
+from napari_panoptic.display import slide_texts, styles
+from napari_panoptic.display.slide_texts import on_slide
 from napari_panoptic.live.autosaves import EditedPart
 from napari_panoptic.live.session import Session
 from napari_panoptic.nuclei.evaluate import Evaluation
@@ -24,8 +25,6 @@ from napari_panoptic.viewer.kit.inputs import ChoiceBox, MenuButton
 from napari_panoptic.viewer.kit.layouts import FlowBar, ScrollPanel, lay_out
 from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel, WrappedLabel, shown
 from napari_panoptic.viewer.kit.widgets import PushButton, separator
-from napari_panoptic.viewer.panels import slide_texts
-from napari_panoptic.viewer.panels.slide_texts import on_slide
 
 NOTHING_EDITED = (
     "Nothing is edited here. Press Edit, choose the brush (2) or the eraser (1), and paint on the "

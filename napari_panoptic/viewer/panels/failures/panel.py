@@ -11,7 +11,7 @@ from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QSlider, QWidget
 
 from napari_panoptic.common.text import THIN_SPACE, counted
-from napari_panoptic.display import styles
+from napari_panoptic.display import slide_texts, styles
 from napari_panoptic.display.crop_reader import CropReader, CropSize
 from napari_panoptic.display.crops import (
     FIELD_STEP_PX,
@@ -23,6 +23,7 @@ from napari_panoptic.display.crops import (
 )
 from napari_panoptic.display.failure_sections import GroupBy, passing, sections
 from napari_panoptic.display.object_rows import ObjectFilter
+from napari_panoptic.display.slide_texts import on_slide
 from napari_panoptic.live.session import Selection
 from napari_panoptic.live.summary import RegionSummary
 from napari_panoptic.questions.engines.cohort_failures import (
@@ -43,7 +44,6 @@ from napari_panoptic.viewer.kit.layouts import PANEL_MARGINS, FlowBar, Grow, lay
 from napari_panoptic.viewer.kit.questions import folder_from, may_replace
 from napari_panoptic.viewer.kit.shown import WrappedLabel, show_info
 from napari_panoptic.viewer.kit.widgets import ElidedLabel, ToolButton
-from napari_panoptic.viewer.panels import slide_texts
 from napari_panoptic.viewer.panels.failures.crops import Crops, LiveSources
 from napari_panoptic.viewer.panels.failures.export import Export, existing_files, save_failures
 from napari_panoptic.viewer.panels.failures.scope import InScope, Scope, listed
@@ -56,7 +56,6 @@ from napari_panoptic.viewer.panels.failures.view import (
 from napari_panoptic.viewer.panels.objects.panel import ObjectTable
 from napari_panoptic.viewer.panels.part import Connections, Surroundings
 from napari_panoptic.viewer.panels.region_panel import SeenPresenter
-from napari_panoptic.viewer.panels.slide_texts import on_slide
 
 NO_COHORT = "No failures to show. Open a cohort, or choose a region and team with a prediction."
 NO_FAILURES = "No failures here: nothing is FN, FP or misclassified. J goes to the next region."

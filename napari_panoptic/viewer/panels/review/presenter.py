@@ -8,8 +8,10 @@ from typing import Protocol
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.findings import Finding
+from napari_panoptic.display import slide_texts
 from napari_panoptic.display.glossary import VERDICT_WORDS
 from napari_panoptic.display.object_rows import GivenVerdicts
+from napari_panoptic.display.slide_texts import on_slide
 from napari_panoptic.live.actions import Mend, Target
 from napari_panoptic.live.session import Selection
 from napari_panoptic.questions.engines.cohort_failures import FailureName
@@ -25,7 +27,6 @@ from napari_panoptic.viewer.jobs.jobs import single_shot, stop_timers
 from napari_panoptic.viewer.kit.commands import SingleKeys
 from napari_panoptic.viewer.kit.keys import Shortcut
 from napari_panoptic.viewer.kit.shown import show_error, show_info, show_warning
-from napari_panoptic.viewer.panels import slide_texts
 from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
 from napari_panoptic.viewer.panels.part import Connections, Presenter, Surroundings
 from napari_panoptic.viewer.panels.region_panel import Sight
@@ -47,7 +48,6 @@ from napari_panoptic.viewer.panels.review.panel import (
 )
 from napari_panoptic.viewer.panels.review.review_queue import Adjudicating, ReviewQueue
 from napari_panoptic.viewer.panels.review.verdict_steps import Replay, VerdictSteps
-from napari_panoptic.viewer.panels.slide_texts import on_slide
 from napari_panoptic.viewer.state.preferences import PREFERENCES
 
 SETTLE_MS = 300

@@ -13,9 +13,10 @@ from psygnal import Signal
 from qtpy.QtWidgets import QToolButton, QWidget
 
 from napari_panoptic.common.text import counted
-from napari_panoptic.display import styles
+from napari_panoptic.display import slide_texts, styles
 from napari_panoptic.display.names import distinct_names
 from napari_panoptic.display.palette import class_colours
+from napari_panoptic.display.slide_texts import on_slide
 from napari_panoptic.display.team_pictures import FP_COLOUR, SEVERAL, Count, level_colours
 from napari_panoptic.display.title import why_nothing
 from napari_panoptic.explain.consensus import FpPlace
@@ -31,10 +32,8 @@ from napari_panoptic.viewer.kit.shown import RichLabel, WrappedLabel, shown
 from napari_panoptic.viewer.kit.widgets import opens_menu
 from napari_panoptic.viewer.layers.consensus_view import ConsensusView
 from napari_panoptic.viewer.layers.team_grid import MAX_TEAMS, TeamGrid
-from napari_panoptic.viewer.panels import slide_texts
 from napari_panoptic.viewer.panels.part import Connections, Surroundings
 from napari_panoptic.viewer.panels.region_panel import WAITING, SeenPresenter, material
-from napari_panoptic.viewer.panels.slide_texts import on_slide
 from napari_panoptic.viewer.panels.teams.comparison import (
     TeamsComparison,
     compared,

@@ -1,4 +1,4 @@
-"""Texts of panels that cannot show a whole slide, since it is too large. Pure: words only."""
+"""Texts of panels that cannot show a whole slide, since it is too large."""
 
 from __future__ import annotations
 
