@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, replace
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.display.crops import Crop, CropSource, OtherTeam, cut
+from napari_panoptic.explain.failures import FailureName
 from napari_panoptic.io.images.slides import SlideImage
 from napari_panoptic.nuclei.regions.reading import read_picture
 from napari_panoptic.nuclei.regions.region import HeldRegion, held_region
-from napari_panoptic.questions.engines.cohort_failures import FailureName
 from napari_panoptic.values.cohort import Cohort, Source
 from napari_panoptic.values.settings import EvaluationSettings
 

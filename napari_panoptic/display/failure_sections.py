@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from napari_panoptic.common.choices import MenuChoice
 from napari_panoptic.display import styles
 from napari_panoptic.display.object_rows import ObjectFilter, let_through, object_words
-from napari_panoptic.questions.engines.cohort_failures import CohortFailures
+from napari_panoptic.explain.failures import CohortFailures
 from napari_panoptic.values.vocabulary import (
     CAUSE_CODE,
     CAUSES,

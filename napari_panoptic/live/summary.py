@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.findings import Finding
+from napari_panoptic.explain.failures import RegionFailures, region_failures
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.metrics import Counts, Metrics
 from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX, TooLargeError
 from napari_panoptic.nuclei.regions.region import HeldRegion
-from napari_panoptic.questions.engines.cohort_failures import RegionFailures, region_failures
 from napari_panoptic.values.cohort import Cohort, Source
 from napari_panoptic.values.labels import LabelPair
 from napari_panoptic.values.settings import EvaluationSettings

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.findings import Finding
-from napari_panoptic.questions.engines.cohort_failures import FailureName, FailureSet
+from napari_panoptic.explain.failures import FailureName, FailureSet
 from napari_panoptic.tables.columns import TableSpec
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.progress import UNWATCHED, Progress
 from napari_panoptic.common.text import counted
+from napari_panoptic.explain.failures import FailureName, FailureSet
 from napari_panoptic.explain.what_if import tally_all
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.metrics import class_quality, class_sums
 from napari_panoptic.questions.answer import Answer, AnswerTable
-from napari_panoptic.questions.engines.cohort_failures import FailureName, FailureSet
 from napari_panoptic.questions.engines.cohort_objects import CAUSES_OF, FAILURES
 from napari_panoptic.questions.question import Gathered, TeamQuestion
 from napari_panoptic.statistics.bootstrap import mean_intervals

@@ -11,11 +11,11 @@ from napari_panoptic.common.errors import SettingsError
 from napari_panoptic.common.progress import UNWATCHED, Progress
 from napari_panoptic.common.records import fields_of
 from napari_panoptic.common.text import english_list
+from napari_panoptic.explain.failures import FailureName, FailureSet
 from napari_panoptic.nuclei.metrics import METRIC_TEXTS
 from napari_panoptic.nuclei.regions.cohort_evaluation import InputWatch
 from napari_panoptic.nuclei.regions.run import THREADS
 from napari_panoptic.questions.answer import Answer, AnswerRecord, AnswerTable
-from napari_panoptic.questions.engines.cohort_failures import FailureName, FailureSet
 from napari_panoptic.questions.engines.quality_change import QualityChange
 from napari_panoptic.questions.engines.version_diff import (
     CHANGE_MEANINGS,

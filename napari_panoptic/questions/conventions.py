@@ -13,6 +13,7 @@ from napari_panoptic.common.errors import PanopticError, SettingsError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.progress import UNWATCHED, Progress
 from napari_panoptic.common.text import counted, english_list
+from napari_panoptic.explain.failures import FailureSet
 from napari_panoptic.io.tables.metadata import Metadata, metadata_beside, read_metadata
 from napari_panoptic.nuclei.conventions import Ambiguity, Place, RegionSums, TeamSums, figure_rows
 from napari_panoptic.nuclei.regions.cohort_evaluation import place_of
@@ -20,7 +21,6 @@ from napari_panoptic.nuclei.regions.region import HeldRegion, WindowedRegion
 from napari_panoptic.nuclei.regions.run import walk
 from napari_panoptic.questions.answer import Answer, AnswerPlot, AnswerTable, UnansweredError
 from napari_panoptic.questions.engines import detective
-from napari_panoptic.questions.engines.cohort_failures import FailureSet
 from napari_panoptic.questions.engines.convention_objects import Difference, differences, sums_under
 from napari_panoptic.questions.question import Question, option, whole_number, why_nothing
 from napari_panoptic.statistics.ranks import competition_ranks

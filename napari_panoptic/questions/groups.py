@@ -16,11 +16,11 @@ from napari_panoptic.explain.failure_groups import (
     failure_groups,
     lost_over,
 )
+from napari_panoptic.explain.failures import FailureName, FailureSet
 from napari_panoptic.nuclei.averages import summed
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.metrics import unit_metrics
 from napari_panoptic.questions.answer import Answer, AnswerTable
-from napari_panoptic.questions.engines.cohort_failures import FailureName, FailureSet
 from napari_panoptic.questions.question import Gathered, TeamQuestion
 from napari_panoptic.tables.columns import TableSpec, name_column, number, whole, words
 from napari_panoptic.tables.figures import signed

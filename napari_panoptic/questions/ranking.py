@@ -9,12 +9,12 @@ from typing import Any
 from napari_panoptic.common.progress import UNWATCHED, Progress
 from napari_panoptic.common.records import fields_of
 from napari_panoptic.common.text import counted
+from napari_panoptic.explain.failures import FailureName, FailureSet
 from napari_panoptic.nuclei.regions.cohort_evaluation import CohortEvaluation, statistics_of
 from napari_panoptic.nuclei.regions.conditions import Condition
 from napari_panoptic.nuclei.regions.experiment import Experiment
 from napari_panoptic.nuclei.regions.run import counting, run_regions
 from napari_panoptic.questions.answer import Answer, AnswerTable, UnansweredError
-from napari_panoptic.questions.engines.cohort_failures import FailureName, FailureSet
 from napari_panoptic.questions.question import Question, option, why_nothing
 from napari_panoptic.statistics.bootstrap import RESAMPLES, SEED
 from napari_panoptic.statistics.teams import TeamStatistics, bootstrap_record, statistics_record

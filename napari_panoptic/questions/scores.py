@@ -11,12 +11,12 @@ import numpy as np
 
 from napari_panoptic.common.progress import UNWATCHED, Progress
 from napari_panoptic.common.records import fields_of
+from napari_panoptic.explain.failures import FailureName, FailureSet
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.outcomes import OBJECT_COLUMNS
 from napari_panoptic.nuclei.regions.results import PLACE_COLUMNS
 from napari_panoptic.questions.answer import Answer, AnswerPlot, AnswerTable, UnansweredError
 from napari_panoptic.questions.engines.calibration import Reliability
-from napari_panoptic.questions.engines.cohort_failures import FailureName, FailureSet
 from napari_panoptic.questions.engines.cohort_scores import CohortScores
 from napari_panoptic.questions.engines.precision import COCO_IOUS, RECALLS, average_precisions
 from napari_panoptic.questions.engines.scored_objects import ScoredRegion, scored_region

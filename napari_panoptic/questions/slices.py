@@ -14,6 +14,7 @@ from napari_panoptic.common.errors import SettingsError
 from napari_panoptic.common.progress import UNWATCHED, Progress
 from napari_panoptic.common.records import fields_of
 from napari_panoptic.common.text import english_list
+from napari_panoptic.explain.failures import FailureName, FailureSet
 from napari_panoptic.io.tables.covariates import read_covariates
 from napari_panoptic.io.tables.metadata import metadata_beside, read_metadata
 from napari_panoptic.questions.answer import (
@@ -24,7 +25,6 @@ from napari_panoptic.questions.answer import (
     UnansweredError,
 )
 from napari_panoptic.questions.engines import slices as engine
-from napari_panoptic.questions.engines.cohort_failures import FailureName, FailureSet
 from napari_panoptic.questions.engines.cohort_objects import (
     CAUSES_OF,
     CohortObjects,

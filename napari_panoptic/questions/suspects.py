@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from napari_panoptic.common.progress import UNWATCHED, Progress
 from napari_panoptic.common.records import fields_of
 from napari_panoptic.common.text import counted
+from napari_panoptic.explain.failures import FailureName, FailureSet
 from napari_panoptic.questions.answer import Answer, AnswerRecord, AnswerTable, UnansweredError
-from napari_panoptic.questions.engines.cohort_failures import FailureName, FailureSet
 from napari_panoptic.questions.engines.cohort_suspects import (
     SUSPECT_SETTINGS,
     CohortSuspects,

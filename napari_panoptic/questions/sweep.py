@@ -15,12 +15,12 @@ from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.progress import UNWATCHED, Progress
 from napari_panoptic.common.records import fields_of
 from napari_panoptic.common.text import english_list
+from napari_panoptic.explain.failures import FailureName, FailureSet
 from napari_panoptic.io.tables.csv_tables import read_sweep_table
 from napari_panoptic.nuclei.metrics import METRIC_NAMES, METRIC_TEXTS
 from napari_panoptic.nuclei.regions.cohort_evaluation import LOWER_IS_BETTER, InputWatch
 from napari_panoptic.nuclei.regions.run import THREADS
 from napari_panoptic.questions.answer import Answer, AnswerPlot, AnswerRecord, AnswerTable
-from napari_panoptic.questions.engines.cohort_failures import FailureName, FailureSet
 from napari_panoptic.questions.engines.sweep import (
     FLIP_COLUMNS,
     CohortSweep,

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from napari_panoptic.common.progress import Progress
+from napari_panoptic.explain.failures import FailureName
 from napari_panoptic.questions.answer import Answer, AnswerPlot, AnswerTable, UnansweredError
-from napari_panoptic.questions.engines.cohort_failures import FailureName
 from napari_panoptic.questions.question import Gathered, Question, TeamQuestion, gather_together
 from napari_panoptic.report import plots
 from napari_panoptic.report.columns import spec_table

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from napari_panoptic.live.session import Session
-from napari_panoptic.live.summary import RegionSummary
-from napari_panoptic.nuclei.matching import NO_PARTNER
-from napari_panoptic.questions.engines.cohort_failures import (
+from napari_panoptic.explain.failures import (
     FailureName,
     FailureSet,
     RegionFailures,
 )
+from napari_panoptic.live.session import Session
+from napari_panoptic.live.summary import RegionSummary
+from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.review.identity import Fingerprint, ObjectKey, Subject, matched, object_key
 from napari_panoptic.review.judged import Judged
 from napari_panoptic.review.reviewing import Reviewing

@@ -9,11 +9,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_panoptic.explain.failures import whole_objects
 from napari_panoptic.explain.what_if import without_annotation_errors
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.metrics import Counts
-from napari_panoptic.questions.engines.cohort_failures import whole_objects
 from napari_panoptic.review.identity import (
     Fingerprint,
     ObjectKey,

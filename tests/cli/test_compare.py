@@ -13,9 +13,9 @@ import pytest
 import tifffile
 
 from napari_panoptic.cli.main import main
+from napari_panoptic.explain.failures import FailureName
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.questions.compare import Compare
-from napari_panoptic.questions.engines.cohort_failures import FailureName
 from napari_panoptic.values.links import CohortKey, ObjectLink, check_link
 from napari_panoptic.values.settings import EvaluationSettings
 from tests.support.commands import Run

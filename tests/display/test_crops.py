@@ -17,9 +17,9 @@ from napari_panoptic.display.crops import (
     cut,
 )
 from napari_panoptic.display.styles import STATUS_COLOURS
+from napari_panoptic.explain.failures import FailureName, FailureSet
 from napari_panoptic.io.images.slides import SlideImage
 from napari_panoptic.live.snapshots import load_region
-from napari_panoptic.questions.engines.cohort_failures import FailureName, FailureSet
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import Side, Status
 from tests.support.small_pairs import four_fates

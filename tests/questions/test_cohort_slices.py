@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from napari_panoptic.common.progress import Progress, StoppedError
+from napari_panoptic.explain.failures import Block, FailureName
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.live.summary import evaluate_cohort_summary
-from napari_panoptic.questions.engines.cohort_failures import Block, FailureName
 from napari_panoptic.questions.engines.cohort_objects import cohort_objects, common_slices
 from napari_panoptic.questions.slices import Slices, reason_sentence, slice_figures, slice_sentence
 from napari_panoptic.values.settings import EvaluationSettings

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from napari_panoptic.questions.answer import Answer, AnswerTable
-from napari_panoptic.questions.engines.cohort_failures import FailureName, FailureSet
+from napari_panoptic.explain.failures import FailureName, FailureSet
 from napari_panoptic.questions.question import TeamQuestion, option
 from napari_panoptic.tables.columns import TableSpec, name_column, number, whole
 from napari_panoptic.values.vocabulary import SIDES

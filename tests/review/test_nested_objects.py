@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from napari_panoptic.explain.failures import FailureName
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.live.session import Session
 from napari_panoptic.live.snapshots import load_region
 from napari_panoptic.live.summary import evaluate_cohort_summary
-from napari_panoptic.questions.engines.cohort_failures import FailureName
 from napari_panoptic.review.cohort_verdicts import CohortVerdicts
 from napari_panoptic.review.corrections import PlannedVerdict, decided, newest_of_each
 from napari_panoptic.review.corrections import planned_records as records_of_plan

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from napari_panoptic.questions.engines.cohort_failures import Block, CohortFailures, RegionFailures
+from napari_panoptic.explain.failures import Block, CohortFailures, RegionFailures
 from napari_panoptic.values.vocabulary import CAUSE_CODE, STATUS_CODE, Cause, Status
 
 

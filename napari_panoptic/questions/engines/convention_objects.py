@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_panoptic.explain.failures import FailureName
 from napari_panoptic.nuclei.class_masks import ClassEvaluations, counted_by_id
 from napari_panoptic.nuclei.conventions import (
     Ambiguity,
@@ -19,7 +20,6 @@ from napari_panoptic.nuclei.conventions import (
     sums_of_pair,
 )
 from napari_panoptic.nuclei.evaluate import Evaluation
-from napari_panoptic.questions.engines.cohort_failures import FailureName
 from napari_panoptic.values.conventions import Pairs
 from napari_panoptic.values.labels import LabelPair
 from napari_panoptic.values.vocabulary import STATUS_CODE, Side, Status

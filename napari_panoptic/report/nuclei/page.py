@@ -12,8 +12,8 @@ from typing import Any
 
 from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.common.text import english_list
+from napari_panoptic.explain.failures import FailureName
 from napari_panoptic.questions.answer import Answer
-from napari_panoptic.questions.engines.cohort_failures import FailureName
 from napari_panoptic.report.answers import answer_parts, answers_section, shown_objects
 from napari_panoptic.report.columns import table, team_column
 from napari_panoptic.report.nuclei.cohort_report import CohortReport

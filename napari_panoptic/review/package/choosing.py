@@ -17,14 +17,14 @@ from napari_panoptic.common.findings import Finding
 from napari_panoptic.common.progress import Progress
 from napari_panoptic.common.text import english_list, shortened
 from napari_panoptic.display.object_rows import WorstFirst, worst_first
-from napari_panoptic.io.files.guard import check_file
-from napari_panoptic.nuclei.regions.run import walk_teams
-from napari_panoptic.questions.engines.cohort_failures import (
+from napari_panoptic.explain.failures import (
     Block,
     CohortFailures,
     FailureName,
     region_failures,
 )
+from napari_panoptic.io.files.guard import check_file
+from napari_panoptic.nuclei.regions.run import walk_teams
 from napari_panoptic.review.plan.tables import plan_cells
 from napari_panoptic.values.cohort import Cohort, Source
 from napari_panoptic.values.settings import EvaluationSettings

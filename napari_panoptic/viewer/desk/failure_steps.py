@@ -21,17 +21,17 @@ from napari_panoptic.display.failure_queue import (
 )
 from napari_panoptic.display.failure_sections import passing
 from napari_panoptic.display.object_rows import WorstFirst, worst_first
-from napari_panoptic.explain.impact import IMPACT_COLUMNS, PatientMean
-from napari_panoptic.live.session import Selection, Session
-from napari_panoptic.live.summary import RegionSummary
-from napari_panoptic.nuclei.matching import NO_PARTNER
-from napari_panoptic.questions.engines.cohort_failures import (
+from napari_panoptic.explain.failures import (
     Block,
     CohortFailures,
     FailureName,
     FailureSet,
     RegionFailures,
 )
+from napari_panoptic.explain.impact import IMPACT_COLUMNS, PatientMean
+from napari_panoptic.live.session import Selection, Session
+from napari_panoptic.live.summary import RegionSummary
+from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.values.vocabulary import SIDES, Side
 from napari_panoptic.viewer.jobs.region_work import SummaryWork
 from napari_panoptic.viewer.panels.objects.panel import ObjectTable

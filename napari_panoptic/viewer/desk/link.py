@@ -16,11 +16,11 @@ from psygnal import Signal
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.display.object_layers import too_many_objects
 from napari_panoptic.display.styles import ColourBy, count_text
+from napari_panoptic.explain.failures import FailureName, FailureSet
 from napari_panoptic.kernels.drawing import MAX_OBJECTS
 from napari_panoptic.live.session import EditedEvaluation, Selection, Session
 from napari_panoptic.live.snapshots import RegionSnapshot
 from napari_panoptic.live.summary import RegionSummary
-from napari_panoptic.questions.engines.cohort_failures import FailureName, FailureSet
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.desk.failure_steps import FailureSteps
 from napari_panoptic.viewer.desk.object_links import LinkClipboard

@@ -10,12 +10,12 @@ from qtpy.QtCore import Qt
 from qtpy.QtGui import QGuiApplication
 from qtpy.QtWidgets import QApplication, QMessageBox, QWidget
 
-from napari_panoptic.live.session import Session
-from napari_panoptic.questions.engines.cohort_failures import (
+from napari_panoptic.explain.failures import (
     FailureName,
     FailureSet,
     chosen_objects,
 )
+from napari_panoptic.live.session import Session
 from napari_panoptic.values.cohort import Cohort
 from napari_panoptic.values.links import CohortKey, LinkError, LinkMaker, ObjectLink, check_link
 from napari_panoptic.viewer.jobs.jobs import Job, Stream

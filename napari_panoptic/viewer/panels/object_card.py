@@ -16,10 +16,10 @@ from napari_panoptic.display.crops import CropSource, bounded_field_px
 from napari_panoptic.display.describe import ObjectFacts, facts_of
 from napari_panoptic.display.explanation import Named, Sentence, explain, plain_text
 from napari_panoptic.display.object_rows import COLUMNS
+from napari_panoptic.explain.failures import FailureName
 from napari_panoptic.live.session import Selection
 from napari_panoptic.live.snapshots import RegionSnapshot
 from napari_panoptic.questions.answer import Reason
-from napari_panoptic.questions.engines.cohort_failures import FailureName
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.kit.keys import DESK_KEYS, KEY_LIST
 from napari_panoptic.viewer.kit.layouts import NO_MARGINS, Grow, ScrollPanel, fill, lay_out

@@ -12,7 +12,7 @@ from napari_panoptic.common.text import shortened
 from napari_panoptic.display.failure_queue import QueuePlace
 from napari_panoptic.display.object_rows import WorstFirst
 from napari_panoptic.display.styles import count_text
-from napari_panoptic.questions.engines.cohort_failures import FailureSet
+from napari_panoptic.explain.failures import FailureSet
 from napari_panoptic.viewer.jobs.jobs import single_shot, stop_timers
 from napari_panoptic.viewer.kit.inputs import EDGE_PX, ChoiceMenu, Steps
 from napari_panoptic.viewer.kit.shown import shown

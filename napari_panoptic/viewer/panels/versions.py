@@ -20,6 +20,7 @@ from napari_panoptic.display.names import distinct_names
 from napari_panoptic.display.slide_texts import on_slide
 from napari_panoptic.display.styles import count_text, ratio_text
 from napari_panoptic.display.title import why_nothing
+from napari_panoptic.explain.failures import FailureName
 from napari_panoptic.questions.compare import (
     CLASSES,
     METRICS,
@@ -34,7 +35,6 @@ from napari_panoptic.questions.compare import (
     object_name,
     part_text,
 )
-from napari_panoptic.questions.engines.cohort_failures import FailureName
 from napari_panoptic.questions.engines.version_diff import (
     CHANGE_MEANINGS,
     NO_OBJECT,

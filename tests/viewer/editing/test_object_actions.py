@@ -11,9 +11,9 @@ from qtpy.QtCore import QPoint, QRect, QSize, Qt
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QMessageBox
 
+from napari_panoptic.explain.failures import FailureName
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.live.actions import Covered
-from napari_panoptic.questions.engines.cohort_failures import FailureName
 from napari_panoptic.values.vocabulary import (
     CAUSE_CODE,
     SIDES,

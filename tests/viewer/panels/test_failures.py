@@ -21,9 +21,9 @@ from napari_panoptic.display.crops import CropSource
 from napari_panoptic.display.failure_sections import SMALL, GroupBy, passing, sections
 from napari_panoptic.display.object_rows import ObjectFilter, WorstFirst
 from napari_panoptic.display.styles import CAUSE_WORDS
+from napari_panoptic.explain.failures import FailureName
 from napari_panoptic.live.snapshots import load_region
 from napari_panoptic.nuclei.outcomes import OBJECT_COLUMNS
-from napari_panoptic.questions.engines.cohort_failures import FailureName
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import CAUSES, STATUS_CODE, STATUSES, Side, Status
 from napari_panoptic.viewer.desk.failure_steps import FIRST as FIRST_OF_ALL

@@ -5,7 +5,7 @@ import pytest
 from qtpy.QtCore import Qt
 from qtpy.QtTest import QTest
 
-from napari_panoptic.questions.engines.cohort_failures import FailureName
+from napari_panoptic.explain.failures import FailureName
 from napari_panoptic.questions.engines.cohort_objects import cohort_objects, common_slices
 from napari_panoptic.questions.engines.slice_conditions import slice_words
 from napari_panoptic.questions.question import question_kind

@@ -11,13 +11,13 @@ from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QFileDialog, QPushButton
 
 from napari_panoptic.cli.main import main
-from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.live.snapshots import load_region
-from napari_panoptic.questions.engines.cohort_failures import (
+from napari_panoptic.explain.failures import (
     FailureName,
     FailureSet,
     chosen_objects,
 )
+from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.live.snapshots import load_region
 from napari_panoptic.questions.engines.cohort_suspects import SUSPECT_SETTINGS, cohort_suspects
 from napari_panoptic.questions.engines.suspects import LIKELY_SCORE, SuspectKind
 from napari_panoptic.questions.suspects import CAUTION, Suspects, reason_of

@@ -6,6 +6,7 @@ import pytest
 from qtpy.QtCore import Qt
 from qtpy.QtTest import QTest
 
+from napari_panoptic.explain.failures import FailureName
 from napari_panoptic.nuclei.regions.results import counts_of_rows
 from napari_panoptic.questions.compare import (
     PARTS,
@@ -13,7 +14,6 @@ from napari_panoptic.questions.compare import (
     failure_names,
     headline,
 )
-from napari_panoptic.questions.engines.cohort_failures import FailureName
 from napari_panoptic.questions.engines.version_diff import Change
 from napari_panoptic.questions.engines.versions import Version, compare_teams_of, compare_versions
 from napari_panoptic.values.vocabulary import STATUS_CODE, Side, Status

@@ -14,8 +14,8 @@ from qtpy.QtGui import QImage, QPainter, QPixmap
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.display.crop_reader import CropReader, CropSize, crop_of
 from napari_panoptic.display.crops import Crop, CropSource, OtherTeam, cut
+from napari_panoptic.explain.failures import FailureName
 from napari_panoptic.live.session import Session
-from napari_panoptic.questions.engines.cohort_failures import FailureName
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.jobs.jobs import Stream, single_shot, stop_timers
 

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.spreadsheets import csv_bytes
 from napari_panoptic.display.crop_reader import CropReader, CropSize
+from napari_panoptic.explain.failures import CohortFailures
 from napari_panoptic.io.files.replacing import replaced_when_complete
-from napari_panoptic.questions.engines.cohort_failures import CohortFailures
 from napari_panoptic.report.pictures import outlined
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from qtpy.QtCore import QAbstractListModel, QModelIndex, Qt
 from napari_panoptic.display import styles
 from napari_panoptic.display.describe import ObjectFacts, hover_html
 from napari_panoptic.display.failure_sections import FailureSection, GroupBy
+from napari_panoptic.explain.failures import CohortFailures, FailureName
 from napari_panoptic.nuclei.outcomes import NO_ID
-from napari_panoptic.questions.engines.cohort_failures import CohortFailures, FailureName
 from napari_panoptic.values.cohort import Rgb
 from napari_panoptic.values.vocabulary import CAUSES, STATUSES, Side
 from napari_panoptic.viewer.kit.shown import shown

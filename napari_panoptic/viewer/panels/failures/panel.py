@@ -24,13 +24,13 @@ from napari_panoptic.display.crops import (
 from napari_panoptic.display.failure_sections import GroupBy, passing, sections
 from napari_panoptic.display.object_rows import ObjectFilter
 from napari_panoptic.display.slide_texts import on_slide
-from napari_panoptic.live.session import Selection
-from napari_panoptic.live.summary import RegionSummary
-from napari_panoptic.questions.engines.cohort_failures import (
+from napari_panoptic.explain.failures import (
     CohortFailures,
     FailureName,
     FailureSet,
 )
+from napari_panoptic.live.session import Selection
+from napari_panoptic.live.summary import RegionSummary
 from napari_panoptic.values.vocabulary import CAUSES
 from napari_panoptic.viewer.jobs.jobs import Stream, single_shot, stop_timers
 from napari_panoptic.viewer.kit.inputs import (

@@ -10,9 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.common.choices import MenuChoice
-from napari_panoptic.live.session import Session
-from napari_panoptic.live.summary import RegionSummary
-from napari_panoptic.questions.engines.cohort_failures import (
+from napari_panoptic.explain.failures import (
     Block,
     CohortFailures,
     FailureName,
@@ -20,6 +18,8 @@ from napari_panoptic.questions.engines.cohort_failures import (
     chosen_failures,
     objects_with_ids,
 )
+from napari_panoptic.live.session import Session
+from napari_panoptic.live.summary import RegionSummary
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.panels.objects.panel import ObjectTable
 

@@ -36,7 +36,7 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from napari_panoptic.questions.engines.cohort_failures import FailureName
+from napari_panoptic.explain.failures import FailureName
 from napari_panoptic.viewer.jobs.jobs import single_shot
 from napari_panoptic.viewer.kit.widgets import (
     is_desk_key,

@@ -26,10 +26,10 @@ from napari_panoptic.display.object_rows import (
     ObjectRows,
     WorstFirst,
 )
+from napari_panoptic.explain.failures import FailureName
 from napari_panoptic.live.session import Selection, Session
 from napari_panoptic.nuclei.outcomes import Outcomes
 from napari_panoptic.nuclei.regions.results import write_listed
-from napari_panoptic.questions.engines.cohort_failures import FailureName
 from napari_panoptic.values.vocabulary import CAUSES, STATUSES, Side
 from napari_panoptic.viewer.kit.array_table import ArrayTable
 from napari_panoptic.viewer.kit.inputs import (

@@ -14,16 +14,16 @@ from typing import Any, ClassVar
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.findings import Finding
+from napari_panoptic.explain.failures import (
+    FailureName,
+    FailureSet,
+    chosen_objects,
+)
 from napari_panoptic.io.formats.saving import check_not_in_cohort
 from napari_panoptic.questions.answer import (
     Answer,
     Reason,
     UnansweredError,
-)
-from napari_panoptic.questions.engines.cohort_failures import (
-    FailureName,
-    FailureSet,
-    chosen_objects,
 )
 from napari_panoptic.questions.question import Question
 from napari_panoptic.values.cohort import Cohort

@@ -12,12 +12,12 @@ from qtpy.QtCore import QSize, Qt
 from qtpy.QtWidgets import QWidget
 
 from napari_panoptic.display.styles import count_text
+from napari_panoptic.explain.failures import (
+    FailureSet,
+)
 from napari_panoptic.questions.answer import (
     Answer,
     AnswerTable,
-)
-from napari_panoptic.questions.engines.cohort_failures import (
-    FailureSet,
 )
 from napari_panoptic.questions.question import Question, options_of
 from napari_panoptic.viewer.kit.array_table import ArrayTable

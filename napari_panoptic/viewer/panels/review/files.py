@@ -12,10 +12,10 @@ from qtpy.QtCore import QTimer
 from qtpy.QtWidgets import QFileDialog
 
 from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.explain.failures import FailureName
 from napari_panoptic.io.formats.polygons.geojson_writer import geo_objects, write_geojson
 from napari_panoptic.live.session import Session
 from napari_panoptic.nuclei.evaluate import Evaluation
-from napari_panoptic.questions.engines.cohort_failures import FailureName
 from napari_panoptic.review.cohort_verdicts import CohortVerdicts
 from napari_panoptic.review.export import (
     AGREEMENT_COLUMNS,

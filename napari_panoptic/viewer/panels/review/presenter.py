@@ -12,9 +12,9 @@ from napari_panoptic.display import slide_texts
 from napari_panoptic.display.glossary import VERDICT_WORDS
 from napari_panoptic.display.object_rows import GivenVerdicts
 from napari_panoptic.display.slide_texts import on_slide
+from napari_panoptic.explain.failures import FailureName
 from napari_panoptic.live.actions import Mend, Target
 from napari_panoptic.live.session import Selection
-from napari_panoptic.questions.engines.cohort_failures import FailureName
 from napari_panoptic.review.cohort_verdicts import CohortVerdicts, Details
 from napari_panoptic.review.file import may_be_there
 from napari_panoptic.review.identity import reviewer_name

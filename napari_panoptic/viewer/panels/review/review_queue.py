@@ -9,8 +9,8 @@ from psygnal import Signal
 from napari_panoptic.common.text import counted
 from napari_panoptic.display.glossary import VERDICT_WORDS
 from napari_panoptic.display.styles import CAUSE_WORDS
+from napari_panoptic.explain.failures import FailureName
 from napari_panoptic.nuclei.evaluate import Evaluation
-from napari_panoptic.questions.engines.cohort_failures import FailureName
 from napari_panoptic.review.cohort_verdicts import CohortVerdicts
 from napari_panoptic.review.file import ReviewError
 from napari_panoptic.review.identity import Subject

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
-from napari_panoptic.questions.engines.cohort_failures import FailureName
+from napari_panoptic.explain.failures import FailureName
 from napari_panoptic.review.cohort_verdicts import Details
 from napari_panoptic.review.identity import one_spelling
 from napari_panoptic.review.reviewing import Reviewing

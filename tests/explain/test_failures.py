@@ -14,15 +14,15 @@ from napari_panoptic.display.failure_sections import (
 )
 from napari_panoptic.display.object_rows import ObjectFilter, ObjectRows, WorstFirst, worst_first
 from napari_panoptic.display.styles import CAUSE_WORDS
-from napari_panoptic.explain.impact import PatientMean
-from napari_panoptic.live.snapshots import load_region
-from napari_panoptic.live.summary import RegionSummary, evaluate_cohort_summary
-from napari_panoptic.questions.engines.cohort_failures import (
+from napari_panoptic.explain.failures import (
     Block,
     CohortFailures,
     FailureName,
     FailureSet,
 )
+from napari_panoptic.explain.impact import PatientMean
+from napari_panoptic.live.snapshots import load_region
+from napari_panoptic.live.summary import RegionSummary, evaluate_cohort_summary
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import Cause, Side
 
