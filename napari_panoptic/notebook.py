@@ -386,14 +386,14 @@ class OpenedCohort:
         ------
         CohortError
             For an unknown team.
+        UnansweredError
+            If nothing could be evaluated.
         """
-        from napari_panoptic.questions.question import gather_together
         from napari_panoptic.questions.scores import ScoreQuality
 
         name = self.cohort.checked_team(team)
         question = ScoreQuality(team=name, settings=settings or EvaluationSettings())
-        (gathered,) = gather_together([question], self.cohort)
-        return question.scores(gathered)
+        return question.scores(question.gather(self.cohort))
 
 
 def evaluate_pair(

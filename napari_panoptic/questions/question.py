@@ -16,9 +16,9 @@ from functools import cache
 from importlib import import_module
 from typing import Any, ClassVar, Self
 
-from napari_panoptic.common.errors import SettingsError
+from napari_panoptic.common.errors import PanopticError, SettingsError
 from napari_panoptic.common.findings import Finding
-from napari_panoptic.common.progress import UNWATCHED, Progress
+from napari_panoptic.common.progress import UNWATCHED, Progress, StoppedError
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
 from napari_panoptic.nuclei.regions.run import walk_teams
@@ -238,11 +238,15 @@ class TeamQuestion(Question):
         self, cohort: Cohort, progress: Progress = UNWATCHED, *, jobs: int | None = 1
     ) -> Gathered:
         """Look at the team in each region."""
-        (gathered,) = gather_together([self], cohort, progress, jobs=jobs)
+        (gathered,) = _gather_alike([self], cohort, progress, jobs=jobs)
         if not gathered.parts:
-            findings = (*cohort.findings, *gathered.findings)
-            raise UnansweredError(why_nothing(cohort, (self.team,)), findings)
+            raise self.unanswered(cohort, gathered)
         return gathered
+
+    def unanswered(self, cohort: Cohort, gathered: Gathered) -> UnansweredError:
+        """Return the error that says why no region could be evaluated."""
+        findings = (*cohort.findings, *gathered.findings)
+        return UnansweredError(why_nothing(cohort, (self.team,)), findings)
 
     @abstractmethod
     def look(self, evaluation: Evaluation, region: Region) -> Any:
@@ -261,6 +265,55 @@ class TeamQuestion(Question):
 
 
 def gather_together(
+    questions: Sequence[Question],
+    cohort: Cohort,
+    progress: Progress = UNWATCHED,
+    *,
+    jobs: int | None = 1,
+) -> list[Any]:
+    """Read what the answers to several questions need; regions are read once for those alike.
+
+    Parameters
+    ----------
+    questions
+        Any questions, each of which can be asked about the cohort; see `Question.why_not`.
+    cohort, progress, jobs
+        As in `Question.gather`.
+
+    Returns
+    -------
+    list
+        Per question what its `gather` returns, for its `answered`; or, in place of that, the
+        `PanopticError` that `gather` raises, such as `UnansweredError`.
+
+    Raises
+    ------
+    StoppedError
+        If cancelled.
+    """
+    found: dict[int, Any] = {}
+    alike: dict[tuple[Any, ...], list[TeamQuestion]] = {}
+    for own in questions:
+        if isinstance(own, TeamQuestion):
+            alike.setdefault((own.matching, own.source, own.held_up_to_px), []).append(own)
+    others = [own for own in questions if not isinstance(own, TeamQuestion)]
+    parts = len(alike) + len(others)
+    for number, group in enumerate(alike.values()):
+        part = progress.part(number / parts, (number + 1) / parts)
+        for own, gathered in zip(group, _gather_alike(group, cohort, part, jobs=jobs), strict=True):
+            found[id(own)] = gathered if gathered.parts else own.unanswered(cohort, gathered)
+    for number, own in enumerate(others, start=len(alike)):
+        try:
+            part = progress.part(number / parts, (number + 1) / parts)
+            found[id(own)] = own.gather(cohort, part, jobs=jobs)
+        except StoppedError:
+            raise
+        except PanopticError as error:
+            found[id(own)] = error
+    return [found[id(own)] for own in questions]
+
+
+def _gather_alike(
     questions: Sequence[TeamQuestion],
     cohort: Cohort,
     progress: Progress = UNWATCHED,

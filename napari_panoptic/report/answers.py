@@ -7,10 +7,11 @@ from dataclasses import MISSING, fields, replace
 from pathlib import Path
 from typing import Any
 
+from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.progress import Progress
 from napari_panoptic.explain.failures import FailureName
 from napari_panoptic.questions.answer import Answer, AnswerPlot, AnswerTable, UnansweredError
-from napari_panoptic.questions.question import Gathered, Question, TeamQuestion, gather_together
+from napari_panoptic.questions.question import Question, gather_together
 from napari_panoptic.report import plots
 from napari_panoptic.report.columns import spec_table
 from napari_panoptic.report.nuclei.sweep_page import sweep_page
@@ -117,23 +118,18 @@ def answers_to(
     questions: Sequence[Question], cohort: Cohort, progress: Progress, *, jobs: int | None = None
 ) -> list[Asked]:
     """Return the questions that have an answer, with it; regions are read once for those alike."""
-    gathered: dict[int, Gathered] = {}
-    alike: dict[tuple[Any, ...], list[TeamQuestion]] = {}
-    for own in questions:
-        if isinstance(own, TeamQuestion) and type(own).gather is TeamQuestion.gather:
-            alike.setdefault((own.matching, own.source, own.held_up_to_px), []).append(own)
-    for group in alike.values():
-        found = gather_together(group, cohort, progress, jobs=jobs)
-        gathered |= {id(own): one for own, one in zip(group, found, strict=True)}
     answers = []
-    for own in questions:
+    for own, gathered in zip(
+        questions, gather_together(questions, cohort, progress, jobs=jobs), strict=True
+    ):
         try:
-            if (known := gathered.get(id(own))) is None:
-                answers.append((own, own.answer(cohort, progress, jobs=jobs)))
-            elif known.parts:
-                answers.append((own, own.answered(cohort, known, progress)))
+            if isinstance(gathered, UnansweredError):
+                continue  # the section on the data has the reasons
+            if isinstance(gathered, PanopticError):
+                raise gathered
+            answers.append((own, own.answered(cohort, gathered, progress)))
         except UnansweredError:
-            continue  # the section on the data has the reasons
+            continue
     return answers
 
 

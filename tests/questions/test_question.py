@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -10,7 +11,9 @@ import pytest
 
 from napari_panoptic import open_cohort, questions
 from napari_panoptic.cli.main import main
+from napari_panoptic.common.progress import Progress, StoppedError
 from napari_panoptic.questions import question
+from napari_panoptic.questions.answer import UnansweredError
 from napari_panoptic.report.nuclei.cohort_report import ReportRequest, cohort_report
 from napari_panoptic.report.nuclei.page import report_page
 from napari_panoptic.values.settings import DEFAULT_PROTOCOL, EvaluationSettings
@@ -140,3 +143,41 @@ def test_equal_questions_are_equal_and_late_options_need_no_new_reading(edge: st
     kind = question.question_kind(edge)
     assert kind(team="a") == kind(team="a") != kind(team="b")
     assert kind(team="a", margin=1).gathering != kind(team="a").gathering
+
+
+def test_questions_gathered_together_have_the_answers_of_each_alone(
+    edge: str, nuclei_sample: Path
+) -> None:
+    cohort = open_cohort(nuclei_sample).cohort
+    kinds = {name: question.question_kind(name) for name in ("suspects", edge, "slices", "groups")}
+    nobody = replace(cohort, predictions={})
+    asked = [
+        kinds[edge](team="merger"),
+        kinds["suspects"](teams=("merger", "careful", "splitter")),
+        kinds["groups"](team="merger"),
+        kinds["slices"](team="careful"),
+        kinds[edge](team="careful", margin=2),
+    ]
+    shares: list[float] = []
+    watched = Progress(report=lambda share, _: shares.append(share))
+    gathered = question.gather_together(asked, cohort, watched)
+    assert shares == sorted(shares)
+    assert shares[-1] == 1
+    for own, found in zip(asked, gathered, strict=True):
+        together, alone = own.answered(cohort, found), own.answer(cohort)
+        assert together.headline == alone.headline
+        assert together.record.findings == alone.record.findings
+        for name, frame in alone.files.items():
+            pd.testing.assert_frame_equal(together.files[name], frame)
+    for own, found in zip(asked, question.gather_together(asked, nobody), strict=True):
+        with pytest.raises(UnansweredError) as alone:
+            own.gather(nobody)
+        assert isinstance(found, UnansweredError)
+        assert (str(found), found.findings) == (str(alone.value), alone.value.findings)
+
+
+def test_questions_gathered_together_stop_when_cancelled(edge: str, nuclei_sample: Path) -> None:
+    cohort = open_cohort(nuclei_sample).cohort
+    asked = [question.question_kind(name)(team="merger") for name in (edge, "slices")]
+    with pytest.raises(StoppedError):
+        question.gather_together(asked, cohort, Progress(lambda: False))
