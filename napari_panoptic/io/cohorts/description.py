@@ -13,7 +13,7 @@ from napari_panoptic.common.text import composed, english_list
 from napari_panoptic.io.cohorts import schema
 from napari_panoptic.io.cohorts.layouts import Layout, MaskPatterns
 from napari_panoptic.io.cohorts.patches import placed_region
-from napari_panoptic.io.cohorts.patients import PatientExpression
+from napari_panoptic.io.cohorts.patients import PatientPattern
 from napari_panoptic.io.cohorts.patterns import Listing, Pattern
 from napari_panoptic.io.formats.format import Format, PerClass
 from napari_panoptic.io.formats.registry import known_forms
@@ -190,7 +190,7 @@ def _whole() -> schema.Reader:
         "reference": _side({"patient"}),
         "predictions": _side({"patient", "team"}),
         "annotation": _side({"patient"}),
-        "patient": patient_expression,
+        "patient": patient_pattern,
         "mpp": schema.number(LEAST_SCALE, 1 / LEAST_SCALE),
         PATCHES_KEY: schema.patterns(Pattern, set()),
     }
@@ -335,9 +335,9 @@ def _required_of_image(pattern: Pattern) -> set[str]:
     return set() if pattern.text.casefold().endswith(ARRAY_ENDING) else {"region"}
 
 
-def patient_expression(value: Any, place: str) -> PatientExpression:
+def patient_pattern(value: Any, place: str) -> PatientPattern:
     """Read how to find the patient in a region's name."""
-    return PatientExpression(schema.text(value, place))
+    return PatientPattern(schema.text(value, place))
 
 
 _RULES: Mapping[str, schema.Reader] = {

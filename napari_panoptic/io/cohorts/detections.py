@@ -20,7 +20,7 @@ from napari_panoptic.io.cohorts.description import (
     TASK_KEY,
     described,
     description_in,
-    patient_expression,
+    patient_pattern,
 )
 from napari_panoptic.io.cohorts.discovery import (
     FoundRegion,
@@ -33,7 +33,7 @@ from napari_panoptic.io.cohorts.discovery import (
     places_on,
 )
 from napari_panoptic.io.cohorts.layouts import TEAMS, Patterns, patterns_of
-from napari_panoptic.io.cohorts.patients import PatientExpression, patient_in
+from napari_panoptic.io.cohorts.patients import PatientPattern, patient_in
 from napari_panoptic.io.cohorts.patterns import (
     Listing,
     Match,
@@ -79,7 +79,7 @@ class DetectionLayout:
     atypia_predictions: Patterns = ()
     #: How to read the patient from the frame's name if no folder names it; None for: up to the last
     #: ``_``.
-    patient: PatientExpression | None = None
+    patient: PatientPattern | None = None
     #: Name patterns of frames, such as ``A*``, and micrometres per pixel along x and y; the first
     #: that fits counts.
     mpp: tuple[tuple[str, MppXy], ...] = ()
@@ -220,7 +220,7 @@ _FILES = {
     "reference": schema.patterns(Pattern, _OWN, _required),
     "predictions": schema.patterns(Pattern, _TEAMS, _required),
     "ignore": schema.patterns(Pattern, _TEAMS),
-    "patient": patient_expression,
+    "patient": patient_pattern,
     "atypia": schema.table(_ATYPIA),
 }
 _DESCRIPTION = schema.table(

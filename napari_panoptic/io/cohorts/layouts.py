@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from napari_panoptic.io.cohorts.patches import PlacedRegion
-from napari_panoptic.io.cohorts.patients import PatientExpression, patient_in
+from napari_panoptic.io.cohorts.patients import PatientPattern, patient_in
 from napari_panoptic.io.cohorts.patterns import Pattern
 from napari_panoptic.io.formats.format import PerClass
 from napari_panoptic.io.formats.labels.coco_panoptic import panoptic_scheme
@@ -67,7 +67,7 @@ class Layout:
     annotation: MaskPatterns = MaskPatterns()
     #: How to read the patient from the region's name if no folder names it; None for: up to the
     #: last ``_``.
-    patient: PatientExpression | None = None
+    patient: PatientPattern | None = None
     #: Name of the cohort, or None for the folder's.
     name: str | None = None
     #: Micrometres per pixel of all images; None for those that they state.

@@ -15,7 +15,7 @@ import zarr
 from napari_panoptic.common.errors import CohortError, OutsideLinksError, UnreadableFileError
 from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.io.cohorts.patients import PatientExpression
+from napari_panoptic.io.cohorts.patients import PatientPattern
 from napari_panoptic.io.cohorts.patterns import Pattern
 from napari_panoptic.io.cohorts.raters import open_raters
 from napari_panoptic.io.files import guard
@@ -295,32 +295,27 @@ def test_patterns_stay_below_the_folder(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        *("(?P<patient>(a|aa)+)$", "(?P<patient>(?:a+)+)$", "(?P<patient>a|b)", "(?P<patient>a+)*"),
-        *(
-            "(?P<patient>a*)a*a*b",
-            "(?P<patient>a*)a{0,9}a?b",
-            "(?P<patient>(a))\\1",
-            "(?=(?P<patient>a))",
-        ),
-        *("(?i)(?P<patient>a)", "(?P<patient>.)" + "a" * 500, "(?P<patient>x)(?(patient)a|b)"),
+        "^(?P<patient>[a-z]+_[0-9]+)-",
+        "(?P<patient>(a|aa)+)$",
+        "(?P<patient>x{99999999999})",
+        "(?P<patient>[[a])",
+        "patient_*",
     ],
 )
-def test_expressions_that_could_take_for_ever(text: str, tmp_path: Path) -> None:
-    with pytest.raises(CohortError, match="at most 2 repetitions"):
-        PatientExpression(text)
+def test_regular_expressions_are_refused(text: str, tmp_path: Path) -> None:
     (tmp_path / "cohort.toml").write_text(
         "[classes]\nA = [1, 2, 3]\n[files]\nimage = '{region}.png'\n"
         f"reference.labels = '{{region}}.tif'\npatient = '{text}'\n"
     )
     touched(tmp_path / f"{'a' * 60}b.png")
-    with pytest.raises(CohortError, match="at most 2 repetitions"):
+    with pytest.raises(CohortError, match=r"write a pattern such as \{patient\}_\*"):
         open_cohort(tmp_path)
 
 
-def test_the_slowest_expression_that_is_allowed() -> None:
+def test_the_slowest_pattern_that_is_allowed() -> None:
     began = time.thread_time()
-    assert PatientExpression("(?P<patient>.*).*!").patient_in("a" * 255) is None
-    assert PatientExpression("{patient}*!").patient_in("a" * 255) is None
+    assert PatientPattern("{patient}*!").patient_in("a" * 255) is None
+    assert PatientPattern("{patient}*a*!").patient_in("a" * 255) is None
     assert time.thread_time() < began + 3
 
 
@@ -330,20 +325,17 @@ def test_the_slowest_expression_that_is_allowed() -> None:
         ("{patient}_*", "P1_2_3", "P1_2"),
         ("x-{patient}-*", "X-P1-3", "P1"),
         ("{patient}_*", "P1", None),
-        ("^(?P<patient>[a-z]+_[0-9]+)-", "lung_07-a", "lung_07"),
-        ("(?P<patient>.+)_[0-9]+", "x_y_12", "x_y"),
-        (r"(?P<patient>[^]\w-]+?[0-9]{2})\.(?:svs)", "..99.svs", "..99"),
-        ("^(?P<patient>[0-9]+)", "123b", "123"),
+        ("{patient}-*", "lung_07-a", "lung_07"),
     ],
 )
 def test_patients_in_names(text: str, name: str, patient: str | None) -> None:
-    assert PatientExpression(text).patient_in(name) == patient
+    assert PatientPattern(text).patient_in(name) == patient
 
 
 @pytest.mark.parametrize("text", ["{patient}/{region}", "{patient}_{team}", "a/{patient}"])
 def test_patterns_that_are_no_names(text: str) -> None:
     with pytest.raises(CohortError, match=r"the placeholder \{patient\} alone"):
-        PatientExpression(text)
+        PatientPattern(text)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")

@@ -173,7 +173,7 @@ def test_everything_that_can_be_described(tmp_path: Path) -> None:
         alpha = "A"
         [files]
         image = ["images/{region}.tif", "images/{region}.png"]
-        patient = "^(?P<patient>[0-9]+)"
+        patient = "{patient}-*"
         reference.imagescope = "xml/{region}.xml"
         reference.labels = "masks/{region}/{class}.png"
         predictions.colour-coded = "pred/{region}.png"
@@ -181,9 +181,9 @@ def test_everything_that_can_be_described(tmp_path: Path) -> None:
     """
     root = describe(tmp_path, text)
     for name in (
-        *("images/12a.tif", "images/12a.png", "images/3b.png", "xml/3b.xml", "xml/12a.xml"),
-        *("masks/12a/alpha.png", "masks/12a/VOID.png", "masks/4c/B.png", "masks/4c/else.png"),
-        *("pred/12a.png", "copy/12a.png", "pred/notes.txt"),
+        *("images/12-a.tif", "images/12-a.png", "images/3-b.png", "xml/3-b.xml", "xml/12-a.xml"),
+        *("masks/12-a/alpha.png", "masks/12-a/VOID.png", "masks/4-c/B.png", "masks/4-c/else.png"),
+        *("pred/12-a.png", "copy/12-a.png", "pred/notes.txt"),
     ):
         (root / name).parent.mkdir(exist_ok=True, parents=True)
         (root / name).write_bytes(b"x")
@@ -192,12 +192,12 @@ def test_everything_that_can_be_described(tmp_path: Path) -> None:
     assert cohort.scheme.border == ((7, 8, 9),)
     assert cohort.scheme.background == ((255, 255, 255), (0, 0, 0))
     assert [(r.patient, r.name) for r in cohort.regions] == [
-        ("3", "3b"),
-        ("4", "4c"),
-        ("12", "12a"),
+        ("3", "3-b"),
+        ("4", "4-c"),
+        ("12", "12-a"),
     ]
     b, c, a = cohort.regions
-    assert a.image == root / "images/12a.tif"
+    assert a.image == root / "images/12-a.tif"
     # Of several forms of an annotation the first one that is described is taken.
     assert a.reference is not None
     assert a.reference.source == Source.IMAGESCOPE
@@ -206,7 +206,7 @@ def test_everything_that_can_be_described(tmp_path: Path) -> None:
         "B": ["B.png"]
     }
     assert [team.name for team in cohort.teams] == ["predictions", "colour-coded GT"]
-    assert list(cohort.predictions) == [("predictions", "12a"), ("colour-coded GT", "12a")]
+    assert list(cohort.predictions) == [("predictions", "12-a"), ("colour-coded GT", "12-a")]
     assert sorted(f.kind.value for f in cohort.findings) == ["extra", "extra", "missing", "missing"]
     assert b.reference is not None
 
@@ -232,8 +232,8 @@ def test_everything_that_can_be_described(tmp_path: Path) -> None:
         ("{region}.png", "{region}/{team}.png", "cannot have the placeholder {team}"),
         ('"{region}.png"', "7", "must be a path pattern"),
         ('image = "{region}.png"', "image = []", "image or reference"),
-        ("image =", "patient = '('\nimage =", "no valid regular expression"),
-        ("image =", "patient = '(.*)'\nimage =", "a group named patient"),
+        ("image =", "patient = '('\nimage =", r"write a pattern such as \{patient\}_\*"),
+        ("image =", "patient = '{patient}/*'\nimage =", r"the placeholder \{patient\} alone"),
         ("image =", "reference = 1\nimage =", "files.reference must be a table"),
         (
             "image =",
