@@ -15,7 +15,6 @@ from napari_panoptic.cli.console import (
 )
 from napari_panoptic.cli.printing import say
 from napari_panoptic.common.errors import PanopticError
-from napari_panoptic.detections.atypia import AnswerState
 from napari_panoptic.detections.evaluate import DetectionEvaluation, evaluate_detections
 from napari_panoptic.detections.pairing import DISTANCE_UM, DetectionSettings
 from napari_panoptic.io.cohorts.detections import open_detection_cohort
@@ -95,12 +94,6 @@ def _evaluated(
 def _print_figures(evaluation: DetectionEvaluation) -> None:
     columns = ("team", "f_measure", "precision", "recall", "tp", "fp", "fn", "frames")
     print_frame(TEAMS.only(*columns), best_first(teams_table(evaluation)))
-    for team in sorted(evaluation.atypia.teams, key=lambda t: evaluation.atypia.ranks[t]):
-        found = evaluation.atypia.of(team)
-        points = f"{found.points} points of {found.n_frames} frames"
-        if missing := evaluation.atypia.n_missing(team):
-            points += f", {missing} {AnswerState.MISSING}"
-        say(f"{team}  atypia: {points}")
     say(
         f"F-measure of all frames together; a detection within "
         f"{evaluation.settings.distance_um:g} um of a mitosis is right"

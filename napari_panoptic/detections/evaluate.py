@@ -293,8 +293,8 @@ def evaluate_detections(
             findings += loaded.findings
             results += _judged(loaded, settings)
         on_frame()
-    atypia = evaluate_atypia(cohort, names)
-    findings += [finding for loaded in atypia.frames for finding in loaded.findings]
+    atypia = evaluate_atypia(cohort.atypia, names)
+    findings += atypia.findings
     return DetectionEvaluation(cohort, settings, names, tuple(results), atypia, tuple(findings))
 
 

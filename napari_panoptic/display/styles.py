@@ -238,13 +238,6 @@ def count_text(value: int) -> str:
     return spaced(f"{value:,d}")
 
 
-def points_text(value: float) -> str:
-    """Write points, a whole number that may be negative; an en dash if undefined."""
-    if math.isnan(value):
-        return UNDEFINED
-    return f"\N{MINUS SIGN}{count_text(-int(value))}" if value < 0 else count_text(int(value))
-
-
 def short_count_text(value: int) -> str:
     """Write a whole number in at most four characters and a unit: 9 999, 123k, 1.2M."""
     if value < 10_000:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
 
-from napari_panoptic.detections.atypia import POINTS_RULE, SCORES, AnswerState
 from napari_panoptic.detections.evaluate import DetectionEvaluation, FrameResult
-from napari_panoptic.display.styles import points_text
 from napari_panoptic.report import pictures as point_pictures
-from napari_panoptic.report.columns import shown_columns, spec_table, table, team_column
+from napari_panoptic.report.columns import spec_table
 from napari_panoptic.report.detections.gallery import (
     FIELD_UM,
     PointPicture,
@@ -18,12 +15,10 @@ from napari_panoptic.report.detections.gallery import (
     worst_frames,
 )
 from napari_panoptic.report.detections.tables import (
-    ATYPIA,
     CURVE,
     FRAMES,
     PATIENTS,
     TEAMS,
-    atypia_table,
     best_first,
     curve_table,
     frames_table,
@@ -43,7 +38,6 @@ from napari_panoptic.report.sections import (
     report_document,
     settings_section,
 )
-from napari_panoptic.tables.columns import CellContent, TableColumn, number, whole
 from napari_panoptic.tables.figures import count, counted, ratio
 from napari_panoptic.tables.markup import (
     Child,
@@ -92,7 +86,6 @@ def detection_report_page(evaluation: DetectionEvaluation, *, date: str = "") ->
             "frames", "Frames", [spec_table(FRAMES, frames_table(evaluation), teams, by_frame)]
         ),
         Section("worst", "Worst frames", _worst(evaluation)),
-        Section("atypia", "Nuclear atypia", _atypia(evaluation)),
         Section("methods", "Methods, for a paper", methods),
     ]
     return report_document(f"Detection report: {cohort.name}", first, sections)
@@ -203,45 +196,3 @@ def _figure(picture: PointPicture) -> Html:
         lines += [element("br"), f"nearest {nearest}: {distance:.1f} µm"]
     alt = f"{picture.status}, {what} {id_}, frame {picture.result.frame.name}"
     return point_pictures.figure(picture.jpeg, alt, *lines)
-
-
-def _atypia(evaluation: DetectionEvaluation) -> list[Child]:
-    found, teams = evaluation.atypia, evaluation.cohort.team_names
-    if not found.results:
-        return [paragraph("No frame has both a reference atypia score and a team's score.")]
-    rows = [
-        {
-            "team": key,
-            "rank": found.ranks[key],
-            "points": found.of(key).points,
-            "frames": found.of(key).n_frames,
-            "right": found.of(key).n_right,
-            str(AnswerState.NOT_EVALUATED): found.of(key).n_not_evaluated,
-            str(AnswerState.MISSING): found.n_missing(key),
-        }
-        for key in sorted(found.teams, key=lambda own: found.ranks[own])
-    ]
-    columns = [team_column(teams), *(number(key, write=points_text) for key in list(rows[0])[1:])]
-    caption, shown = "Every frame of every team.", shown_columns(ATYPIA, teams, ["region"])
-    listed = table("atypia-frames", caption, shown, atypia_table(evaluation))
-    return [
-        table("atypia", f"{POINTS_RULE}; teams are ranked by the sum.", columns, rows),
-        *(_confusion(evaluation, key) for key in found.teams),
-        folded("Every frame", listed),
-    ]
-
-
-def _confusion(evaluation: DetectionEvaluation, key: str) -> Html:
-    teams = evaluation.cohort.team_names
-    titles = [*map(str, SCORES), str(AnswerState.NOT_EVALUATED)]
-    records: list[dict[str, Any]] = [
-        {"true score": score, **dict(zip(titles, own, strict=True))}
-        for score, own in zip(SCORES, evaluation.atypia.of(key).confusion.tolist(), strict=True)
-    ]
-    columns = [
-        TableColumn("", lambda row: CellContent(f"true {row['true score']}")),
-        *(whole(title) for title in titles),
-    ]
-    caption = fragment("Scores of ", team_label(key, teams), ".")
-    slug = f"atypia-confusion-{teams.index(key) + 1}"
-    return table(slug, caption, columns, records)

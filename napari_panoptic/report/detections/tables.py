@@ -10,23 +10,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from napari_panoptic.common.records import fields_of
-from napari_panoptic.detections.atypia import AnswerState
 from napari_panoptic.detections.evaluate import DetectionEvaluation, FrameResult
 from napari_panoptic.detections.pairing import NO_PARTNER, DetectionCounts
-from napari_panoptic.display.styles import points_text
 from napari_panoptic.io.files.fingerprints import file_fingerprints
 from napari_panoptic.report.writing import RECORD, provenance, write_set
 from napari_panoptic.statistics.bootstrap import LEVEL, RESAMPLES, SEED
 from napari_panoptic.statistics.teams import bootstrap_record
 from napari_panoptic.tables.columns import (
-    CellContent,
-    Record,
-    TableColumn,
     TableSpec,
     bounds,
     name_column,
     number,
-    number_cell,
     unshown,
     whole,
 )
@@ -40,14 +34,6 @@ if TYPE_CHECKING:
 
 def _short(value: float) -> str:
     return count(value) if value == int(value) and value > 1 else ratio(value)
-
-
-def _score(row: Record) -> CellContent:
-    import pandas as pd
-
-    if pd.isna(row["score"]):
-        return CellContent(AnswerState.NOT_EVALUATED)
-    return number_cell(row["score"], count)
 
 
 COUNTS = (
@@ -115,10 +101,9 @@ ATYPIA = TableSpec(
     "team and frame with a reference score",
     [
         *_PLACE,
-        whole("reference", "true score", about="true score"),
-        TableColumn("score", _score, ("score",), about="empty: not evaluated"),
-        unshown("confidence"),
-        number("points", write=points_text),
+        unshown("reference", about="true score"),
+        unshown("score", about="empty: not evaluated"),
+        unshown("confidence", "points"),
     ],
 )
 TABLES = (DETECTIONS, FRAMES, PATIENTS, TEAMS, CURVE, ATYPIA)
@@ -241,10 +226,8 @@ def _team_row(evaluation: DetectionEvaluation, team: str) -> dict[str, Any]:
     if curve is not None and best is not None:
         row["best_threshold"] = curve.thresholds[best]
         row["best_f_measure"] = curve.f_measure[best]
-    has_scores = team in evaluation.atypia.teams
-    atypia = evaluation.atypia.of(team)
-    row["atypia_frames"] = atypia.n_frames
-    row["atypia_points"] = atypia.points if has_scores else None
+    row["atypia_frames"] = evaluation.atypia.frames[team]
+    row["atypia_points"] = evaluation.atypia.points.get(team)
     row["atypia_rank"] = evaluation.atypia.ranks.get(team)
     return row
 
@@ -293,10 +276,6 @@ def record_of(evaluation: DetectionEvaluation) -> dict[str, Any]:
         "settings": evaluation.settings.as_record(),
         "score": {team: evaluation.counts(team).f_measure for team in teams},
         "evaluated_frames": {team: len(evaluation.by_team[team]) for team in teams},
-        "atypia": {
-            team: fields_of(evaluation.atypia.of(team), "points", "confusion")
-            for team in evaluation.atypia.teams
-        },
         "bootstrap": bootstrap_record(RESAMPLES, SEED),
         **provenance(evaluation.findings, input_fingerprints(evaluation.cohort, teams)),
     }
