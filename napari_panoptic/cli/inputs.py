@@ -9,7 +9,7 @@ from typing import Any
 
 from napari_panoptic.cli.console import chosen_teams, words
 from napari_panoptic.cli.tasks import check_task
-from napari_panoptic.common.errors import SettingsError, checked_name
+from napari_panoptic.common.errors import SettingsError
 from napari_panoptic.common.text import english_list
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.cohorts.pair import pair_cohort
@@ -42,17 +42,6 @@ def nuclei_from(options: argparse.Namespace) -> Cohort:
     """Open a cohort, or two files in its place, for a command that is for nuclei only."""
     check_task(options)
     return cohort_from(options)
-
-
-def one_team_from(
-    options: argparse.Namespace,
-) -> tuple[Cohort, str, EvaluationSettings, Source | None]:
-    """Return the cohort, one team of it, and how its objects are matched."""
-    check_task(options)
-    settings = settings_from(options).disentangled
-    cohort = open_cohort(options.cohort, allow_outside=options.allow_outside)
-    team = checked_name("--team", options.team, cohort.checked_team)
-    return cohort, team, settings, source_from(options, cohort, (team,))
 
 
 def team_names_from(cohort: Cohort, wanted: str | None) -> tuple[str, ...]:

@@ -140,17 +140,15 @@ def test_columns_of_a_table_may_have_the_names_that_pandas_gives(
 
 
 def test_regions_of_different_scales_are_measured_in_micrometres(
-    tmp_path: Path, objects: CohortObjects
+    tmp_path: Path, objects: CohortObjects, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = write_cohort(tmp_path / "cohort")
     region = REGIONS[0]
     picture = root / ANNOTATIONS / region.patient / f"{region.name}.svs"
     write_svs(picture, noise(*region.shape), mpp=0.5)
-    covariates.register("plugin", lambda side: {"tiles_px": np.arange(len(side))})
-    try:
-        found = cohort_objects(open_cohort(root), (TEAM,), SETTINGS)[TEAM].frame
-    finally:
-        covariates.unregister("plugin")
+    plugin = {"plugin": lambda side: {"tiles_px": np.arange(len(side))}}
+    monkeypatch.setattr(covariates, "known_functions", lambda: plugin)
+    found = cohort_objects(open_cohort(root), (TEAM,), SETTINGS)[TEAM].frame
     in_px = objects.frame
     # Only this package's covariates are known to be lengths, areas or densities.
     assert [name for name in found if str(name).endswith("_px")] == ["tiles_px"]

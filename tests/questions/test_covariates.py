@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from scipy.spatial import ConvexHull, distance
 from skimage.color import rgb2hed
 from skimage.measure import regionprops
 
-from napari_panoptic.common.errors import LabelError, PanopticError
+from napari_panoptic.common.errors import LabelError
 from napari_panoptic.io.images.slides import SlideImage
 from napari_panoptic.nuclei.distances import contours
 from napari_panoptic.nuclei.evaluate import evaluate
@@ -158,13 +158,6 @@ def test_a_region_without_objects_has_no_values() -> None:
 # --- further covariates -------------------------------------------------------------------------
 
 
-@pytest.fixture
-def registered() -> Iterator[None]:
-    yield
-    covariates.unregister("brightness")
-
-
-@pytest.mark.usefixtures("registered")
 def test_functions_add_covariates_from_pixels_and_outcomes() -> None:
     def brightness(side: RegionSide) -> Mapping[str, NDArray[Any]]:
         assert side.image is not None
@@ -172,12 +165,8 @@ def test_functions_add_covariates_from_pixels_and_outcomes() -> None:
         index = side.labels.index
         return {"brightness": np.bincount(index[index > 0], grey[index > 0])[1:]}
 
-    covariates.register("brightness", brightness)
-    covariates.register("brightness", brightness)  # again: nothing changes
-    with pytest.raises(PanopticError, match="'brightness' already"):
-        covariates.register("brightness", lambda _: {})
     image = np.full((90, 120, 3), 3, np.uint8)
-    found = region_covariates(side_of(blobs(), image))
+    found = region_covariates(side_of(blobs(), image), {"brightness": brightness})
     assert found["brightness"] == pytest.approx(3 * found["area_px"])
 
 

@@ -127,7 +127,6 @@ def test_the_best_threshold_is_chosen_without_the_patient_it_is_judged_on() -> N
     curve = threshold_curve(regions)
     assert curve is not None
     assert curve.thresholds.tolist() == sorted({s for s in CHOICES if not math.isnan(s)})
-    assert [curve.place_of(t) for t in (0.0, 0.1, 0.11, 0.9, 1.0)] == [0, 0, 1, 3, 4]
     # Each figure, from evaluations without the low scores that are summed by patient.
     slow: dict[str, list[list[float]]] = {name: [] for name in FIGURES}
     for own in evaluations.values():

@@ -144,7 +144,7 @@ _IN_UM = frozenset(name.removesuffix("_px") + "_um" for name in TEXTS if TEXTS[n
 
 
 _FUNCTIONS: dict[str, CovariateFunction] = {}
-"""The functions known to this process beside the built-in ones."""
+"""The functions of plugins, by name."""
 
 
 def _add_plugin(name: str, function: object) -> None:
@@ -159,38 +159,8 @@ _ONE_CALL = (
 )  # regions are read in several threads; functions need not be thread-safe
 
 
-def register(name: str, function: CovariateFunction) -> None:
-    """Add covariates to this process; a plugin names the function as an entry point instead.
-
-    Parameters
-    ----------
-    name
-        A name for the function, for messages. Adding the same function again changes nothing.
-    function
-        Called with each region and side.
-
-    Raises
-    ------
-    PanopticError
-        If another function has this name.
-    """
-    with _PLUGINS.lock:
-        _PLUGINS.load()
-        if _FUNCTIONS.setdefault(name, function) is not function:
-            raise PanopticError(
-                f"there are covariates '{name}' already, and they cannot be replaced; choose "
-                f"another name"
-            )
-
-
-def unregister(name: str) -> None:
-    """Remove covariates that were added to this process; unknown names change nothing."""
-    with _PLUGINS.lock:
-        _FUNCTIONS.pop(name, None)
-
-
 def known_functions() -> Mapping[str, CovariateFunction]:
-    """Return the functions that plugins and callers added, by name."""
+    """Return the functions that plugins added, by name."""
     with _PLUGINS.lock:
         _PLUGINS.load()
         return dict(_FUNCTIONS)

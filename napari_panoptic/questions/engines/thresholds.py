@@ -229,13 +229,6 @@ class ThresholdCurve:
         """
         return means_defined(comparable(self.figures[figure]), axis=0)
 
-    def place_of(self, threshold: float) -> int:
-        """Return the last threshold that keeps the same predictions, if it `is_complete`.
-
-        ``k`` above the highest score.
-        """
-        return int(np.searchsorted(self.thresholds, threshold, side="left"))
-
 
 def threshold_curve(regions: Sequence[ScoredRegion]) -> ThresholdCurve | None:
     """Return figures over all distinct thresholds; None if no prediction has a score.

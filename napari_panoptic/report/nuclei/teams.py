@@ -54,8 +54,6 @@ _OVERLAPS_USED: Mapping[Overlaps, str] = {
     Overlaps.FLATTEN: "every pixel goes to one object, the one drawn last (flatten)",
     Overlaps.KEEP: "every object keeps all of its pixels (keep)",
 }
-_SHOWN_FAILURES = 20
-_SHOWN_IOUS = (0.5, 0.75)
 
 
 def all_teams(report: CohortReport) -> list[str]:

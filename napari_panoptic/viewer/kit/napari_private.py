@@ -26,7 +26,6 @@ from vispy.gloo import gl
 from vispy.visuals.shaders import Function
 
 Box = tuple[int, int, int, int]
-DrawContour = Callable[[NDArray[Any], tuple[slice, ...]], NDArray[Any]]
 
 _CROSS = "destroyOnClose"
 _LAYER_LIST, _LAYER_CONTROLS = "layer list", "layer controls"
