@@ -15,7 +15,7 @@ from qtpy.QtWidgets import QApplication, QDockWidget
 from benchmarks.cases import MEDIUM, Size, label_near, sizes, write_classes, write_cohort
 from benchmarks.measure import Measured, ms, report, temporary
 from benchmarks.windows import opened, redraw, settle, window
-from napari_panoptic.live.actions import Target
+from napari_panoptic.live.mends import Target
 from napari_panoptic.nuclei.edits import EditedPair
 from napari_panoptic.values.vocabulary import CAUSE_CODE, STATUS_CODE, Cause, Side, Status
 from napari_panoptic.viewer.desk.nuclei import Desk

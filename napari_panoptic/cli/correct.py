@@ -20,7 +20,7 @@ from napari_panoptic.io.files.fingerprints import file_fingerprints
 from napari_panoptic.io.formats.format import Format
 from napari_panoptic.io.formats.own_format import why_not_writable
 from napari_panoptic.io.formats.registry import form_of
-from napari_panoptic.live.actions import Claim
+from napari_panoptic.live.mends import Claim
 from napari_panoptic.report.writing import provenance, write_set
 from napari_panoptic.review.corrected_files import (
     CORRECTIONS,

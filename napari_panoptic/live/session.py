@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from psygnal import Signal
 
 from napari_panoptic.common.errors import PanopticError
-from napari_panoptic.live.actions import Mend, SideChange
+from napari_panoptic.live.mends import Mend, SideChange
 from napari_panoptic.live.snapshots import RegionSnapshot
 from napari_panoptic.live.summary import RegionSummary
 from napari_panoptic.live.working_copies import WHOLE, EditedAnnotation, RegionCopies, key_of

@@ -29,7 +29,7 @@ from napari_panoptic.io.files.replacing import exchange, set_usual_mode
 from napari_panoptic.io.formats.format import Format, LoadedMasks, Objects
 from napari_panoptic.io.formats.own_format import write_like
 from napari_panoptic.io.formats.registry import load_masks
-from napari_panoptic.live.actions import MendAction, MendedObject
+from napari_panoptic.live.mends import MendAction, MendedObject
 from napari_panoptic.tables.columns import (
     TableSpec,
     link_column,

@@ -17,15 +17,8 @@ import numpy as np
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.io.formats.format import Format
-from napari_panoptic.live.actions import (
-    Claim,
-    Covered,
-    Mend,
-    MendedObject,
-    Target,
-    apply,
-    mend_of_verdicts,
-)
+from napari_panoptic.live.actions import mend_of_verdicts
+from napari_panoptic.live.mends import Claim, Covered, Mend, MendedObject, Target, apply
 from napari_panoptic.nuclei.edits import EditedPair
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX

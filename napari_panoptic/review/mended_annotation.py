@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from napari_panoptic.live.actions import Mend, MendAction, MendedObject, Target
+from napari_panoptic.live.mends import Mend, MendAction, MendedObject, Target
 from napari_panoptic.live.working_copies import EditedAnnotation
 from napari_panoptic.review.corrected_files import CorrectedAnnotation, Correction
 from napari_panoptic.values.cohort import Region

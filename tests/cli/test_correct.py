@@ -19,7 +19,7 @@ from PIL import Image
 
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.formats.polygons.geojson_writer import geo_objects, write_geojson
-from napari_panoptic.live.actions import Claim
+from napari_panoptic.live.mends import Claim
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.regions.region import HeldRegion
 from napari_panoptic.review.plan.corrected import DECIDED

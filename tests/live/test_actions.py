@@ -16,12 +16,7 @@ from napari_panoptic import EvaluationSettings
 from napari_panoptic.common.errors import LabelError
 from napari_panoptic.explain.failure_groups import GroupKind, failure_groups
 from napari_panoptic.live.actions import (
-    Claim,
-    Covered,
-    Mend,
-    MendAction,
     accept,
-    apply,
     delete,
     mark_ambiguous,
     mend_of_verdicts,
@@ -31,6 +26,7 @@ from napari_panoptic.live.actions import (
     split,
     take_class,
 )
+from napari_panoptic.live.mends import Claim, Covered, Mend, MendAction, apply
 from napari_panoptic.nuclei.edits import EditedPair
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluate, evaluate_pair
 from napari_panoptic.values.labels import LabelImage, LabelPair, Scores

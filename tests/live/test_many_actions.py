@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from napari_panoptic.explain.failure_groups import failure_groups
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.live import actions
-from napari_panoptic.live.actions import Claim, Covered, Mend, Target
+from napari_panoptic.live.draft import flattened
+from napari_panoptic.live.mends import Claim, Covered, Mend, Target
 from napari_panoptic.live.session import Session
 from napari_panoptic.live.snapshots import load_region
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluate
@@ -143,7 +144,7 @@ class Walk:
         return [(side, int(id_)) for id_ in self.now.outcomes.side(side).ids]
 
     def mended(self, kind: str) -> Mend:
-        rng, now = self.rng, actions.flattened(self.now)
+        rng, now = self.rng, flattened(self.now)
         targets, side = self.chosen(4), SIDES[rng.integers(2)]
         claim, covered = list(Claim)[rng.integers(2)], list(Covered)[rng.integers(3)]
         first = self.new_id(Side.REFERENCE)
@@ -180,7 +181,7 @@ class Walk:
     def stroke(self) -> bool:
         """Paint a rectangle with an object, a new one or the background."""
         session, side = self.session, SIDES[self.rng.integers(2)]
-        labels = actions.flattened(self.now).pair.side(side)
+        labels = flattened(self.now).pair.side(side)
         height, width = self.rng.integers(1, 9, 2)
         y, x = (int(self.rng.integers(0, n - 8)) for n in labels.shape)
         ys, xs = (axis.ravel() for axis in np.mgrid[y : y + height, x : x + width])
@@ -202,7 +203,7 @@ class Walk:
 
     def class_change(self) -> bool:
         session, side = self.session, SIDES[self.rng.integers(2)]
-        labels = actions.flattened(self.now).pair.side(side)
+        labels = flattened(self.now).pair.side(side)
         if not len(labels):
             return False
         row = int(self.rng.integers(len(labels)))

@@ -10,7 +10,7 @@ import pytest
 
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.live import actions
-from napari_panoptic.live.actions import Claim, Covered, Mend, MendAction
+from napari_panoptic.live.mends import Claim, Covered, Mend, MendAction
 from napari_panoptic.live.session import Session
 from napari_panoptic.live.snapshots import load_region
 from napari_panoptic.review.corrected_files import CorrectedAnnotation, Correction

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from napari_panoptic.live.actions import Claim, Covered, mend_of_verdicts
+from napari_panoptic.live.actions import mend_of_verdicts
+from napari_panoptic.live.mends import Claim, Covered
 from napari_panoptic.live.session import Session
 from napari_panoptic.live.snapshots import load_region
 from napari_panoptic.nuclei.evaluate import Evaluation

@@ -15,7 +15,8 @@ from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.text import counted, english_list
 from napari_panoptic.explain.failure_groups import FailureGroup, failure_groups
 from napari_panoptic.live import actions
-from napari_panoptic.live.actions import Claim, Covered, Mend, MendAction, Target
+from napari_panoptic.live.draft import flattened
+from napari_panoptic.live.mends import Claim, Covered, Mend, MendAction, NotMended, Target
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.review.mended_annotation import DoneMend
 from napari_panoptic.values.labels import LabelPair
@@ -299,7 +300,7 @@ class ObjectActions:
         if found is None:
             return None
         if isinstance(found.pair, LabelPair):
-            return actions.flattened(found)
+            return flattened(found)
         if not quiet:
             show_info(NO_PIXELS)
         return None
@@ -360,7 +361,7 @@ class ObjectActions:
         options = {"Leave them": Claim.KEEP, "Take them": Claim.TAKE}
         return self._ask(text, options, "Pixels of other objects", list(mend.overwritten))
 
-    def _ask_covered(self, covers: Sequence[actions.NotMended]) -> Covered | None:
+    def _ask_covered(self, covers: Sequence[NotMended]) -> Covered | None:
         said = [
             f"{own.target[0]} {own.target[1]} covers the annotated objects "
             f"{english_list([str(id_) for id_ in own.covers])}"

@@ -8,6 +8,7 @@ import pytest
 
 from napari_panoptic.live import actions
 from napari_panoptic.live.autosaves import EditedPart
+from napari_panoptic.live.mends import Covered
 from napari_panoptic.values.vocabulary import CAUSE_CODE, STATUS_CODE, Cause, Side, Status, Verdict
 from napari_panoptic.viewer.editing.ambiguous_shapes import filled
 from napari_panoptic.viewer.editing.object_actions import Asking, ObjectAction
@@ -473,7 +474,7 @@ def test_a_deleted_layer_keeps_what_was_mended(desk, part, settle, wait_until):
 def test_a_layer_without_room_for_an_id_does_not_undo_what_was_mended(desk, settle):
     session = desk.session
     select(desk, Side.PREDICTION, Status.FP)
-    targets, beside = [_selected(desk)], actions.Covered.BESIDE
+    targets, beside = [_selected(desk)], Covered.BESIDE
     mend = actions.accept(session.evaluation, targets, covered=beside, first_id=200_000)
     session.apply(mend)
     assert 200_000 in session.evaluation.outcomes.reference.ids

@@ -13,7 +13,7 @@ from qtpy.QtWidgets import QMessageBox
 
 from napari_panoptic.explain.failures import FailureName
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.live.actions import Covered
+from napari_panoptic.live.mends import Covered
 from napari_panoptic.values.vocabulary import (
     CAUSE_CODE,
     SIDES,

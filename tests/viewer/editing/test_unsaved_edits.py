@@ -17,8 +17,8 @@ from qtpy.QtWidgets import QFileDialog, QMessageBox
 
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.formats.saving import read_objects
-from napari_panoptic.live.actions import MendAction
 from napari_panoptic.live.autosaves import AutosaveFolder
+from napari_panoptic.live.mends import MendAction
 from napari_panoptic.review.file import REVIEW_FILE
 from napari_panoptic.review.mended_annotation import mended_annotation
 from napari_panoptic.review.store import ReviewStore

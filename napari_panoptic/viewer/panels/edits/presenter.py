@@ -9,7 +9,7 @@ from typing import Any
 from qtpy.QtCore import QPoint, QRect, QSize
 from qtpy.QtWidgets import QMessageBox, QWidget
 
-from napari_panoptic.live.actions import Target
+from napari_panoptic.live.mends import Target
 from napari_panoptic.live.session import EditedEvaluation
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.values.vocabulary import Side

@@ -13,7 +13,7 @@ from napari_panoptic.display.glossary import VERDICT_WORDS
 from napari_panoptic.display.object_rows import GivenVerdicts
 from napari_panoptic.display.slide_texts import on_slide
 from napari_panoptic.explain.failures import FailureName
-from napari_panoptic.live.actions import Mend, Target
+from napari_panoptic.live.mends import Mend, Target
 from napari_panoptic.live.session import Selection
 from napari_panoptic.review.cohort_verdicts import CohortVerdicts, Details
 from napari_panoptic.review.file import may_be_there
