@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from PIL import Image
 from napari_panoptic.cli.main import main
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import FindingKind
+from napari_panoptic.io.formats.class_numbers import read_data_yaml
 from napari_panoptic.io.formats.format import LoadedMasks
 from napari_panoptic.io.formats.one_file import format_of
 from napari_panoptic.io.formats.registry import load_masks, open_masks
@@ -209,10 +211,44 @@ def test_shares_of_yolo_become_px_of_the_region(tmp_path: Path) -> None:
         masks = loaded(folder / "a.txt", TWO_CLASSES)
         assert masks.labels.class_names_of_objects().tolist()[:2] == ["B", "A"]
         assert FindingKind.CLASS_ORDER not in [finding.kind for finding in masks.findings]
-    for text in ("names: [[B], A]\n", "names: {a: B}\n", "names: &a [*a]\n", "names: [B\n"):
+    for text in (
+        "names: [[B], A]\n",
+        "names: {a: B}\n",
+        "names: &a [*a]\n",
+        "names: [B\n",
+        "names: BA\n",
+    ):
         (tmp_path / "data.yaml").write_text(text)
         with pytest.raises(UnreadableFileError, match="a data set of YOLO"):
             loaded(folder / "a.txt", TWO_CLASSES)
+
+
+def test_names_of_yolo_stay_as_they_are_written(tmp_path: Path) -> None:
+    path = tmp_path / "data.yaml"
+    path.write_text("train: a\nnames: [yes, 2, ~, 12:30, 1e3]\n")
+    assert list(read_data_yaml(path).values()) == ["yes", "2", "~", "12:30", "1e3"]
+    for text in ("", "names:\n", "nc: 2\n", "- x\n"):
+        path.write_text(text)
+        assert read_data_yaml(path) == {}
+
+
+def test_yaml_of_a_data_set_makes_no_objects(tmp_path: Path) -> None:
+    path, mark = tmp_path / "data.yaml", tmp_path / "mark"
+    levels = "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 30))
+    hostile = (
+        f"names: !!python/object/apply:os.mkdir ['{mark}']\n",
+        f"a: !!python/object/apply:os.mkdir ['{mark}']\nnames: [A]\n",
+    )
+    for text in hostile:
+        path.write_text(text)
+        assert set(read_data_yaml(path)) == {"0"}
+        assert not mark.exists()
+    began = time.thread_time()
+    for text in (f"a0: &a0 [x]\n{levels}names: *a29\n", "names: " + "[" * 2**19, "x" * 2**21):
+        path.write_text(text)
+        with pytest.raises(UnreadableFileError, match="YOLO"):
+            read_data_yaml(path)
+    assert time.thread_time() < began + 3
 
 
 @pytest.mark.parametrize(
