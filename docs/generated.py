@@ -94,7 +94,7 @@ def _options(parser: argparse.ArgumentParser) -> list[tuple[str, str]]:
     """Return how each argument is written, and what it means, both in Markdown."""
     found = []
     for action in parser._actions:
-        if action.dest == "help":
+        if action.dest == "help" or action.help == argparse.SUPPRESS:
             continue
         names = action.option_strings or [action.metavar or action.dest]
         if action.option_strings and action.nargs != 0 and (action.metavar or not action.choices):

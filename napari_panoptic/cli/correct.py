@@ -80,10 +80,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_choice(
         parser,
-        "--overlaps",
+        "--claim",
         Claim,
         "whether pixels of an accepted outline that other annotated objects have stay theirs, or "
         "are taken",
+    )
+    # The former name, which is that of another option elsewhere.
+    parser.add_argument(
+        "--overlaps", dest="claim", choices=[*Claim], default=None, help=argparse.SUPPRESS
     )
     add_output(parser, meaning="a new or empty folder, or one that this command wrote")
     add_reading(parser)
@@ -159,7 +163,7 @@ def _request(
         if (value := getattr(options, name)) is not None
     }
     settings = settings.replaced(**given, distances=False)
-    claim = Claim(options.overlaps or Claim.KEEP)
+    claim = Claim(options.claim or Claim.KEEP)
     of_plan = () if planned is None else object_verdicts(planned)
     return CorrectionRequest(
         cohort, records, team, settings, source, claim, _form(options.to), of_plan

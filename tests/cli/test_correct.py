@@ -57,7 +57,7 @@ def test_laid_over_a_copy_it_gives_the_figures_of_the_window(
     for seed, region in enumerate(cohort.regions):
         verdicts[region.name] = failures(evaluation_of(cohort, region.name, team), seed)
         give(review, cohort, region.name, team, verdicts[region.name])
-    assert correct(nuclei_sample, review, output, "--overlaps", str(claim)) == 0
+    assert correct(nuclei_sample, review, output, "--claim", str(claim)) == 0
     assert record(output)["counts"]["differing_px"] == 0
     copy = tmp_path / "copy"
     shutil.copytree(nuclei_sample, copy)
@@ -145,7 +145,9 @@ def test_an_output_with_other_files_is_refused(nuclei_sample: Path, tmp_path: Pa
     review, output = tmp_path / "r.sqlite", tmp_path / "out"
     one_region(nuclei_sample, review)
     assert correct(nuclei_sample, review, output) == 0
-    assert correct(nuclei_sample, review, output, "--overlaps", "take") == 0  # its own files
+    # Its own files; and an option by its former name.
+    assert correct(nuclei_sample, review, output, "--overlaps", "take") == 0
+    assert record(output)["settings"]["overlaps"] == "take"
     before = contents(output)
     (output / "mine.txt").write_text("mine")
     assert correct(nuclei_sample, review, output) == 1
