@@ -5,19 +5,22 @@ from __future__ import annotations
 import difflib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.text import counted, english_list
-from napari_panoptic.inspection.looking import SampledRegion, sides_of
+from napari_panoptic.inspection.looking import SampledRegion, SampledSide, sides_of
 from napari_panoptic.inspection.values import REFERENCE, Doubt, Fix, InspectedSide
 from napari_panoptic.io.cohorts.description import IGNORED
 from napari_panoptic.io.cohorts.folder_scan import affixes_of
 from napari_panoptic.io.cohorts.layouts import ONLY_TEAM, Layout, Patterns
 from napari_panoptic.io.cohorts.patterns import Listing, Pattern
+from napari_panoptic.io.formats.registry import load_masks
 from napari_panoptic.nuclei.overlap import overlap_table
 from napari_panoptic.values.cohort import MOST_CLASSES, ClassScheme, Cohort, Rgb, Source
 from napari_panoptic.values.labels import LabelPair
@@ -28,6 +31,7 @@ LEAST_GAIN = 0.05
 """Share of the matched pairs that must agree more for another order of classes to be proposed."""
 IGNORE, NEW = "ignore", "new"
 """Choices beside the names of classes."""
+_DIFFER = "Sides differ: state the names of each in a type_info.json or data.yaml."
 _COLOURS: tuple[Rgb, ...] = (
     *((255, 128, 0), (128, 0, 255), (0, 255, 255), (255, 0, 255)),
     *((128, 255, 0), (0, 128, 255), (255, 0, 128), (128, 128, 128)),
@@ -107,41 +111,97 @@ def number_doubts(
     targets
         The sides.
     """
-    found = {}
-    for target in targets:
-        odd = [s for s in sides_of(regions, target.name) if any(map(_has_order, s.findings))]
-        if odd:
-            first = 0 if odd[0].files.source == Source.YOLO else 1
-            confusion = _confusion(regions, target.name, len(scheme.names))
-            found[target] = first, confusion, _best_order(confusion)
-    orders = {(first, *order) for first, _, order in found.values()}
-    for target, (first, confusion, order) in found.items():
-        usual = range(len(scheme.names))
-        as_taken, best = (
-            {str(n): scheme.names[place] for n, place in enumerate(places, first)}
-            for places in (usual, order)
+    numbered = [_numbered(regions, scheme, target) for target in targets]
+    found = [each for each in numbered if each is not None]
+    have_one_order = all(each.best == found[0].best for each in found)
+    for each in found:
+        if each.is_assumed or each.best != each.taken:
+            yield Doubt(
+                f"numbers:{each.target.name}",
+                each.message if have_one_order else f"{each.message} {_DIFFER}",
+                each.fixes if have_one_order else (),
+                is_clear=bool(each.n_pairs),
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class _Numbered:
+    """A side whose classes are numbers that no file names."""
+
+    target: InspectedSide
+    #: Whether they were taken in the order of the classes; else the cohort's aliases name them.
+    is_assumed: bool
+    #: Number -> class: as they were taken, and as most pairs have one class.
+    taken: Mapping[str, str]
+    best: Mapping[str, str]
+    #: The number of matched pairs, and of those with one class, as they were taken and at best.
+    n_pairs: int
+    agreeing: tuple[int, int]
+
+    @property
+    def fixes(self) -> tuple[Fix, ...]:
+        """The orders to choose from, the best first."""
+        best = (_order_fix("best", self.best),) if self.best != self.taken else ()
+        return (*best, *((_order_fix("order", self.taken),) if self.is_assumed else ()))
+
+    @property
+    def message(self) -> str:
+        """How the numbers were taken, and which order fits better."""
+        how = (
+            "in the order of the cohort's classes" if self.is_assumed else "as [aliases] name them"
         )
         message = (
-            f"Classes of {target.in_words} are numbers that no file names, taken in the order of "
-            f"the cohort's classes: {_listed(as_taken)}."
+            f"Classes of {self.target.in_words} are numbers that no file names, taken {how}: "
+            f"{_listed(self.taken)}."
         )
-        n_pairs = int(confusion.sum())
-        shares = [int(confusion[usual, own].sum()) / max(n_pairs, 1) for own in (usual, order)]
-        fixes = [_order_fix("order", as_taken)]
-        if best != as_taken:
-            fixes.insert(0, _order_fix("best", best))
-            message += (
-                f" With {_listed(best)}, {shares[1]:.0%} of {counted(n_pairs, 'matched pair')} "
-                f"have one class, instead of {shares[0]:.0%}."
-            )
-        if len(orders) > 1:
-            fixes = []
-            message += " Sides differ: state the names of each in a type_info.json or data.yaml."
-        yield Doubt(f"numbers:{target.name}", message, tuple(fixes), is_clear=n_pairs > 0)
+        if self.best == self.taken:
+            return message
+        now, then = (n / max(self.n_pairs, 1) for n in self.agreeing)
+        return (
+            f"{message} With {_listed(self.best)}, {then:.0%} of "
+            f"{counted(self.n_pairs, 'matched pair')} have one class, instead of {now:.0%}."
+        )
+
+
+def _numbered(
+    regions: Sequence[SampledRegion], scheme: ClassScheme, target: InspectedSide
+) -> _Numbered | None:
+    """Return how the numbers of a side were taken; None if its files name the classes."""
+    stated = {n: name for n, name in scheme.aliases.items() if n.isdecimal()}
+    others = {n: name for n, name in scheme.aliases.items() if n not in stated}
+    unnamed = replace(scheme, aliases=others) if stated else None
+    sides = [side for side in sides_of(regions, target.name) if _takes_numbers(side, unnamed)]
+    if not sides:
+        return None
+    confusion = _confusion(regions, target.name, len(scheme.names))
+    usual, order = range(len(scheme.names)), _best_order(confusion)
+    is_assumed = any(_has_order(finding) for side in sides for finding in side.findings)
+    first = 0 if sides[0].files.source == Source.YOLO else 1
+    taken = {str(n): name for n, name in enumerate(scheme.names, first)} if is_assumed else {}
+    taken |= {n: name for n, name in stated.items() if name in scheme.names}
+    best = {n: scheme.names[order[scheme.names.index(name)]] for n, name in taken.items()}
+    agreeing = int(confusion[usual, usual].sum()), int(confusion[usual, order].sum())
+    return _Numbered(target, is_assumed, taken, best, int(confusion.sum()), agreeing)
 
 
 def _has_order(finding: Finding) -> bool:
     return finding.kind is FindingKind.CLASS_ORDER
+
+
+def _takes_numbers(side: SampledSide, unnamed: ClassScheme | None) -> bool:
+    """Return whether classes of a side are numbers that at most the aliases of the cohort name.
+
+    ``unnamed`` are the classes without these aliases, None if there are none.
+    """
+    if any(map(_has_order, side.findings)):
+        return True
+    if unnamed is None or side.masks is None:
+        return False
+    try:
+        masks = load_masks(side.files, unnamed, shape=side.shape, team=side.team)
+    except (PanopticError, OSError):
+        return False
+    return any(map(_has_order, masks.findings))
 
 
 def _listed(names: Mapping[str, str]) -> str:

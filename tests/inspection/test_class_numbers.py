@@ -73,6 +73,33 @@ def test_teams_with_different_numbers_need_tables_of_their_own(clean: Path, tmp_
     assert all("Sides differ" in doubt.message and not doubt.fixes for doubt in doubts)
 
 
+def test_numbers_that_aliases_name_are_checked_in_every_team(clean: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(clean, tmp_path / "cohort")
+    number(folder, "alpha", CLASSES)
+    inspection = inspect_folder(folder)
+    inspection.with_fixes([doubt.fix() for doubt in inspection.doubts]).save()
+    assert inspect_folder(folder).doubts == ()
+    number(folder, "beta", OTHER)  # delivered after the numbers of alpha were named
+    (doubt,) = inspect_folder(folder).doubts
+    assert (doubt.name, doubt.fixes) == ("numbers:beta", ())
+    assert "taken as [aliases] name them: 1 = Epithelial, 2 = Lymphocyte" in doubt.message
+    assert "With 1 = Lymphocyte, 2 = Epithelial" in doubt.message
+    assert "Sides differ" in doubt.message
+
+
+def test_wrong_aliases_of_numbers_are_replaced(clean: Path, tmp_path: Path) -> None:
+    folder, right = shutil.copytree(clean, tmp_path / "cohort"), planted.objects_of(clean)
+    number(folder, "alpha", OTHER)
+    aliases = "".join(f'{n} = "{name}"\n' for n, name in enumerate(CLASSES, start=1))
+    (folder / "cohort.toml").write_text(f"{planted.MASKS}\n[aliases]\n{aliases}")
+    inspection = inspect_folder(folder)
+    (doubt,) = inspection.doubts
+    assert [fix.name for fix in doubt.fixes] == ["best"]
+    inspection.with_fixes([doubt.fix()]).save()
+    assert inspect_folder(folder).doubts == ()
+    assert planted.objects_of(folder) == right
+
+
 def test_new_classes_have_colours_of_their_own(clean: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(clean, tmp_path / "cohort")
     for path in folder.rglob("*.csv"):
