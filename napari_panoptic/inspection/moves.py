@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from napari_panoptic.io.formats.polygons.outline_rules import (
 )
 from napari_panoptic.io.formats.polygons.trace import as_contours
 from napari_panoptic.kernels.fill import draw
+from napari_panoptic.nuclei.overlap import Areas
 from napari_panoptic.values.cohort import Axes, OutlineRules, Source
 
 SURE = 0.7
@@ -36,6 +37,7 @@ _LEAST_FITTED, _TINY = 3, 1e-12
 _MUCH_THE_SAME = 0.005
 """Of two places whose Dice coefficients differ by less, the simpler one is taken."""
 
+_NOTHING = Areas(0, 0, 0, 0, 0)
 _Filled = NDArray[np.bool_]
 _Points = NDArray[np.float64]
 
@@ -92,10 +94,10 @@ class Move:
         if self.is_swapped:
             found["axes"] = str(Axes.AS_STATED if rules.is_swapped else Axes.SWAPPED)
         if self.scale != 1:
-            found["scale"] = _number(float(f"{scale * self.scale:.6g}"))
+            found["scale"] = whole_if_whole(float(f"{scale * self.scale:.6g}"))
         offset = (self.scale * x + self.offset_xy[0], self.scale * y + self.offset_xy[1])
         if offset != (rules.offset_xy or (0.0, 0.0)):
-            found["offset"] = [_number(round(each, 2)) for each in offset]
+            found["offset"] = [whole_if_whole(round(each, 2)) for each in offset]
         return found
 
 
@@ -148,12 +150,12 @@ class _Region:
             return None
         return _mirrored(image.T if move.is_swapped else image, move.mirrored)
 
-    def overlap(self, other: _Filled | None) -> NDArray[np.int64]:
-        """Return the pixels that the first side shares with an image, and those of both."""
+    def areas(self, other: _Filled | None) -> Areas:
+        """Return the pixels of the first side and of an image, none if their sizes differ."""
         if other is None or other.shape != self.fixed.shape:
-            return np.zeros(2, np.int64)
-        shared, one, two = map(np.count_nonzero, (self.fixed & other, self.fixed, other))
-        return np.array([shared, one + two], np.int64)
+            return _NOTHING
+        pixels = map(np.count_nonzero, (self.fixed, other, self.fixed & other))
+        return Areas(0, 0, *map(int, pixels))
 
     def _at(self, move: Move) -> Move:
         if not move.from_bounds or self.side.image is None:
@@ -177,7 +179,8 @@ class Places:
 
     def agreement(self, move: Move = AS_READ) -> float:
         """Return the Dice coefficient of the areas of both sides, 0 for empty ones."""
-        return _dice(region.overlap(region.filled(move)) for region in self._regions)
+        areas = [region.areas(region.filled(move)) for region in self._regions]
+        return sum(areas, start=_NOTHING).dice
 
     @property
     def have_bounds(self) -> bool:
@@ -214,16 +217,18 @@ class Places:
 
         n = len(self._regions)
         images = [region.side.filled for region in self._regions]
-        sums = np.array([[r.overlap(image) for image in images] for r in self._regions])
         if n < 2:
             return 0.0, ""
-        dice = 2 * sums[..., 0] / np.maximum(sums[..., 1], 1)
+        areas = [[region.areas(image) for image in images] for region in self._regions]
+        dice = np.array([[each.dice for each in row] for row in areas])
         np.fill_diagonal(dice, 0)
         rows, columns = linear_sum_assignment(dice, maximize=True)
         at = int(dice[rows, columns].argmax())
         files = [self._regions[n].side.files for n in (rows[at], columns[at])]
         names = [own.item or own.all_paths[0].name for own in files]
-        return _dice(sums[rows, columns]), f"{names[1]} fits where {names[0]} is"
+        chosen = (areas[y][x] for y, x in zip(rows, columns, strict=True))
+        dice_of_all = sum(chosen, start=_NOTHING).dice
+        return dice_of_all, f"{names[1]} fits where {names[0]} is"
 
     def _turned(self) -> Iterator[Move]:
         """Yield places that need no search."""
@@ -294,6 +299,11 @@ class _Objects:
         one, other = (own.mean(axis=1) for own in (fixed, moved))
         return cls(one, other, widths[0], widths[1], KDTree(one))
 
+    def nearest(self, move: Move) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Return, at a place of the second side, how far each of its objects is from which one."""
+        far, row = self.tree.query(move.scale * self.moved + np.array(move.offset_xy))
+        return far, row
+
 
 def _boxes(polygons: Polygons) -> NDArray[np.float64]:
     """Return float64 (n, 2, 2): the lowest and the highest x and y of objects with vertices."""
@@ -361,7 +371,7 @@ def _offset_at(scale: float, objects: Sequence[_Objects], move: Move) -> Move:
 
 def _neighbours(own: _Objects, move: Move) -> tuple[_Points, _Points]:
     """Return the objects of the second side that lie over one of the first, and these."""
-    far, row = own.tree.query(move.scale * own.moved + np.array(move.offset_xy))
+    far, row = own.nearest(move)
     is_near = far <= own.fixed_px[row]
     return own.moved[is_near], own.fixed[row[is_near]]
 
@@ -370,7 +380,7 @@ def _near(objects: Sequence[_Objects], move: Move) -> float:
     """Return how many objects lie over one of the other side, those in the middle most."""
     total = 0.0
     for own in objects:
-        far, row = own.tree.query(move.scale * own.moved + np.array(move.offset_xy))
+        far, row = own.nearest(move)
         # Where all objects are drawn together they lie over few, and many over one.
         best = np.zeros(len(own.fixed))
         np.maximum.at(best, row, 1 - np.minimum(far / np.maximum(own.fixed_px[row], 1), 1))
@@ -378,16 +388,12 @@ def _near(objects: Sequence[_Objects], move: Move) -> float:
     return total
 
 
-def _dice(overlaps: Iterable[NDArray[np.int64]]) -> float:
-    shared, total = np.sum([np.zeros(2, np.int64), *overlaps], axis=0).tolist()
-    return 2 * shared / total if total else 0.0
-
-
 def _dice_of(found: tuple[float, Move]) -> float:
     return found[0]
 
 
-def _number(value: float) -> float | int:
+def whole_if_whole(value: float) -> float | int:
+    """Return a number without a fraction as a whole one, as files write it."""
     return int(value) if value.is_integer() else value
 
 

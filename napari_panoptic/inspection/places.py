@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from napari_panoptic.common.text import counted
 from napari_panoptic.inspection.looking import SampledRegion, SampledSide, Shape, sides_of
-from napari_panoptic.inspection.moves import AT_BOUNDS, Move, Places, look_traced
+from napari_panoptic.inspection.moves import AT_BOUNDS, Move, Places, look_traced, whole_if_whole
 from napari_panoptic.inspection.values import REFERENCE, Doubt, Fix, InspectedSide
 from napari_panoptic.io.cohorts.description import SLIDE_BOUNDS, forms_of_rule
 from napari_panoptic.io.formats.labels.pieces import ids_far_apart
@@ -229,70 +231,117 @@ def _pairs(regions: Sequence[SampledRegion], first: str | None, second: str) -> 
     return pairs
 
 
+@dataclass(frozen=True, eq=False)
+class _Compared:
+    """The second side of pairs, whose objects may lie elsewhere than those of the first."""
+
+    target: InspectedSide
+    pairs: Sequence[_Pair]
+    #: All that was read of the side, also without a partner.
+    sides: Sequence[SampledSide]
+
+    @cached_property
+    def places(self) -> Places:
+        return Places(self.pairs)
+
+    @cached_property
+    def present(self) -> float:
+        """The Dice coefficient of the areas of both sides."""
+        return self.places.agreement()
+
+    @cached_property
+    def is_outside(self) -> bool:
+        return _outside_share(self.sides) > MOSTLY
+
+    @cached_property
+    def has_many(self) -> bool:
+        """Whether both sides have enough objects to compare their places."""
+        return all(sum(pair[n].n_objects for pair in self.pairs) >= LEAST_APART for n in (0, 1))
+
+    @property
+    def outside(self) -> str:
+        share = _outside_share(self.sides)
+        return f"{share:.0%} of the objects of {self.target.in_words} lie outside the image"
+
+    @property
+    def overlap(self) -> str:
+        return (
+            f"Objects of {self.target.in_words} overlap the {self.target.other} with a Dice of "
+            f"{self.present:.2f}"
+        )
+
+    def doubt(self, name: str, message: str, fixes: tuple[Fix, ...] = ()) -> Doubt:
+        return Doubt(f"{name}:{self.target.name}", message, fixes)
+
+
+def _other_magnification(own: _Compared) -> Doubt | None:
+    """Report outlines that state another magnification than the image."""
+    stated = Counter(side.scale_by_magnification for side in own.sides)
+    scale = next((s for s in stated if s not in (None, 1.0)), None)
+    if scale is None:
+        return None
+    message = (
+        f"Outlines of {own.target.in_words} state another magnification than the image: they need "
+        f"{whole_if_whole(scale):g} times the px."
+    )
+    return own.doubt("scale", message, (_fix(own.target, "scale", whole_if_whole(scale)),))
+
+
+def _better_place(own: _Compared) -> Doubt | None:
+    """Report objects that overlap much more at another place."""
+    is_placed = any(side.files.rules.is_placed for side in own.sides)
+    dice, move = own.places.best()
+    if not own.has_many or not _is_better(dice, own.present, GAIN_AFTER if is_placed else GAIN):
+        return None
+    fixes = _fixes(own.target, move, own.sides)
+    remedy = "" if fixes else ". Export them again in the orientation of the image"
+    if move.by_rows:
+        remedy = ". Export them again column by column, as pycocotools does"
+    now = own.outside if own.is_outside else own.overlap
+    name = str(fixes[0].settings[0][0][-1]) if fixes else "overlap"
+    return own.doubt(name, f"{now}; {move.words} they have {dice:.2f}{remedy}.", fixes)
+
+
+def _outside_image(own: _Compared) -> Doubt | None:
+    """Report objects outside the image that no place brings in."""
+    if not own.is_outside:
+        return None
+    message = (
+        f"{own.outside}, and swapping the axes, rescaling or one offset for all regions does not "
+        "bring them in. Export outlines in px of the image of their region; if they are in px "
+        "of a slide, state where each region lies in it (patches in cohort.toml)."
+    )
+    return own.doubt("outside", message)
+
+
+def _little_overlap(own: _Compared) -> Doubt | None:
+    """Report objects that overlap little at every place that was tried."""
+    if not own.has_many or own.present >= LITTLE:
+        return None
+    others, example = own.places.other_regions()
+    if _is_better(others, own.present):
+        message = f"with files of other regions they have {others:.2f}: {example}. "
+        return own.doubt("overlap", f"{own.overlap}; {message}Rename the files as their regions.")
+    message = f"{TRIED} did not help. Look at the picture whether these are the right files."
+    return own.doubt("overlap", f"{own.overlap}, and {message}")
+
+
+_PLACE_KINDS = (_other_magnification, _better_place, _outside_image, _little_overlap)
+"""Kinds of doubts about the places of one side: the first that applies is reported."""
+
+
 def _place_doubt(
     target: InspectedSide, pairs: Sequence[_Pair], sides: Sequence[SampledSide]
 ) -> Doubt | None:
     """Report that the second side of pairs lies elsewhere than the first."""
-    outside = _outside_share(sides)
-    stated = Counter(side.scale_by_magnification for side in sides)
-    scale = next((s for s in stated if s not in (None, 1.0)), None)
-    where = f"{outside:.0%} of the objects of {target.in_words} lie outside the image"
-    if scale is not None:
-        fix = _fix(target, "scale", _number(scale))
-        return Doubt(
-            f"scale:{target.name}",
-            f"Outlines of {target.in_words} state another magnification than the image: they need "
-            f"{_number(scale):g} times the px.",
-            (fix,),
-        )
-    places = Places(pairs)
-    present, (best, move) = places.agreement(), places.best()
-    has_many = _have_many(pairs)
-    now = f"Objects of {target.in_words} overlap the {target.other} with a Dice of {present:.2f}"
-    if outside > MOSTLY:
-        now = where
-    is_placed = any(side.files.rules.is_placed for side in sides)
-    if has_many and _is_better(best, present, GAIN_AFTER if is_placed else GAIN):
-        fixes = _fixes(target, move, sides)
-        remedy = "" if fixes else ". Export them again in the orientation of the image"
-        if move.by_rows:
-            remedy = ". Export them again column by column, as pycocotools does"
-        return Doubt(
-            f"{fixes[0].settings[0][0][-1] if fixes else 'overlap'}:{target.name}",
-            f"{now}; {move.words} they have {best:.2f}{remedy}.",
-            fixes,
-        )
-    if outside > MOSTLY:
-        return Doubt(
-            f"outside:{target.name}",
-            f"{where}, and neither swapped axes, another scale nor one offset for all regions "
-            "brings them in. Export outlines in px of the image of their region; if they are in px "
-            "of a slide, state where each region lies in it (patches in cohort.toml).",
-        )
-    if has_many and present < LITTLE:
-        others, example = places.other_regions()
-        message = (
-            f"{now}, and {TRIED} did not help. Look at the picture whether these are the right "
-            "files."
-        )
-        if _is_better(others, present):
-            message = (
-                f"{now}; with files of other regions they have {others:.2f}: {example}. "
-                "Rename the files as their regions."
-            )
-        return Doubt(f"overlap:{target.name}", message)
-    return None
+    compared = _Compared(target, pairs, sides)
+    return next((doubt for kind in _PLACE_KINDS if (doubt := kind(compared))), None)
 
 
 def _is_better(there: float, present: float, least: float = GAIN) -> bool:
     """Return whether objects fit so much better at another place that it is proposed."""
     gain = there - present
     return there >= GOOD and gain >= least and 1 - there <= LEFT * (1 - present)
-
-
-def _have_many(pairs: Sequence[_Pair]) -> bool:
-    """Return whether both sides have enough objects to compare their places."""
-    return all(sum(pair[n].n_objects for pair in pairs) >= LEAST_APART for n in (0, 1))
 
 
 def _fixes(target: InspectedSide, move: Move, sides: Sequence[SampledSide]) -> tuple[Fix, ...]:
@@ -314,10 +363,6 @@ def _fix(target: InspectedSide, key: str, value: Any) -> Fix:
         return target.fix(key, value, "Count from the bounds of each slide")
     x, y = value
     return target.fix(key, value, f"Move by {x} px (x) and {y} px (y)")
-
-
-def _number(value: float) -> float | int:
-    return int(value) if value.is_integer() else value
 
 
 def _outside_share(sides: Sequence[SampledSide]) -> float:
@@ -349,7 +394,7 @@ def _size_doubt(target: InspectedSide, sides: Sequence[SampledSide]) -> Iterator
         if all(own == shape[::-1] for own, shape in odd):
             fixes = (_fix(target, "axes", str(Axes.SWAPPED)),)
         elif len(scales) == 1 and (scale := scales.pop()) is not None:
-            fixes = (_fix(target, "scale", _number(scale)),)
+            fixes = (_fix(target, "scale", whole_if_whole(scale)),)
     remedy = "" if fixes else " Save objects in px of the image of their region."
     yield Doubt(
         f"size:{target.name}",
