@@ -10,12 +10,21 @@ from napari_panoptic.cli.main import main
 from napari_panoptic.io.cohorts.detections import open_detection_cohort
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.samples.write import write_detection_sample, write_sample_cohort
+from tests.support.examples import QUICK, WHOLE
 from tests.support.small_cohort import write_cohort
 from tests.support.sweep_cohort import write_sweep_cohort
 
 # What an example may do does not depend on how busy the machine is.
-settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("untimed")
+UNTIMED = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("whole", max_examples=WHOLE, **UNTIMED)
+settings.register_profile("quick", max_examples=QUICK, **UNTIMED)
+settings.load_profile("whole")
+
+
+def pytest_configure(config):
+    """Try fewer examples of properties where the long tests are left out."""
+    if config.option.markexpr == "not long":
+        settings.load_profile("quick")
 
 
 def pytest_collection_modifyitems(items):

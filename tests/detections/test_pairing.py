@@ -16,6 +16,7 @@ from napari_panoptic.detections.pairing import (
     DetectionSettings,
     pair_points,
 )
+from tests.support.examples import examples
 
 # Small whole numbers: points meet, distances are equal, and many lie exactly at the limit.
 PLACES = st.lists(st.tuples(st.integers(0, 12), st.integers(0, 6)), max_size=6)
@@ -47,7 +48,7 @@ def _best(reference, prediction, limit):
     return n, min(t for k, t in _all_pairings(reference, prediction, limit) if k == n)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(PLACES, PLACES, st.sampled_from([1.0, 3.0, 5.0]))
 def test_as_many_pairs_as_possible_then_the_nearest(reference, prediction, limit):
     found = pair_points(_array(reference), _array(prediction), limit)
@@ -63,7 +64,7 @@ def test_as_many_pairs_as_possible_then_the_nearest(reference, prediction, limit
     assert found.counts == DetectionCounts(n, len(prediction) - n, len(reference) - n)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(PLACES, PLACES)
 def test_distances_are_to_the_partner_or_the_nearest(reference, prediction):
     found = pair_points(_array(reference), _array(prediction), 3.0)
@@ -93,7 +94,7 @@ def test_a_greedy_choice_would_lose_a_pair():
     assert pair_points(reference, prediction, 7).counts.tp == 2
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.integers(0, 10_000))
 def test_large_components_are_solved_as_a_matrix_is(seed):
     rng = np.random.default_rng(seed)
@@ -107,7 +108,7 @@ def test_large_components_are_solved_as_a_matrix_is(seed):
     assert own.sum() == pytest.approx(chosen[chosen < 100].sum())
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(PLACES, PLACES, st.randoms(use_true_random=False))
 def test_the_order_in_files_changes_no_figure(reference, prediction, random):
     before = pair_points(_array(reference), _array(prediction), 4.0)
@@ -132,7 +133,7 @@ FRAMES = st.lists(
 )
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(FRAMES)
 def test_the_curve_is_the_best_pairing_at_each_threshold(frames):
     limit = 4.0

@@ -17,6 +17,7 @@ from napari_panoptic.explain.consensus import consensus
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluate
 from napari_panoptic.values.labels import LabelImage, LabelPair
 from napari_panoptic.values.vocabulary import STATUSES
+from tests.support.examples import examples
 from tests.support.label_cases import CLASS_NAMES, random_pair
 
 policies = st.sampled_from(["clip", "clip-predictions", "majority", "keep"])
@@ -63,7 +64,7 @@ def expected_places(evaluations: dict[str, Evaluation]) -> set[frozenset[tuple[s
     return {frozenset(place) for place in places}
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 4), policy=policies)
 def test_counts_and_places_equal_the_obvious_ones(seed: int, n: int, policy: str) -> None:
     evaluations = random_teams(seed, n, ambiguous=policy)

@@ -24,6 +24,7 @@ from napari_panoptic.nuclei.evaluate import Evaluation, evaluate
 from napari_panoptic.nuclei.metrics import Counts, unit_metrics
 from napari_panoptic.values.labels import LabelImage, LabelPair
 from tests.support.compare import evaluate_case
+from tests.support.examples import examples
 from tests.support.label_cases import CASES, random_pair
 
 Mask = npt.NDArray[np.bool_]
@@ -220,7 +221,7 @@ def test_the_majority_of_the_area_names_the_merged_object() -> None:
     assert after.present.tolist() == [0, 1]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(seed=seeds)
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: "-".join(map(str, rule.values())))
 def test_groups_and_their_losses_equal_those_of_edited_images(
@@ -247,7 +248,7 @@ def test_groups_and_their_losses_equal_those_of_edited_images(
     assert_same_counts(everything, really_merged(evaluation, list(groups)).counts)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(seed=seeds)
 def test_shares_are_those_of_the_pixels(seed: int) -> None:
     evaluation = evaluate_case(random_pair(np.random.default_rng(seed), (20, 20)))

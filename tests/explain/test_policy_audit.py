@@ -22,6 +22,7 @@ from napari_panoptic.explain.policy_audit import (
 from napari_panoptic.values.settings import AmbiguousPolicy
 from napari_panoptic.values.vocabulary import Side
 from tests.support.compare import assert_close, evaluate_case
+from tests.support.examples import examples
 from tests.support.label_cases import CASES, CLASS_NAMES, LabelCase, random_pair
 
 seeds = st.integers(0, 2**32 - 1)
@@ -66,7 +67,7 @@ def expected_units(audit: PolicyAudit) -> dict[int, frozenset[int]]:
     return {k: frozenset(unit) for k, unit in units.items() if unit & changed}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(seed=seeds, first=policies, second=policies, rule=rules)
 def test_audit_equals_two_evaluations_and_leave_one_out(
     seed: int, first: str, second: str, rule: dict[str, Any]
@@ -103,7 +104,7 @@ def test_audit_equals_two_evaluations_and_leave_one_out(
     )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(seed=seeds, policy=policies)
 def test_a_policy_against_itself_changes_nothing(seed: int, policy: str) -> None:
     case = random_pair(np.random.default_rng(seed), (15, 15))
@@ -231,7 +232,7 @@ def test_spill_by_hand() -> None:
     assert spill_table(evaluate_case(CASES["perfect"])).empty
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(seed=seeds, policy=policies)
 def test_spill_is_that_of_the_pixels(seed: int, policy: str) -> None:
     case = random_pair(np.random.default_rng(seed), (20, 20))

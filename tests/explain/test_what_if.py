@@ -20,6 +20,7 @@ from napari_panoptic.nuclei.evaluate import Evaluation, evaluate
 from napari_panoptic.nuclei.metrics import Counts, unit_metrics
 from napari_panoptic.values.labels import LabelImage, LabelPair
 from tests.support.compare import assert_close, evaluate_case
+from tests.support.examples import examples
 from tests.support.label_cases import CASES, random_pair
 
 seeds = st.integers(0, 2**32 - 1)
@@ -85,7 +86,7 @@ def recounted(evaluation: Evaluation, wrong: set[int], right: set[int]) -> dict[
     }
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(seed=seeds, policy=policies)
 def test_figures_are_those_of_the_recounted_objects(seed: int, policy: str) -> None:
     rng = np.random.default_rng(seed)
@@ -176,7 +177,7 @@ def test_rows_of_an_empty_side_are_refused() -> None:
         without_annotation_errors(evaluate_case(CASES["empty-prediction"]), prediction_rows=[0])
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(seed=seeds, policy=policies)
 def test_tallies_of_all_sets_add_up_to_the_counts(seed: int, policy: str) -> None:
     rng = np.random.default_rng(seed)

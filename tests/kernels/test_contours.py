@@ -9,6 +9,7 @@ from scipy import ndimage
 from scipy.spatial.distance import cdist
 
 from napari_panoptic.kernels import contours
+from tests.support.examples import seeds
 
 NO_VOID = np.zeros((0, 0), np.uint8)
 
@@ -28,7 +29,7 @@ def found_in(
 
 
 @pytest.mark.parametrize("has_void", [False, True])
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(20))
 def test_a_contour_is_what_erosion_takes(seed: int, has_void: bool) -> None:
     image = labels(seed)
     random = np.random.default_rng(seed).random(image.shape)
@@ -42,7 +43,7 @@ def test_a_contour_is_what_erosion_takes(seed: int, has_void: bool) -> None:
         np.testing.assert_array_equal(yx[start[label] : start[label + 1]], expected)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(20))
 def test_distances_are_those_of_all_pixels_to_all(seed: int) -> None:
     sides = [labels(seed), labels(seed + 100)]
     (start, yx), (other_start, other_yx) = (found_in(image, NO_VOID) for image in sides)

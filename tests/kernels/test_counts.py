@@ -7,6 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from napari_panoptic.kernels import counts
+from tests.support.examples import seeds
 
 HEIGHT, WIDTH, MOST = 30, 41, 9
 
@@ -38,7 +39,7 @@ def plain_row(
     return [int(value) for value in sums + box]
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(20))
 def test_rows_and_pairs_are_those_of_single_pixels(seed: int) -> None:
     a, b, void = images(seed)
     rows, other_rows, pairs = counted(a, b, void, (5, 7))

@@ -11,6 +11,7 @@ from scipy import ndimage
 from napari_panoptic.kernels import drawing
 from napari_panoptic.kernels.drawing import outline_pixels
 from napari_panoptic.viewer.layers.outlines import draw_outlines_fast
+from tests.support.examples import seeds
 
 
 def random_labels(seed: int) -> np.ndarray:
@@ -35,7 +36,7 @@ def slow(labels: np.ndarray, thickness: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("thickness", [1, 2, 3, 7])
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", seeds(40))
 def test_every_pixel_within_reach_of_the_edge(seed: int, thickness: int) -> None:
     labels = random_labels(seed)
     np.testing.assert_array_equal(outline_pixels(labels, thickness), slow(labels, thickness))
@@ -77,7 +78,7 @@ def indexed(seed: int) -> tuple[np.ndarray, np.ndarray]:
     return index, np.array(boxes, np.int64).reshape(-1, 4)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(20))
 def test_outlines_of_several_widths(seed: int) -> None:
     index, boxes = indexed(seed)
     widths = np.random.default_rng(seed).integers(0, 5, len(boxes) + 1)
@@ -86,7 +87,7 @@ def test_outlines_of_several_widths(seed: int) -> None:
     np.testing.assert_array_equal(drawing.outlines(index, widths), expected)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(20))
 def test_dashes_lie_around_objects(seed: int) -> None:
     index, boxes = indexed(seed)
     chosen = np.arange(1, len(boxes) + 1)[::2].copy()

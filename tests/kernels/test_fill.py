@@ -16,6 +16,7 @@ from scipy.spatial import Delaunay
 from skimage.draw import polygon
 
 from napari_panoptic.kernels import fill as kernels
+from tests.support.examples import examples, seeds
 
 Ring = NDArray[Any]
 Object = Sequence[tuple[Ring, bool]]
@@ -122,7 +123,7 @@ def test_thousands_of_polygons_have_the_pixels_of_scikit_image() -> None:
 coordinate = st.integers(-6, 20)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(
     st.lists(st.tuples(coordinate, coordinate), min_size=1, max_size=9),
     st.tuples(st.integers(1, 16), st.integers(1, 16)),
@@ -173,7 +174,7 @@ def check_exactly(object_: Object, shape: tuple[int, int]) -> None:
             assert found[y, x] == inside(object_, x + half, y + half), (y, x)
 
 
-@pytest.mark.parametrize("seed", range(150))
+@pytest.mark.parametrize("seed", seeds(150))
 def test_edges_that_miss_centres_by_next_to_nothing(seed: int) -> None:
     """Where float64 rounds the crossing, only centres next to it may be wrong."""
     generator = np.random.default_rng(seed)
@@ -193,7 +194,7 @@ anywhere = st.floats(-4, 9, allow_subnormal=False).map(lambda v: v if abs(v) > 1
 a_point = st.one_of(st.integers(-8, 18).map(lambda k: k / 2), anywhere)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(
     st.lists(
         st.tuples(st.lists(st.tuples(a_point, a_point), min_size=1, max_size=6), st.booleans()),
@@ -207,7 +208,7 @@ def test_objects_of_few_pixels_by_their_centres(
     check_exactly([(np.array(p), k > 0 and hole) for k, (p, hole) in enumerate(rings)], (5, 6))
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", seeds(30))
 def test_triangles_that_share_edges_share_no_pixel_and_leave_none(seed: int) -> None:
     generator = np.random.default_rng(seed)
     shape = (17, 23)
@@ -233,7 +234,7 @@ def test_a_square_along_the_edges_of_pixels_has_these_pixels() -> None:
 
 
 @both_rules
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", seeds(25))
 def test_objects_over_each_other_with_an_account(random_object: RandomObject, seed: int) -> None:
     """Parts, holes, and objects with neither."""
     generator = np.random.default_rng(seed)
@@ -260,7 +261,7 @@ def test_objects_over_each_other_with_an_account(random_object: RandomObject, se
 
 
 @both_rules
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", seeds(25))
 def test_a_window_is_cut_out_of_the_whole(random_object: RandomObject, seed: int) -> None:
     generator = np.random.default_rng(seed)
     objects = [random_object(generator) for _ in range(10)]
@@ -275,7 +276,7 @@ def test_a_window_is_cut_out_of_the_whole(random_object: RandomObject, seed: int
 
 
 @both_rules
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(20))
 def test_objects_are_drawn_where_nothing_is(seed: int, random_object: RandomObject) -> None:
     generator = np.random.default_rng(seed)
     objects = [random_object(generator) for _ in range(6)]
@@ -341,7 +342,7 @@ def crosses_plainly(xy: NDArray[np.float64]) -> bool:
     )
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", seeds(40))
 def test_crossings_of_short_and_long_outlines(seed: int) -> None:
     generator = np.random.default_rng(seed)
     n = int(generator.choice([4, 7, 30, 90]))

@@ -11,6 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from napari_panoptic.kernels import geojson as scanners
+from tests.support.examples import examples
 
 
 def read(text: str) -> tuple[float, int]:
@@ -42,7 +43,7 @@ def test_numbers_are_those_of_python(seed: int) -> None:
     assert taken > 5000
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 @given(st.floats(-1e7, 1e7))
 @example(0.00047676658427490726)
 def test_shortest_forms_are_taken_exactly(value: float) -> None:

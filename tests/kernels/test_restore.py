@@ -11,6 +11,7 @@ from skimage.morphology import dilation, disk
 
 from napari_panoptic.kernels import restore as kernels
 from napari_panoptic.kernels import threads as _threads
+from tests.support.examples import seeds
 
 
 @pytest.fixture(autouse=True)
@@ -30,7 +31,7 @@ def blobs(seed: int, *, classes: int = 3) -> NDArray[np.uint8]:
     return np.where(noise > np.median(noise), kinds, 0).astype(np.uint8)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", seeds(60))
 def test_components_are_numbered_as_scikit_image_does(seed: int) -> None:
     class_image = blobs(seed)
     found, last = kernels.counted_components(class_image)
@@ -52,7 +53,7 @@ def test_components_of_a_checkerboard_of_classes() -> None:
     assert found.max() == 40 * 41
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(20))
 def test_components_of_noise(seed: int) -> None:
     """Lines of a few pixels that join each other again and again."""
     generator = np.random.default_rng(seed)
@@ -97,7 +98,7 @@ def test_colours_are_looked_up() -> None:
     np.testing.assert_array_equal(kernels.classify(pixels, codes, values), expected)
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", seeds(30))
 @pytest.mark.parametrize("radius", [1, 2, 3, 5])
 def test_grow_is_the_highest_label_within_reach(seed: int, radius: int) -> None:
     image = blobs(seed, classes=1)
@@ -110,7 +111,7 @@ def test_grow_is_the_highest_label_within_reach(seed: int, radius: int) -> None:
 
 
 @pytest.mark.parametrize("classes", [4, 20])  # more than the bits of a byte
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", seeds(30))
 @pytest.mark.parametrize("radius", [1, 2, 5])
 def test_grow_lays_classes_grown_by_themselves_over_each_other(
     seed: int, radius: int, classes: int
@@ -129,7 +130,7 @@ def test_grow_lays_classes_grown_by_themselves_over_each_other(
     assert taken == np.maximum(layers - 1, 0).sum()
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", seeds(30))
 def test_grow_by_one_is_dilating_and_overwriting_in_label_order(seed: int) -> None:
     image = blobs(seed, classes=1)
     labels, last = kernels.counted_components(image)
@@ -140,7 +141,7 @@ def test_grow_by_one_is_dilating_and_overwriting_in_label_order(seed: int) -> No
     np.testing.assert_array_equal(grown, expected)
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", seeds(30))
 @pytest.mark.parametrize("radius", [1, 2, 4])
 def test_shrink_erodes_each_object_by_itself(seed: int, radius: int) -> None:
     # Touching objects of one mask, too: numbers of blocks cut the blobs apart.

@@ -7,6 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from napari_panoptic.kernels import trace
+from tests.support.examples import seeds
 
 
 def random_rings(seed: int) -> list[NDArray[np.int32]]:
@@ -15,7 +16,7 @@ def random_rings(seed: int) -> list[NDArray[np.int32]]:
     return [rng.integers(0, 5, (n, 2)).astype(np.int32) for n in rng.integers(1, 12, 5)]
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(20))
 def test_loops_are_cut_off(seed: int) -> None:
     rings = random_rings(seed)
     vertices, start = np.concatenate(rings), np.cumsum([0, *map(len, rings)])
@@ -40,7 +41,7 @@ def test_loops_are_cut_off(seed: int) -> None:
     assert found == expected
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(20))
 def test_lines_that_run_twice_through_a_pixel_name_all_their_pixels(seed: int) -> None:
     rings = random_rings(seed)
     xy, start = np.concatenate(rings), np.cumsum([0, *map(len, rings)])

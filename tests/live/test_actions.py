@@ -33,6 +33,7 @@ from napari_panoptic.values.labels import LabelImage, LabelPair, Scores
 from napari_panoptic.values.settings import AmbiguousPolicy, Matching, Overlaps
 from napari_panoptic.values.vocabulary import Side, Status, Verdict
 from tests.support.edited_sessions import check, session_in, shown_labels
+from tests.support.examples import examples
 from tests.support.label_cases import (
     CLASS_NAMES,
     EPITHELIAL,
@@ -182,7 +183,7 @@ def check_objects(mend: Mend, before: State, after: State) -> None:
         assert set(np.unique(was[was != now])) <= changed | {0}
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     seed=st.integers(0, 2**20),
     matching=st.sampled_from(Matching),

@@ -7,6 +7,7 @@ import pytest
 
 from napari_panoptic.values.settings import AmbiguousPolicy, Matching, Outlines
 from tests.support.compare import assert_agrees, evaluate_case, oracle_case
+from tests.support.examples import seeds
 from tests.support.label_cases import CASES, INTEGER_DTYPES, KINDS, random_pair
 
 POLICIES = [policy.value for policy in AmbiguousPolicy]
@@ -24,7 +25,7 @@ def test_named_cases(name: str, rule: str, policy: str) -> None:
     )
 
 
-@pytest.mark.parametrize("seed", range(400))
+@pytest.mark.parametrize("seed", seeds(400))
 def test_random_pairs(seed: int) -> None:
     rng = np.random.default_rng(seed)
     shape = tuple(int(n) for n in rng.integers(1, 33, 2))
@@ -39,7 +40,7 @@ def test_random_pairs(seed: int) -> None:
     assert_agrees(evaluate_case(case, **settings), oracle_case(case, **settings))
 
 
-@pytest.mark.parametrize("seed", range(120))
+@pytest.mark.parametrize("seed", seeds(120))
 def test_thresholds_below_one_half(seed: int) -> None:
     rng = np.random.default_rng(10_000 + seed)
     case = random_pair(rng, (20, 20))

@@ -10,6 +10,7 @@ from napari_panoptic.nuclei.ambiguity import JudgedSide, judge
 from napari_panoptic.values.labels import LabelImage
 from napari_panoptic.values.settings import AmbiguousPolicy
 from tests.support.compare import evaluate_case
+from tests.support.examples import examples
 from tests.support.label_cases import random_pair
 
 Mask = NDArray[np.bool_]
@@ -28,7 +29,7 @@ def assert_side(found: JudgedSide, whole: list[Mask], counting: list[Mask], void
         assert found.ambiguous_share[row] == pytest.approx(void[mask].mean())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), policy=st.sampled_from(list(AmbiguousPolicy)))
 def test_what_counts_is_what_the_policy_leaves_of_the_masks(
     seed: int, policy: AmbiguousPolicy

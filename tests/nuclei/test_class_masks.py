@@ -25,6 +25,7 @@ from napari_panoptic.values.conventions import Mistake, score_of, with_correctio
 from napari_panoptic.values.labels import LabelImage, LabelPair
 from napari_panoptic.values.settings import EvaluationSettings, protocol
 from napari_panoptic.values.vocabulary import STATUS_CODE, Status
+from tests.support.examples import seeds
 
 CLASSES = ("E", "L", "N")
 SETTINGS = EvaluationSettings(distances=False)
@@ -133,7 +134,7 @@ def cohort_evaluation(
     return CohortEvaluation(cohort, protocol(name), name, results)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", seeds(60))
 def test_scores_and_corrections(seed: int) -> None:
     rng = np.random.default_rng(seed)
     shape = (14, 18)

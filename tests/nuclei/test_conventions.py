@@ -38,6 +38,7 @@ from napari_panoptic.values.conventions import (
 from napari_panoptic.values.settings import AmbiguousPolicy, EvaluationSettings
 from tests.support import conventions_oracle
 from tests.support.compare import evaluate_case
+from tests.support.examples import examples, seeds
 from tests.support.label_cases import CLASS_NAMES, random_pair
 from tests.support.paths import SHARED_CASES, needs_shared_cases
 
@@ -296,7 +297,7 @@ def test_every_case_is_a_test(published):
 # --- slow, obvious ones -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(20))
 @pytest.mark.parametrize("policy", [str(policy) for policy in AmbiguousPolicy])
 def test_every_figure_under_every_policy_against_loops_over_pixels(policy, seed):
     case = random_pair(np.random.default_rng(seed))
@@ -416,7 +417,7 @@ def slow_figures(reference, prediction):
     return found
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(images(5), images(5))
 def test_slow_figures_of_one_class(reference, prediction):
     slow = slow_figures(reference, prediction)
@@ -479,7 +480,7 @@ def every_figure(places, sums):
     )
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(images(6), images(6), st.integers(0, 10**6), st.sampled_from(list(Ambiguity)))
 def test_ids_do_not_matter(reference, prediction, seed, ambiguity):
     """But for ties of IoU in AJI, where the smallest id wins, and the challenge's error."""
@@ -490,7 +491,7 @@ def test_ids_do_not_matter(reference, prediction, seed, ambiguity):
         assert sums_of(other, ambiguity).sums[key] == pytest.approx(value, abs=1e-9), key
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(st.lists(st.tuples(images(5), images(5)), min_size=2, max_size=4), st.integers(0, 10**6))
 def test_the_order_of_regions_does_not_matter(pairs, seed):
     found = [sums_of(pair_of(*pair, 2, seed), Ambiguity.CLIP) for pair in pairs]
@@ -500,7 +501,7 @@ def test_the_order_of_regions_does_not_matter(pairs, seed):
     np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(st.lists(st.tuples(images(5), images(5)), min_size=1, max_size=3), st.integers(0, 10**6))
 def test_empty_regions_count_what_the_convention_says(pairs, seed):
     """Left out, added as nothing, 0, or an error: the mean changes by that alone."""
@@ -592,7 +593,7 @@ def _without(number, places, sums):
     return TeamSums([places[k] for k in kept], [sums[k] for k in kept])
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(
     st.lists(st.tuples(images(5), images(5)), min_size=2, max_size=4),
     st.integers(0, 10**6),

@@ -25,6 +25,7 @@ from napari_panoptic.nuclei.overlap import overlap_table
 from napari_panoptic.values.labels import LabelImage, LabelPair
 from napari_panoptic.values.settings import AmbiguousPolicy, Matching, Outlines
 from tests.nuclei.test_edits import assert_same, pair_of
+from tests.support.examples import examples, seeds
 from tests.support.label_cases import random_pair
 
 Rows = NDArray[np.int32]
@@ -51,7 +52,7 @@ def slow_contour(inside: NDArray[np.bool_]) -> NDArray[np.intp]:
 
 
 @pytest.mark.parametrize("is_cut", [False, True])
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", seeds(40))
 def test_contours_are_objects_minus_their_erosion(seed: int, is_cut: bool) -> None:
     index = blocks(seed)
     rng = np.random.default_rng(seed)
@@ -85,7 +86,7 @@ def both_ways(reach: int) -> st.SearchStrategy[list[tuple[int, int]]]:
     return st.lists(st.tuples(coordinate, coordinate), min_size=1, max_size=45)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.sampled_from([3, 40, 32767, 2_000_000]).flatmap(lambda r: st.tuples(*[both_ways(r)] * 2)))
 def test_distances_are_those_of_all_pairs_of_pixels(
     points: tuple[list[tuple[int, int]], list[tuple[int, int]]],
@@ -146,7 +147,7 @@ def test_ways_to_the_same_distances(
     np.testing.assert_allclose(by_tree, in_one_pass, rtol=1e-14)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(20))
 def test_any_walk_through_the_settings(seed: int) -> None:
     rng = np.random.default_rng(seed)
     pair = pair_of(random_pair(rng))

@@ -19,6 +19,7 @@ from napari_panoptic.nuclei.overlap import OverlapTable, SideTable
 from napari_panoptic.values.labels import LabelImage, LabelPair, Scores
 from napari_panoptic.values.settings import Overlaps
 from napari_panoptic.values.vocabulary import Side
+from tests.support.examples import examples
 from tests.support.label_cases import CLASS_NAMES, LabelCase, random_pair
 
 
@@ -190,7 +191,7 @@ SETTINGS = [
 ]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), often=st.booleans())
 def test_any_sequence_of_edits_equals_a_full_recomputation(seed: int, often: bool) -> None:
     rng = np.random.default_rng(seed)
@@ -258,7 +259,7 @@ def test_counts_do_not_change_with_later_edits() -> None:
         assert shared_px(table, ids) == shared_px(full.table, theirs)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_undoing_everything_restores_every_figure(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -272,7 +273,7 @@ def test_undoing_everything_restores_every_figure(seed: int) -> None:
     assert_same(scribbler.live.evaluate(SETTINGS[0]), before)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_moving_the_ambiguous_area(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -22,6 +22,7 @@ from napari_panoptic.nuclei.overlap import (
     overlap_table,
 )
 from napari_panoptic.values.labels import LabelImage, LabelPair
+from tests.support.examples import examples
 
 Labels = NDArray[np.int32]
 Mask = NDArray[np.bool_]
@@ -129,7 +130,7 @@ def in_windows(
     return counters
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(seed=seeds, shape=st.tuples(st.integers(1, 40), st.integers(1, 70)), with_void=st.booleans())
 def test_counting_against_loops_over_pixels(
     seed: int, shape: tuple[int, int], with_void: bool
@@ -140,7 +141,7 @@ def test_counting_against_loops_over_pixels(
     assert_same(overlap_table(pair), table_by_hand(*images, n))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(seed=seeds, shape=st.tuples(st.integers(1, 40), st.integers(1, 70)), with_void=st.booleans())
 def test_windows_in_any_order_give_the_whole(
     seed: int, shape: tuple[int, int], with_void: bool
@@ -168,7 +169,7 @@ def test_images_of_several_strips(n: int, with_void: bool, monkeypatch: pytest.M
     assert_same(counter.table(), table_by_hand(reference, prediction, void, (n, n)))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(seed=seeds, shape=st.tuples(st.integers(1, 40), st.integers(1, 70)), with_void=st.booleans())
 def test_subtracting_a_window_leaves_the_rest(
     seed: int, shape: tuple[int, int], with_void: bool

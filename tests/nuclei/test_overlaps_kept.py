@@ -27,6 +27,7 @@ from napari_panoptic.values.settings import (
     Matching,
     Overlaps,
 )
+from tests.support.examples import examples
 from tests.support.outlines import polygons_of
 
 Mask = NDArray[np.bool_]
@@ -101,7 +102,7 @@ def matched(evaluation: Evaluation) -> dict[tuple[int, int], float]:
 
 
 @given(reference=OBJECTS, prediction=OBJECTS, has_void=st.booleans())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_figures_are_those_of_whole_masks(
     reference: list[tuple[Box, str]], prediction: list[tuple[Box, str]], has_void: bool
 ) -> None:
@@ -150,7 +151,7 @@ def test_figures_are_those_of_whole_masks(
 
 
 @given(reference=OBJECTS, prediction=OBJECTS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_the_centroid_rule_is_one_to_one(
     reference: list[tuple[Box, str]], prediction: list[tuple[Box, str]]
 ) -> None:
@@ -166,7 +167,7 @@ def test_the_centroid_rule_is_one_to_one(
 
 
 @given(objects=OBJECTS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_planes_hold_every_object_once_and_whole(objects: list[tuple[Box, str]]) -> None:
     flat = drawn(objects)
     whole = flat.with_overlaps(Overlaps.KEEP)
@@ -183,7 +184,7 @@ def test_planes_hold_every_object_once_and_whole(objects: list[tuple[Box, str]])
 
 
 @given(reference=OBJECTS, prediction=OBJECTS, policy=st.sampled_from(AmbiguousPolicy))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def test_evaluating_again_equals_evaluating(
     reference: list[tuple[Box, str]], prediction: list[tuple[Box, str]], policy: AmbiguousPolicy
 ) -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.values.vocabulary import Cause
 from tests.support.compare import evaluate_case
+from tests.support.examples import examples
 from tests.support.label_cases import LabelCase, random_pair
 
 seeds = st.integers(0, 2**32 - 1)
@@ -49,7 +50,7 @@ def figures(evaluation: Evaluation) -> dict[str, Any]:
     }
 
 
-@settings(max_examples=70, deadline=None)
+@settings(max_examples=examples(70), deadline=None)
 @given(seed=seeds, shape=shapes, policy=policies, threshold=st.sampled_from([0.2, 0.5, 0.7]))
 def test_relabelling_changes_nothing(
     seed: int, shape: tuple[int, int], policy: str, threshold: float
@@ -64,7 +65,7 @@ def test_relabelling_changes_nothing(
     assert figures(evaluate_case(case, **chosen)) == figures(evaluate_case(other, **chosen))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(seed=seeds, shape=shapes, policy=policies)
 def test_relabelling_in_order_changes_nothing_under_the_centroid_rule(
     seed: int, shape: tuple[int, int], policy: str
@@ -80,7 +81,7 @@ def test_relabelling_in_order_changes_nothing_under_the_centroid_rule(
     assert figures(evaluate_case(case, **chosen)) == figures(evaluate_case(other, **chosen))
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(seed=seeds, shape=shapes, policy=symmetric_policies, threshold=thresholds)
 def test_swapping_sides_swaps_fp_and_fn(
     seed: int, shape: tuple[int, int], policy: str, threshold: float
@@ -105,7 +106,7 @@ def test_swapping_sides_swaps_fp_and_fn(
     )
 
 
-@settings(max_examples=70, deadline=None)
+@settings(max_examples=examples(70), deadline=None)
 @given(
     seed=seeds,
     shape=shapes,
@@ -142,7 +143,7 @@ def test_every_object_is_accounted_for(
     assert (counts.tp + counts.fp == counts.confusion[:, 1:].sum(axis=0)).all()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(seed=seeds, shape=shapes)
 def test_partners_point_at_each_other(seed: int, shape: tuple[int, int]) -> None:
     case = random_pair(np.random.default_rng(seed), shape)
@@ -154,7 +155,7 @@ def test_partners_point_at_each_other(seed: int, shape: tuple[int, int]) -> None
         assert len(np.unique(there)) == len(there)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(seed=seeds)
 def test_nothing_is_changed_by_evaluating(seed: int) -> None:
     case = random_pair(np.random.default_rng(seed), (15, 15))

@@ -28,6 +28,7 @@ from napari_panoptic.values.windowed_labels import (
     TiledPair,
 )
 from tests.support.compare import evaluate_case
+from tests.support.examples import examples
 from tests.support.label_cases import random_pair
 
 seeds = st.integers(0, 2**32 - 1)
@@ -121,7 +122,7 @@ def assert_same(found: Evaluation[TiledPair], expected: Evaluation) -> None:
         )
 
 
-@settings(max_examples=70, deadline=None)
+@settings(max_examples=examples(70), deadline=None)
 @given(
     seed=seeds,
     shape=shapes,
@@ -144,7 +145,7 @@ def test_equals_the_evaluation_of_images_that_are_held(
     assert_same(evaluate_tiles(slide, how, window_px=window_px), evaluate(pair, how))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(seed=seeds, shape=shapes, steps=st.lists(every_settings, min_size=2, max_size=4))
 def test_other_settings_on_the_same_slide(
     seed: int, shape: tuple[int, int], steps: list[EvaluationSettings]

@@ -29,6 +29,7 @@ from napari_panoptic.questions.engines.slice_conditions import (
 from napari_panoptic.questions.engines.slices import Limits, search_slices
 from napari_panoptic.questions.slices import reason_sentence
 from napari_panoptic.values.vocabulary import Cause, Side, Status
+from tests.support.examples import examples
 
 Covariates = Mapping[str, NDArray[Any]]
 
@@ -425,7 +426,7 @@ def test_properties_are_plain_words_with_their_limits(
 # --- conditions -------------------------------------------------------------------------------
 
 
-@settings(max_examples=60, derandomize=True, deadline=None)
+@settings(max_examples=examples(60), derandomize=True, deadline=None)
 @given(st.integers(0, 10**6), st.sampled_from([1e-3, 1.0, 4e5]), st.sampled_from([0.2, 0.6, 0.8]))
 def test_thresholds_are_round_and_move_few_objects(seed: int, scale: float, q: float) -> None:
     values = scale * np.random.default_rng(seed).gamma(3, size=500)

@@ -26,6 +26,7 @@ from napari_panoptic.questions.engines.suspects import (
 from napari_panoptic.values.labels import LabelImage, LabelPair
 from napari_panoptic.values.settings import Restoration
 from napari_panoptic.values.vocabulary import Side
+from tests.support.examples import examples
 from tests.support.paths import SHARED_CASES, needs_shared_cases
 
 Box = tuple[int, int, int, int]  # first row, end row, first column, end column
@@ -236,7 +237,7 @@ def iou(one: np.ndarray, other: np.ndarray) -> float:
     return float((one & other).sum() / union) if union else 0.0
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=examples(60), deadline=None, derandomize=True)
 @given(seed=st.integers(0, 2**32 - 1), n_teams=st.integers(1, 4), has_void=st.booleans())
 def test_proposals_equal_the_obvious_ones(seed: int, n_teams: int, has_void: bool) -> None:
     rng = np.random.default_rng(seed)
@@ -290,7 +291,7 @@ def test_proposals_equal_the_obvious_ones(seed: int, n_teams: int, has_void: boo
             assert ties or rival >= means[:, row].max()
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=examples(40), deadline=None, derandomize=True)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_order_and_names_of_teams_do_not_matter(seed: int) -> None:
     rng = np.random.default_rng(seed)

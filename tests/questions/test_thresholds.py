@@ -34,6 +34,7 @@ from napari_panoptic.values.settings import (
     Matching,
     Overlaps,
 )
+from tests.support.examples import seeds
 from tests.support.label_cases import CLASS_NAMES, LabelCase, random_pair
 from tests.support.outlines import polygons_of
 
@@ -81,7 +82,7 @@ def assert_same(region: ScoredRegion, evaluation: Evaluation, threshold: float) 
         np.testing.assert_allclose(values[0], wanted.metrics[name], rtol=1e-12, err_msg=name)
 
 
-@pytest.mark.parametrize("seed", range(120))
+@pytest.mark.parametrize("seed", seeds(120))
 def test_a_threshold_equals_another_evaluation(seed: int) -> None:
     rng = np.random.default_rng(seed)
     settings = EvaluationSettings(

@@ -20,11 +20,12 @@ from napari_panoptic.questions.engines.version_diff import (
     version_diff,
 )
 from napari_panoptic.values.vocabulary import Side
+from tests.support.examples import examples
 from tests.support.label_cases import random_pair
 from tests.support.version_rows import two_versions
 
 seeds = st.integers(0, 2**32 - 1)
-few = settings(max_examples=15, derandomize=True, deadline=None)
+few = settings(max_examples=examples(15), derandomize=True, deadline=None)
 
 Key = tuple[str, str, int]
 Row = dict[str, object]

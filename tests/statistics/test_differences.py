@@ -16,6 +16,7 @@ from napari_panoptic.statistics.differences import (
     paired_differences,
 )
 from napari_panoptic.statistics.pairwise import holm
+from tests.support.examples import seeds
 from tests.support.version_rows import drifting_figures
 
 NAN = float("nan")
@@ -111,7 +112,7 @@ def test_of_distances_lower_ones_are_better() -> None:
     assert (down.low, down.high) == pytest.approx((-decision.high, -decision.low))
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", seeds(25))
 def test_limits_do_not_contradict_the_verdict(seed: int) -> None:
     rng = np.random.default_rng(seed)
     decision = decide(difference_of(rng.normal(-0.01, 0.02, 8)), 0.01)

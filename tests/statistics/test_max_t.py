@@ -12,6 +12,7 @@ from scipy.sparse import csr_array
 
 from napari_panoptic.common.progress import Progress, StoppedError
 from napari_panoptic.statistics.max_t import SetFamily, max_t, set_z, stratified_z
+from tests.support.examples import examples
 
 STRATA = np.array([0] * 6 + [7] * 6)
 IS_FAILURE = np.array([1, 1, 1, 0, 0, 0, 1, 1, 0, 0, 0, 0], bool)
@@ -46,7 +47,7 @@ def slow_z(inside: NDArray[np.bool_], fails: NDArray[np.bool_], strata: NDArray[
     return (found - expected) / np.sqrt(variance) if variance > 1e-12 else np.nan
 
 
-@settings(max_examples=30, derandomize=True, deadline=None)
+@settings(max_examples=examples(30), derandomize=True, deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 40), st.integers(1, 5))
 def test_the_statistic_is_that_of_hypergeometric_distributions(
     seed: int, n: int, n_strata: int

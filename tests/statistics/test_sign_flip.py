@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from napari_panoptic.statistics.sign_flip import LEAST_PATIENTS, patients_needed, sign_flips
+from tests.support.examples import examples
 
 ALTERNATIVES = ("greater", "less", "two-sided")
 few = st.lists(st.integers(-5, 5).map(lambda tenths: tenths / 10), min_size=1, max_size=9)
@@ -40,7 +41,7 @@ def test_p_values_against_scipy(n: int, boundary: float) -> None:
             assert found == pytest.approx(expected, abs=1e-12)
 
 
-@settings(max_examples=60, derandomize=True, deadline=None)
+@settings(max_examples=examples(60), derandomize=True, deadline=None)
 @given(few, st.sampled_from([-0.3, -0.01, 0.0, 0.1, 0.25]))
 def test_p_values_against_all_signs(differences: list[float], boundary: float) -> None:
     shifted = [value - boundary for value in differences]
@@ -57,7 +58,7 @@ def test_p_values_against_all_signs(differences: list[float], boundary: float) -
     assert flips.p_two_sided(boundary) == pytest.approx(min(1, 2 * min(above, below)), abs=1e-12)
 
 
-@settings(max_examples=60, derandomize=True, deadline=None)
+@settings(max_examples=examples(60), derandomize=True, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.integers(5, 12), st.floats(-1, 1))
 def test_the_limits_and_the_tests_decide_alike(seed: int, n: int, boundary: float) -> None:
     flips = sign_flips(np.random.default_rng(seed).normal(0, 0.5, n))

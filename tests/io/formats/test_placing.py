@@ -25,6 +25,7 @@ from napari_panoptic.values.cohort import (
 )
 from napari_panoptic.values.labels import LabelImage
 from tests.support.builders import colour_mask, write_tiff
+from tests.support.examples import examples
 
 SWAPPED = OutlineRules(axes=Axes.SWAPPED)
 
@@ -46,7 +47,7 @@ def by_pixel(
 
 
 @seed(1)
-@settings(max_examples=40, derandomize=True, database=None)
+@settings(max_examples=examples(40), derandomize=True, database=None)
 @given(
     st.integers(1, 9),
     st.integers(1, 9),

@@ -17,6 +17,7 @@ from napari_panoptic.review.package.contents import (
     unseal,
 )
 from napari_panoptic.values.vocabulary import Side
+from tests.support.examples import examples
 
 NAMES = st.text(st.characters(), max_size=12)  # lone surrogates too, as of a file name
 PLACES = st.floats(0, 1e5)
@@ -38,7 +39,7 @@ CONTENTS = st.builds(
 
 
 @given(CONTENTS)
-@settings(max_examples=50, derandomize=True, deadline=None)
+@settings(max_examples=examples(50), derandomize=True, deadline=None)
 def test_contents_come_back_as_they_were(contents):
     sealed = seal(contents)
     assert sealed.isascii()

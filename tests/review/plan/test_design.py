@@ -20,6 +20,7 @@ from napari_panoptic.review.plan.design import (
     with_seed,
 )
 from napari_panoptic.review.plan.units import ItemKind
+from tests.support.examples import examples
 
 
 def test_the_same_seed_gives_the_same_plan_whatever_the_order_of_items(many_units):
@@ -70,7 +71,7 @@ def test_the_order_of_a_plan_is_unrelated_to_its_strata(many_units):
         assert abs(own.mean() - (len(plan) - 1) / 2) < 4.5 * sigma
 
 
-@settings(derandomize=True, deadline=None, max_examples=15)
+@settings(derandomize=True, deadline=None, max_examples=examples(15))
 @given(st.integers(60, 300), st.integers(0, 200), st.integers(0, 1000))
 def test_an_extended_plan_keeps_its_items(many_units, n, more, seed):
     plan = draw(many_units, n, seed)

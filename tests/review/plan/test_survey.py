@@ -15,6 +15,7 @@ from napari_panoptic.review.plan.survey import (
     share_interval,
     variance_factors,
 )
+from tests.support.examples import examples
 
 sizes = st.lists(st.integers(1, 9), min_size=1, max_size=4)
 
@@ -27,7 +28,7 @@ def variance(sizes, spreads, drawn):
     )
 
 
-@settings(derandomize=True, deadline=None, max_examples=60)
+@settings(derandomize=True, deadline=None, max_examples=examples(60))
 @given(sizes, st.integers(0, 20), st.integers(0, 2**32 - 1))
 def test_no_other_allocation_has_a_smaller_variance(sizes, more, seed):
     spreads = np.random.default_rng(seed).uniform(0.05, 1, len(sizes))

@@ -8,6 +8,7 @@ from napari.components import ViewerModel
 
 from napari_panoptic.display.object_layers import PixelSize
 from napari_panoptic.viewer.layers import camera
+from tests.support.examples import examples
 
 SHAPE = (1000, 2000)
 PIXELS = PixelSize.from_mpp(0.5)
@@ -50,7 +51,7 @@ def test_a_box_is_shown_as_near_to_the_middle_as_the_border_allows(viewer, box, 
     np.testing.assert_allclose(middle_px(viewer), ((y0 + y1 - 1) / 2, (x0 + x1 - 1) / 2))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(
     top=st.integers(0, 980),
     left=st.integers(0, 1980),

@@ -26,6 +26,7 @@ from napari_panoptic.values.cohort import MONUSAC_CLASSES, ClassScheme
 from napari_panoptic.values.labels import LabelImage
 from napari_panoptic.values.settings import Restoration
 from tests.support.builders import BORDER, colour_mask, write_tiff
+from tests.support.examples import seeds
 
 DILATED = Restoration.BORDER_DILATED
 REMOVED = Restoration.BORDER_REMOVED
@@ -55,7 +56,7 @@ def test_colours_become_classes(tmp_path: Path) -> None:
     assert mask.findings == ()
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", seeds(25))
 @pytest.mark.parametrize("radius", [-3, -1, 0, 1, 2, 4])
 def test_restoration_against_the_plain_way(seed: int, radius: int) -> None:
     classes = random_classes(seed)

@@ -24,6 +24,7 @@ from napari_panoptic.io.formats.labels.label_images import open_label_tiles, rea
 from napari_panoptic.io.pixels.label_windows import is_zarr, open_pixels
 from napari_panoptic.values.cohort import ClassScheme, MaskFiles, Source
 from napari_panoptic.values.windowed_labels import TiledLabels
+from tests.support.examples import examples
 from tests.support.zarr_stores import KINDS, write_zarr
 
 SCHEME = ClassScheme(("a", "b"), ((255, 0, 0), (0, 255, 0)), ambiguous="unclear")
@@ -98,7 +99,7 @@ seeds = st.integers(0, 2**32 - 1)
 shapes = st.tuples(st.integers(1, 30), st.integers(1, 30))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(seed=seeds, shape=shapes, highest=st.sampled_from([3, 40, 2**24, 2**31 + 5]))
 def test_one_image_with_a_table(
     seed: int, shape: tuple[int, int], highest: int, tmp_path_factory: pytest.TempPathFactory
@@ -116,7 +117,7 @@ def test_one_image_with_a_table(
     assert_same(single(folder / "m.tif"), SCHEME, shape)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(seed=seeds, shape=shapes, highest=st.sampled_from([1, 3, 40, 2**31 + 5]))
 def test_one_image_per_class(
     seed: int, shape: tuple[int, int], highest: int, tmp_path_factory: pytest.TempPathFactory

@@ -32,6 +32,7 @@ from napari_panoptic.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
 from napari_panoptic.values.labels import LabelImage
 from napari_panoptic.values.vocabulary import Side
 from tests.support.contour_files import label_image, tiatoolbox_store
+from tests.support.examples import examples
 from tests.support.outlines import stopped
 
 Rings = Sequence[Sequence[Sequence[float]]]
@@ -106,7 +107,7 @@ def test_what_tiatoolbox_wrote_gives_its_objects_back(tmp_path: Path) -> None:
         elements=st.integers(0, 3),
     )
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_what_is_written_comes_back_pixel_by_pixel(image: NDArray[np.int32]) -> None:
     names = dict(zip(range(1, 4), MONUSAC_CLASSES.names, strict=False))
     labels = LabelImage.from_array(image, names, MONUSAC_CLASSES.names)

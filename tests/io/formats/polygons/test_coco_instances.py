@@ -35,6 +35,7 @@ from napari_panoptic.values.cohort import (
 )
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import Side
+from tests.support.examples import examples
 
 DATA = Path(__file__).resolve().parents[3] / "data" / "formats"
 FROM_PYCOCOTOOLS = DATA / "coco_instances.json"
@@ -163,7 +164,7 @@ def test_packed_lengths_come_back(lengths: list[int]) -> None:
     assert coco_instances.packed(lengths) == packed(lengths)
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=examples(40), deadline=None, derandomize=True)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_random_masks_come_back(seed: int, tmp_path_factory: pytest.TempPathFactory) -> None:
     mask = np.random.default_rng(seed).random((6, 7)) < 0.5

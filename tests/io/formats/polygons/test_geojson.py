@@ -35,6 +35,7 @@ from napari_panoptic.values.cohort import (
 from napari_panoptic.values.labels import LabelImage
 from napari_panoptic.values.vocabulary import Side
 from tests.support.builders import square, two_objects
+from tests.support.examples import examples, seeds
 from tests.support.outlines import stopped
 
 Json = Any
@@ -373,7 +374,7 @@ def opened_again(path: Path, ids: NDArray[Any], ambiguous: NDArray[np.bool_] | N
     np.testing.assert_array_equal(np.concatenate([[0], tiles.ids])[np.block(windows)], labels.index)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", seeds(40))
 def test_what_this_program_writes_opens_again_as_it_was(tmp_path: Path, seed: int) -> None:
     """With holes, parts, diagonal touches, single pixels, and objects at the frame."""
     generator = np.random.default_rng(seed)
@@ -386,7 +387,7 @@ def test_what_this_program_writes_opens_again_as_it_was(tmp_path: Path, seed: in
     opened_again(tmp_path / "a.geojson", ids, ambiguous)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     arrays(np.int32, array_shapes(min_dims=2, max_dims=2, max_side=7), elements=st.integers(0, 3))
 )

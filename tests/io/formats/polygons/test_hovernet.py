@@ -27,6 +27,7 @@ from napari_panoptic.values.cohort import MONUSAC_CLASSES, ClassScheme, MaskFile
 from napari_panoptic.values.labels import LabelImage
 from napari_panoptic.values.vocabulary import Side
 from tests.support.contour_files import HOVERNET, label_image
+from tests.support.examples import examples
 from tests.support.outlines import stopped
 
 Json = Any
@@ -83,7 +84,7 @@ POINT = st.tuples(st.integers(-1, 7), st.integers(-1, 7))
 
 
 @given(points=st.lists(POINT, min_size=1, max_size=7))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_an_object_has_the_pixels_inside_and_on_its_outline(points: list[tuple[int, int]]) -> None:
     with TemporaryDirectory() as folder:
         masks = loaded(written(Path(folder), {"1": nucleus(*points)}), (7, 8))
@@ -98,7 +99,7 @@ SMALL = array_shapes(min_dims=2, max_dims=2, max_side=9)
 
 
 @given(image=arrays(np.int32, SMALL, elements=st.integers(0, 3)))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_what_is_written_comes_back_as_far_as_contours_can_say_it(image: NDArray[np.int32]) -> None:
     """Objects that contours cannot hold are named, and have at least their own pixels."""
     names = dict(zip((7, 14, 21), MONUSAC_CLASSES.names, strict=False))

@@ -28,6 +28,7 @@ from napari_panoptic.io.formats.registry import load_masks
 from napari_panoptic.values.cohort import MONUSAC_CLASSES, ClassScheme, MaskFiles, Source
 from napari_panoptic.values.labels import LabelImage
 from napari_panoptic.values.vocabulary import Side
+from tests.support.examples import examples
 from tests.support.outlines import stopped
 
 SHAPE = (12, 14)
@@ -261,7 +262,7 @@ def test_reading_can_be_stopped(tmp_path: Path) -> None:
         read_rois(path, MONUSAC_CLASSES, progress=stopped)
 
 
-@settings(max_examples=15, deadline=None, derandomize=True)
+@settings(max_examples=examples(15), deadline=None, derandomize=True)
 @given(
     index=arrays(
         np.int64, array_shapes(min_dims=2, max_dims=2, max_side=9), elements=st.integers(0, 4)

@@ -21,6 +21,7 @@ from tests.support.builders import (
     square,
     write_xml,
 )
+from tests.support.examples import examples
 from tests.support.outlines import Annotation, read_annotation, stopped
 
 
@@ -196,7 +197,7 @@ coordinate = st.floats(-1e6, 1e6, allow_nan=False)
 name = st.sampled_from([*MONUSAC_CLASSES.names, "Ambiguous"])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.lists(st.tuples(name, st.lists(st.tuples(coordinate, coordinate), max_size=6)), max_size=8),
     st.none() | st.floats(1e-3, 10),

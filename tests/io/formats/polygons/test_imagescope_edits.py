@@ -19,6 +19,7 @@ from napari_panoptic.io.formats.saving import write_objects
 from napari_panoptic.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
 from napari_panoptic.values.labels import LabelImage
 from napari_panoptic.values.vocabulary import Side
+from tests.support.examples import examples
 
 SHAPE = (24, 30)
 NAMES = MONUSAC_CLASSES.names
@@ -157,7 +158,7 @@ STROKE = st.tuples(BOX, st.sampled_from([0, 1, 3, 5, 6, 7]))
     classes=st.fixed_dictionaries({id_: st.sampled_from(NAMES) for id_ in (1, 3, 5, 6, 7)}),
     area=st.one_of(st.none(), BOX),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_what_is_saved_opens_as_it_was_drawn(
     strokes: list[tuple[tuple[int, int, int, int], int]],
     classes: dict[int, str],

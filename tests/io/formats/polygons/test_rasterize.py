@@ -18,6 +18,7 @@ from napari_panoptic.io.formats.polygons.rasterize import (
 from napari_panoptic.values.cohort import MONUSAC_CLASSES
 from napari_panoptic.values.labels import Vanished
 from tests.support.builders import Points, square
+from tests.support.examples import seeds
 from tests.support.outlines import polygons_of
 
 SHAPE = (20, 30)
@@ -38,7 +39,7 @@ def test_a_square() -> None:
     assert drawn.findings == ()
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", seeds(40))
 def test_whole_annotations_against_the_plain_way(seed: int) -> None:
     """Truncate, fill with scikit-image class by class in file order, flatten."""
     generator = np.random.default_rng(seed)
@@ -215,7 +216,7 @@ def test_two_equal_vertices_are_one_pixel() -> None:
     assert np.argwhere(drawn.labels.index).tolist() == [[6, 4]]
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(20))
 def test_objects_are_found_by_square(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rasterize, "SQUARE_PX", 16)
     generator = np.random.default_rng(seed)

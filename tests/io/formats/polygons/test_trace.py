@@ -28,6 +28,7 @@ from napari_panoptic.io.formats.polygons.trace import (
 from napari_panoptic.kernels.fill import draw
 from napari_panoptic.values.cohort import MONUSAC_CLASSES
 from napari_panoptic.values.labels import LabelImage
+from tests.support.examples import seeds
 
 Ring = NDArray[np.int32]
 
@@ -171,7 +172,7 @@ def test_every_small_image_along_pixel_edges() -> None:
         check_parts(outlines, 0, mask)
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", seeds(30))
 def test_random_labels_along_pixel_edges(seed: int) -> None:
     labels = random_labels(seed)
     before = labels.copy()
@@ -198,7 +199,7 @@ def test_every_small_image_comes_back_from_imagescope_vertices() -> None:
         assert np.array_equal(filled_by_reader(vertices, image.shape), image > 0)
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", seeds(30))
 def test_random_labels_come_back_from_imagescope_vertices(seed: int) -> None:
     labels = random_labels(seed)
     n = int(labels.max())

@@ -20,6 +20,7 @@ from napari_panoptic.io.formats.registry import open_masks
 from napari_panoptic.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
 from napari_panoptic.values.windowed_labels import Box, TiledLabels
 from tests.support.builders import square, write_xml
+from tests.support.examples import seeds
 
 SHAPE = (150, 210)
 
@@ -63,7 +64,7 @@ def boxes(seed: int) -> list[Box]:
     return found
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", seeds(25))
 def test_any_window_is_that_of_the_whole(
     tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
