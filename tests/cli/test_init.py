@@ -16,7 +16,7 @@ from scipy.io import savemat
 from napari_panoptic.inspection.inspect import inspect_folder
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.report.nuclei.inspection_picture import PREDICTION_COLOUR, REFERENCE_COLOUR
-from tests.support.commands import Run
+from tests.support.commands import Run, exit_status
 from tests.support.small_cohort import write_cohort
 
 
@@ -277,29 +277,46 @@ def test_images_annotation_and_predictions_in_one_folder(tmp_path: Path, run: Ru
     assert "also finds: images/a_cp_masks.png and images/b_cp_masks.png. Put images" in err
 
 
-@pytest.mark.parametrize("teams", [("careful",), ("careful", "merger")])
-@pytest.mark.parametrize("form", ["coco-panoptic", "coco-instances", "hovernet", "geojson"])
-def test_converted_files_are_recognised(
-    form: str, teams: tuple[str, ...], nuclei_sample: Path, tmp_path: Path, run: Run
-) -> None:
-    (tmp_path / "images").mkdir()
+@pytest.fixture(scope="module", params=["coco-panoptic", "coco-instances", "hovernet", "geojson"])
+def converted(
+    request: pytest.FixtureRequest, nuclei_sample: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """Convert the annotation and two teams of the sample to a format, beside its images."""
+    folder = tmp_path_factory.mktemp("converted")
+    (folder / "images").mkdir()
     for image in nuclei_sample.rglob("*.svs"):
-        shutil.copy(image, tmp_path / "images")
-    assert run("convert", nuclei_sample, "--to", form, "--output", tmp_path / "annotation")[0] == 0
-    for team in teams:
-        folder = tmp_path / "models" / team
-        assert (
-            run("convert", nuclei_sample, "--team", team, "--to", form, "--output", folder)[0] == 0
-        )
+        shutil.copy(image, folder / "images")
+    convert = ("convert", nuclei_sample, "--to", request.param, "--output")
+    assert exit_status(*convert, folder / "annotation") == 0
+    for team in ("careful", "merger"):
+        assert exit_status(*convert, folder / "models" / team, "--team", team) == 0
+    return folder
+
+
+@pytest.fixture(scope="module")
+def objects_of_sample(nuclei_sample: Path) -> dict[str, int]:
+    """Count the objects of each folder of the sample."""
+    return {count.name: count.objects for count in inspect_folder(nuclei_sample).counts}
+
+
+@pytest.mark.parametrize("teams", [("careful",), ("careful", "merger")])
+def test_converted_files_are_recognised(
+    converted: Path,
+    teams: tuple[str, ...],
+    objects_of_sample: dict[str, int],
+    tmp_path: Path,
+    run: Run,
+) -> None:
+    for folder in ("images", "annotation", *(f"models/{team}" for team in teams)):
+        shutil.copytree(converted / folder, tmp_path / folder)
     code, out, err = run("init", tmp_path)
     assert code == 0, err
     assert "0 doubts" in out
     assert "not recognised" not in out
-    before, after = inspect_folder(nuclei_sample), inspect_folder(tmp_path)
-    assert {count.name for count in after.counts} == {"images", "annotation", *teams}
-    objects = {count.name: count.objects for count in before.counts}
-    assert all(count.objects == objects[count.name] for count in after.counts)
-    assert not any(count.missing or count.unused for count in after.counts)
+    counts = inspect_folder(tmp_path).counts
+    assert {count.name for count in counts} == {"images", "annotation", *teams}
+    assert all(count.objects == objects_of_sample[count.name] for count in counts)
+    assert not any(count.missing or count.unused for count in counts)
 
 
 def test_a_file_of_many_regions_for_each_team(tmp_path: Path, run: Run) -> None:

@@ -85,8 +85,14 @@ def middles(shape: tuple[int, int], scale: float, margin: int) -> NDArray[np.flo
     return np.stack([x + 0.5, y + 0.5], axis=1) / scale + margin
 
 
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("scale", [1, 3, 10])
+@pytest.mark.parametrize(
+    ("seed", "scale"),
+    [
+        *((seed, scale) for seed in range(4) for scale in (1, 3)),
+        (0, 10),
+        *(pytest.param(seed, 10, marks=pytest.mark.long) for seed in (1, 2, 3)),
+    ],
+)
 def test_lines_lie_along_the_edges_of_the_pixels(seed: int, scale: int) -> None:
     labels, width = blobs(seed), 2.5
     margin = margin_px(scale)
@@ -110,7 +116,9 @@ def test_lines_lie_along_the_edges_of_the_pixels(seed: int, scale: int) -> None:
     assert not (is_green & (own % 2 == 1)).any()
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize(
+    "seed", [*range(3), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(3, 8))]
+)
 def test_rings_hold_the_middles_of_exactly_the_pixels_of_their_object(seed: int) -> None:
     labels = blobs(seed)
     rings = line_rings(labels)

@@ -174,7 +174,7 @@ def _ellipse(box: NDArray[np.float64], shape: tuple[int, int]) -> list[tuple[int
     cy, cx, ry, rx = (y0 + y1) / 2, (x0 + x1) / 2, (y1 - y0) / 2, (x1 - x0) / 2
     inside = [
         (y, x)
-        for y in range(shape[0])
+        for y in range(max(int(y0) - 1, 0), min(int(y1) + 2, shape[0]))
         for x in range(max(int(x0) - 1, 0), min(int(x1) + 2, shape[1]))
         if ((y + 0.5 - cy) * rx) ** 2 + ((x + 0.5 - cx) * ry) ** 2 <= (rx * ry) ** 2
     ]
