@@ -233,6 +233,12 @@ METRIC_TEXTS: Mapping[str, MetricText] = {
 }
 """The texts of each metric, from which window and report take them."""
 
+FIGURE_NAMES: Mapping[str, str] = {
+    **{name: text.title for name, text in METRIC_TEXTS.items()},
+    "mean_hausdorff95_px": "mean Hausdorff distance, 95th percentile (px)",
+}
+"""Titles of axes and columns."""
+
 
 def count(outcomes: Outcomes) -> Counts:
     """Count the outcomes of one label pair.

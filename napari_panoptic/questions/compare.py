@@ -12,7 +12,7 @@ from napari_panoptic.common.progress import UNWATCHED, Progress
 from napari_panoptic.common.records import fields_of
 from napari_panoptic.common.text import english_list
 from napari_panoptic.explain.failures import FailureName, FailureSet
-from napari_panoptic.nuclei.metrics import METRIC_TEXTS
+from napari_panoptic.nuclei.metrics import FIGURE_NAMES, METRIC_TEXTS
 from napari_panoptic.nuclei.regions.cohort_evaluation import InputWatch
 from napari_panoptic.nuclei.regions.run import THREADS
 from napari_panoptic.questions.answer import Answer, AnswerRecord, AnswerTable
@@ -53,7 +53,7 @@ from napari_panoptic.tables.columns import (
     whole,
     words,
 )
-from napari_panoptic.tables.figures import FIGURE_NAMES, count, counted, p_value, signed
+from napari_panoptic.tables.figures import count, counted, p_value, signed
 from napari_panoptic.values.cohort import Cohort
 from napari_panoptic.values.links import LinkMaker
 from napari_panoptic.values.vocabulary import Side, Status

@@ -10,6 +10,7 @@ from napari_panoptic.common.progress import UNWATCHED, Progress
 from napari_panoptic.common.records import fields_of
 from napari_panoptic.common.text import counted
 from napari_panoptic.explain.failures import FailureName, FailureSet
+from napari_panoptic.nuclei.metrics import FIGURE_NAMES
 from napari_panoptic.nuclei.regions.cohort_evaluation import CohortEvaluation, statistics_of
 from napari_panoptic.nuclei.regions.conditions import Condition
 from napari_panoptic.nuclei.regions.experiment import Experiment
@@ -27,7 +28,7 @@ from napari_panoptic.tables.columns import (
     number,
     whole,
 )
-from napari_panoptic.tables.figures import FIGURE_NAMES, p_value, two_places
+from napari_panoptic.tables.figures import p_value, two_places
 from napari_panoptic.tables.ranks import friedman_sentence, rank_of
 from napari_panoptic.values.cohort import Cohort
 from napari_panoptic.values.settings import EvaluationSettings

@@ -13,6 +13,7 @@ from napari_panoptic.common.progress import UNWATCHED, Progress
 from napari_panoptic.common.records import fields_of
 from napari_panoptic.explain.failures import FailureName, FailureSet
 from napari_panoptic.nuclei.evaluate import Evaluation
+from napari_panoptic.nuclei.metrics import FIGURE_NAMES
 from napari_panoptic.nuclei.outcomes import OBJECT_COLUMNS
 from napari_panoptic.nuclei.regions.results import PLACE_COLUMNS
 from napari_panoptic.questions.answer import Answer, AnswerPlot, AnswerTable, UnansweredError
@@ -32,7 +33,6 @@ from napari_panoptic.tables.columns import (
     whole,
 )
 from napari_panoptic.tables.figures import (
-    FIGURE_NAMES,
     counted,
     counted_as_worst,
     interval,

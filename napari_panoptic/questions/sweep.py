@@ -17,7 +17,7 @@ from napari_panoptic.common.records import fields_of
 from napari_panoptic.common.text import english_list
 from napari_panoptic.explain.failures import FailureName, FailureSet
 from napari_panoptic.io.tables.csv_tables import read_sweep_table
-from napari_panoptic.nuclei.metrics import METRIC_NAMES, METRIC_TEXTS
+from napari_panoptic.nuclei.metrics import FIGURE_NAMES, METRIC_NAMES, METRIC_TEXTS
 from napari_panoptic.nuclei.regions.cohort_evaluation import LOWER_IS_BETTER, InputWatch
 from napari_panoptic.nuclei.regions.run import THREADS
 from napari_panoptic.questions.answer import Answer, AnswerPlot, AnswerRecord, AnswerTable
@@ -51,7 +51,6 @@ from napari_panoptic.tables.columns import (
     words,
 )
 from napari_panoptic.tables.figures import (
-    FIGURE_NAMES,
     counted,
     counted_as_worst,
     interval,

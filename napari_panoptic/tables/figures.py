@@ -1,19 +1,12 @@
-"""Names of figures, and numbers as text."""
+"""Numbers as text."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from napari_panoptic.common.text import counted as counted_plainly
 from napari_panoptic.common.text import english_list, spaced
-from napari_panoptic.nuclei.metrics import METRIC_TEXTS
-
-FIGURE_NAMES: Mapping[str, str] = {
-    **{name: text.title for name, text in METRIC_TEXTS.items()},
-    "mean_hausdorff95_px": "mean Hausdorff distance, 95th percentile (px)",
-}
-"""Titles of axes and columns."""
 
 UNDEFINED = "\N{EN DASH}"
 _LEAST_P = 0.001

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from napari_panoptic.common.spreadsheets import csv_bytes
 from napari_panoptic.common.text import english_list
 from napari_panoptic.nuclei.averages import summed
-from napari_panoptic.nuclei.metrics import unit_metrics
+from napari_panoptic.nuclei.metrics import FIGURE_NAMES, unit_metrics
 from napari_panoptic.nuclei.regions.conditions import RADII, THRESHOLDS
 from napari_panoptic.nuclei.regions.shifts import SHIFTS
 from napari_panoptic.report import plots
@@ -30,7 +30,6 @@ from napari_panoptic.tables.columns import (
     ranked,
     words,
 )
-from napari_panoptic.tables.figures import FIGURE_NAMES
 from napari_panoptic.tables.markup import (
     Child,
     Html,

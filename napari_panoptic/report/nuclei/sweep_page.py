@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from napari_panoptic.nuclei.metrics import FIGURE_NAMES
 from napari_panoptic.questions.engines.sweep import CohortSweep
 from napari_panoptic.questions.sweep import (
     SWEEP,
@@ -33,7 +34,7 @@ from napari_panoptic.tables.columns import (
     whole,
     words,
 )
-from napari_panoptic.tables.figures import FIGURE_NAMES, counted
+from napari_panoptic.tables.figures import counted
 from napari_panoptic.tables.markup import Child, bullets, definitions, named, note, paragraph
 
 

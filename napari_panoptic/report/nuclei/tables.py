@@ -14,6 +14,7 @@ from napari_panoptic.nuclei.class_masks import BY_PAIR
 from napari_panoptic.nuclei.conventions import Sum
 from napari_panoptic.nuclei.metrics import (
     CLASS_COLUMNS,
+    FIGURE_NAMES,
     METRIC_NAMES,
     Counts,
     class_figures,
@@ -43,7 +44,7 @@ from napari_panoptic.tables.columns import (
     unshown,
     whole,
 )
-from napari_panoptic.tables.figures import FIGURE_NAMES, UNDEFINED, places_of, ratio, writer
+from napari_panoptic.tables.figures import UNDEFINED, places_of, ratio, writer
 from napari_panoptic.tables.markup import element, fragment
 from napari_panoptic.values.cohort import Cohort
 from napari_panoptic.values.settings import Overlaps, choices_of_figures

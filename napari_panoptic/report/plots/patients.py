@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
+from napari_panoptic.nuclei.metrics import FIGURE_NAMES
 from napari_panoptic.report.plots.theme import (
     INK,
     LEVELS,
@@ -26,7 +27,7 @@ from napari_panoptic.report.plots.theme import (
     nothing_to_show,
     shown_teams,
 )
-from napari_panoptic.tables.figures import FIGURE_NAMES, ratio, writer
+from napari_panoptic.tables.figures import ratio, writer
 
 
 def patient_boxes(

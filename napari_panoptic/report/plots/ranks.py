@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.colors import LinearSegmentedColormap
 from numpy.typing import NDArray
 
+from napari_panoptic.nuclei.metrics import FIGURE_NAMES
 from napari_panoptic.nuclei.regions.conditions import Robustness
 from napari_panoptic.report.plots.theme import (
     INK,
@@ -24,7 +25,7 @@ from napari_panoptic.report.plots.theme import (
 )
 from napari_panoptic.statistics.friedman import CriticalDifference
 from napari_panoptic.statistics.ranks import competition_ranks
-from napari_panoptic.tables.figures import FIGURE_NAMES, ratio, signed
+from napari_panoptic.tables.figures import ratio, signed
 
 _GAINS = LinearSegmentedColormap.from_list("gains", ["#a6611a", "#f7f7f7", "#018571"])
 

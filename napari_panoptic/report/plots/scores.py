@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from napari_panoptic.display.palette import class_colours, hex_colour
+from napari_panoptic.nuclei.metrics import FIGURE_NAMES
 from napari_panoptic.questions.engines.calibration import Reliability
 from napari_panoptic.questions.engines.cohort_scores import CohortScores
 from napari_panoptic.questions.engines.precision import RECALLS
@@ -24,7 +25,7 @@ from napari_panoptic.report.plots.theme import (
     name_axes,
     points_of,
 )
-from napari_panoptic.tables.figures import FIGURE_NAMES, count, ratio
+from napari_panoptic.tables.figures import count, ratio
 
 _MOST_POINTS = 101
 _LINES = ("-", "--")

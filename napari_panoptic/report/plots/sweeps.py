@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from matplotlib.axes import Axes
 
+from napari_panoptic.nuclei.metrics import FIGURE_NAMES
 from napari_panoptic.questions.engines.cohort_objects import CAUSES_OF
 from napari_panoptic.questions.engines.sweep import CohortSweep
 from napari_panoptic.questions.engines.sweep_design import value_text
@@ -24,7 +25,7 @@ from napari_panoptic.report.plots.theme import (
     slanted_names,
 )
 from napari_panoptic.statistics.bootstrap import Interval
-from napari_panoptic.tables.figures import FIGURE_NAMES, count, interval, ratio
+from napari_panoptic.tables.figures import count, interval, ratio
 from napari_panoptic.values.vocabulary import Side
 
 _MOST_TICKS = 24

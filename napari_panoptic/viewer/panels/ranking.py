@@ -22,12 +22,12 @@ from napari_panoptic.display.glossary import FIGURE_MEANINGS
 from napari_panoptic.display.names import distinct_names
 from napari_panoptic.display.styles import count_text, ratio_text
 from napari_panoptic.io.tables.metadata import metadata_beside
+from napari_panoptic.nuclei.metrics import FIGURE_NAMES
 from napari_panoptic.questions.answer import Answer, AnswerTable
 from napari_panoptic.questions.conventions import Conventions, scores_of
 from napari_panoptic.report.nuclei.cohort_report import CohortReport, ReportRequest
 from napari_panoptic.statistics.teams import TeamStatistics
 from napari_panoptic.tables.columns import TableColumn, texts
-from napari_panoptic.tables.figures import FIGURE_NAMES
 from napari_panoptic.values.settings import (
     protocol_name,
 )
