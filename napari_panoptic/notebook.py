@@ -300,7 +300,9 @@ class OpenedCohort:
                 f"nothing could be evaluated: {reasons or 'there are no regions'}",
                 path=self.cohort.root,
             )
-        objects = [placed(r.objects, r) for r in evaluation.evaluated if r.objects is not None]
+        objects = [
+            placed(r.objects, r.place) for r in evaluation.evaluated if r.objects is not None
+        ]
         return CohortResult(
             objects=pd.concat(objects, ignore_index=True),
             regions=tables.regions_table(evaluation),

@@ -48,6 +48,6 @@ def inert_cells(frame: pd.DataFrame) -> pd.DataFrame:
     return safe
 
 
-def csv_bytes(frame: pd.DataFrame) -> bytes:
-    """Return a table as a CSV file in UTF-8: a header, empty if undefined, and inert cells."""
-    return utf8(inert_cells(frame).to_csv(index=False, lineterminator="\n"))
+def csv_bytes(frame: pd.DataFrame, *, with_header: bool = True) -> bytes:
+    """Return a table as a CSV file in UTF-8, or its rows: empty if undefined, and inert cells."""
+    return utf8(inert_cells(frame).to_csv(index=False, header=with_header, lineterminator="\n"))

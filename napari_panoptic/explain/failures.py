@@ -14,10 +14,9 @@ from napari_panoptic.common.findings import Finding
 from napari_panoptic.common.progress import UNWATCHED, Progress
 from napari_panoptic.nuclei.distances import pair_distances
 from napari_panoptic.nuclei.evaluate import Evaluation
-from napari_panoptic.nuclei.outcomes import ObjectColumns, Outcomes, object_frame
+from napari_panoptic.nuclei.outcomes import PLACE_COLUMNS, ObjectColumns, Outcomes, object_frame
 from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
 from napari_panoptic.nuclei.regions.region import HeldRegion
-from napari_panoptic.nuclei.regions.results import PLACE_COLUMNS
 from napari_panoptic.nuclei.regions.run import walk
 from napari_panoptic.values.cohort import Cohort, Region, Source
 from napari_panoptic.values.settings import EvaluationSettings
@@ -283,7 +282,7 @@ class CohortFailures:
         return int(found[0]) if len(found) else None
 
     def frame(self, rows: NDArray[np.integer]) -> pd.DataFrame:
-        """Return rows with the columns of ``objects.csv``: place, then ``OBJECT_COLUMNS``.
+        """Return rows with the columns of `OBJECTS`.
 
         Parameters
         ----------

@@ -14,6 +14,7 @@ from napari_panoptic.nuclei.causes import decide
 from napari_panoptic.nuclei.distances import PairDistances
 from napari_panoptic.nuclei.matching import NO_PARTNER, Matches
 from napari_panoptic.nuclei.overlap import OverlapTable
+from napari_panoptic.tables.columns import TableSpec, unshown
 from napari_panoptic.values.labels import LabelPair
 from napari_panoptic.values.vocabulary import CAUSES, SIDES, STATUS_CODE, STATUSES, Side, Status
 from napari_panoptic.values.windowed_labels import TiledPair
@@ -21,22 +22,26 @@ from napari_panoptic.values.windowed_labels import TiledPair
 if TYPE_CHECKING:
     import pandas as pd
 
-OBJECT_COLUMNS = (
-    "side",
-    "id",
-    "class",
-    "status",
-    "cause",
-    "partner_id",
-    "partner_class",
-    "iou",
-    "hausdorff_px",
-    "hausdorff_um",
-    "area_px",
-    "centroid_y_px",
-    "centroid_x_px",
-    "score",
+OBJECTS = TableSpec(
+    "objects.csv",
+    "object, team and region",
+    [
+        unshown("team", "patient", "region"),
+        unshown("side", "id", "class", "status", "cause", "partner_id", "partner_class"),
+        unshown(
+            "iou",
+            about="with the partner; of an unmatched object its best IoU, of an ignored one empty",
+        ),
+        unshown("hausdorff_px", "hausdorff_um"),
+        unshown("area_px", about="after the policy"),
+        unshown("centroid_y_px", "centroid_x_px"),
+        unshown("score", about="of the model, empty if its file has none; edited objects keep it"),
+    ],
 )
+PLACE_COLUMNS = ("team", "patient", "region")
+"""The first columns of `OBJECTS`: the place of an object."""
+OBJECT_COLUMNS = tuple(OBJECTS.keys[len(PLACE_COLUMNS) :])
+"""Its other columns: the object."""
 NO_ID = -1
 ObjectColumns = Mapping[str, NDArray[Any]]
 """Name -> array (n, …), one row per object.

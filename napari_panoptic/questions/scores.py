@@ -14,8 +14,7 @@ from napari_panoptic.common.records import fields_of
 from napari_panoptic.explain.failures import FailureName, FailureSet
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.metrics import FIGURE_NAMES
-from napari_panoptic.nuclei.outcomes import OBJECT_COLUMNS
-from napari_panoptic.nuclei.regions.results import PLACE_COLUMNS
+from napari_panoptic.nuclei.outcomes import OBJECTS
 from napari_panoptic.questions.answer import Answer, AnswerPlot, AnswerTable, UnansweredError
 from napari_panoptic.questions.engines.calibration import Reliability
 from napari_panoptic.questions.engines.cohort_scores import CohortScores
@@ -101,7 +100,7 @@ CHOSEN = TableSpec(
 FAILURES = TableSpec(
     "failures_by_score.csv",
     "FP or misclassified prediction with a score, the highest score first",
-    [unshown(*PLACE_COLUMNS, *OBJECT_COLUMNS)],
+    [unshown(*OBJECTS.keys)],
     "Wrong predictions, highest score first:",
 )
 
@@ -281,7 +280,7 @@ def chosen_table(scores: CohortScores) -> pd.DataFrame:
 def failures_table(scores: CohortScores) -> pd.DataFrame:
     """Return the wrong predictions, the highest score first."""
     frame = scores.failures.assign(team=scores.team)
-    return frame.reindex(columns=[*PLACE_COLUMNS, *OBJECT_COLUMNS])
+    return frame.reindex(columns=FAILURES.keys)
 
 
 def best_thresholds(scores: CohortScores) -> list[BestThreshold]:

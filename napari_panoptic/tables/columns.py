@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from napari_panoptic.common.spreadsheets import csv_bytes
 from napari_panoptic.common.text import visible
 from napari_panoptic.tables.figures import UNDEFINED, count, interval, ratio
 from napari_panoptic.tables.markup import (
@@ -70,6 +71,10 @@ class TableSpec:
         import pandas as pd
 
         return pd.DataFrame(list(rows), columns=self.keys)
+
+    def csv(self, frame: pd.DataFrame, *, with_header: bool = True) -> bytes:
+        """Return the columns of a frame as the CSV file, or further rows for its end."""
+        return csv_bytes(frame[self.keys], with_header=with_header)
 
     def only(self, *keys: str) -> list[TableColumn]:
         """Return the columns whose first keys are given, in this order."""

@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 
 from napari_panoptic.common.spreadsheets import inert, inert_cells
-from napari_panoptic.nuclei.regions.results import RegionResult, write_rows
+from napari_panoptic.nuclei.outcomes import OBJECTS
+from napari_panoptic.nuclei.regions.results import placed
 from napari_panoptic.report.writing import write_set
 
 FORMULAS = ["=1+1", "+1", "-1+1", "@SUM(A1)", "\t=1", "\r=1", '=HYPERLINK("http://x","y")']
@@ -39,9 +40,9 @@ def test_tables_and_rows_of_objects(tmp_path: Path) -> None:
     frame = pd.DataFrame({"team": ["=1+1"], "score": [-0.25]})
     path, _ = write_set(tmp_path, {"teams.csv": frame}, ("evaluation.json", {}))
     assert path.read_text(encoding="utf-8") == "team,score\n'=1+1,-0.25\n"
-    result = RegionResult("=team", "-patient", "@region", None, None)
-    with (tmp_path / "rows.csv").open("w", encoding="utf-8", newline="") as file:
-        write_rows(file, pd.DataFrame({"class": ["+Cell", "Cell"], "iou": [-1.0, 0.5]}), result)
-    assert (tmp_path / "rows.csv").read_text(encoding="utf-8") == (
-        "'=team,'-patient,'@region,'+Cell,-1.0\n'=team,'-patient,'@region,Cell,0.5\n"
+    objects = OBJECTS.frame([{"class": "+Cell", "iou": -1.0}, {"class": "Cell", "iou": 0.5}])
+    rows = placed(objects, ("=team", "-patient", "@region"))
+    assert OBJECTS.csv(rows, with_header=False).decode() == (
+        "'=team,'-patient,'@region,,,'+Cell,,,,,-1.0,,,,,,\n"
+        "'=team,'-patient,'@region,,,Cell,,,,,0.5,,,,,,\n"
     )

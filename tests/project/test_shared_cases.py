@@ -152,7 +152,11 @@ def evaluated_together(teams: tuple[str, ...], *, is_challenge: bool) -> dict[st
             "patients_by_class": patients_by_class_table(evaluation),
             "teams": teams_table(evaluation),
             "objects": pd.concat(
-                [placed(result.objects, result) for result in results if result.objects is not None]
+                [
+                    placed(result.objects, result.place)
+                    for result in results
+                    if result.objects is not None
+                ]
             ),
         }
         score = {team: evaluation.score(team) for team in evaluation.team_names}

@@ -16,11 +16,11 @@ import pytest
 
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.io.files import fingerprints
-from napari_panoptic.nuclei.outcomes import OBJECT_COLUMNS
+from napari_panoptic.nuclei.outcomes import OBJECTS
 from napari_panoptic.nuclei.regions.cohort_evaluation import CohortEvaluation
 from napari_panoptic.nuclei.regions.conditions import Condition
 from napari_panoptic.nuclei.regions.experiment import Experiment
-from napari_panoptic.nuclei.regions.results import PLACE_COLUMNS, ObjectsFile, RegionResult, placed
+from napari_panoptic.nuclei.regions.results import ObjectsFile, RegionResult, placed
 from napari_panoptic.report.nuclei.tables import (
     input_fingerprints,
     patients_by_class_table,
@@ -71,12 +71,11 @@ def of_team(evaluation: CohortEvaluation, *names: str) -> CohortEvaluation:
 def objects_table(evaluation: CohortEvaluation) -> pd.DataFrame:
     """Give one row per object of every team and region, all in memory."""
     frames = [
-        placed(result.objects, result)
+        placed(result.objects, result.place)
         for result in evaluation.evaluated
         if result.objects is not None and not result.objects.empty
     ]
-    columns = [*PLACE_COLUMNS, *OBJECT_COLUMNS]
-    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=columns)
+    return pd.concat(frames, ignore_index=True) if frames else OBJECTS.frame([])
 
 
 def test_tables_of_nothing_have_their_columns_and_no_rows(nothing: CohortEvaluation) -> None:

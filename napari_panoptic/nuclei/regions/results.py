@@ -7,15 +7,13 @@ import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import LabelError, PanopticError
 from napari_panoptic.common.findings import Finding
-from napari_panoptic.common.spreadsheets import csv_bytes, inert_cells
-from napari_panoptic.common.text import UNENCODABLE
 from napari_panoptic.io.files.replacing import replaced_when_complete
 from napari_panoptic.nuclei.averages import RegionCounts
 from napari_panoptic.nuclei.class_masks import ClassEvaluations
@@ -23,7 +21,7 @@ from napari_panoptic.nuclei.conventions import Ambiguity, RegionSums, sums_of_pa
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.metrics import Counts, count
-from napari_panoptic.nuclei.outcomes import OBJECT_COLUMNS, Outcomes, SideOutcomes
+from napari_panoptic.nuclei.outcomes import OBJECTS, PLACE_COLUMNS, Outcomes, SideOutcomes
 from napari_panoptic.nuclei.overlap import Areas
 from napari_panoptic.values.cohort import Region
 from napari_panoptic.values.conventions import DEFAULT_PROTOCOL
@@ -34,7 +32,7 @@ from napari_panoptic.values.windowed_labels import TiledPair
 if TYPE_CHECKING:
     import pandas as pd
 
-_COPIED_CHARACTERS = 2**20
+_COPIED_BYTES = 2**20
 _ROWS_AT_A_TIME = 50_000
 
 
@@ -46,7 +44,7 @@ class RegionResult:
     team: str
     patient: str
     region: str
-    #: One row per object, columns ``OBJECT_COLUMNS``; None if the region could not be evaluated.
+    #: One row per object, columns `OBJECT_COLUMNS`; None if the region could not be evaluated.
     objects: pd.DataFrame | None
     #: Their sums, as the scoring counts them; None if the region could not be evaluated.
     counts: Counts | None
@@ -58,6 +56,11 @@ class RegionResult:
     areas: Areas | None = None
     #: The objects' rows in a file, if they are too many to hold; ``objects`` is None then.
     rows: RowsFile | None = None
+
+    @property
+    def place(self) -> tuple[str, str, str]:
+        """Team, patient and region: the values of `PLACE_COLUMNS`."""
+        return self.team, self.patient, self.region
 
     def without_objects(self) -> RegionResult:
         """Return a copy that keeps sums and findings, and nothing that grows with the objects."""
@@ -86,22 +89,15 @@ class RowsFile:
             return cls(path, hashlib.file_digest(file, "sha256").hexdigest())
 
 
-PLACE_COLUMNS = ("team", "patient", "region")
-"""The first columns of ``objects.csv``: the place of an object."""
-
-
-def placed(objects: pd.DataFrame, result: RegionResult) -> pd.DataFrame:
-    """Return rows of objects with their team, patient and region as the first columns."""
-    frame = objects.copy()
-    for position, name in enumerate(PLACE_COLUMNS):
-        frame.insert(position, name, getattr(result, name))
-    return frame
+def placed(objects: pd.DataFrame, place: tuple[str, str, str]) -> pd.DataFrame:
+    """Return rows of objects with their place, the values of `PLACE_COLUMNS`: all of `OBJECTS`."""
+    return objects.assign(**dict(zip(PLACE_COLUMNS, place, strict=True)))[OBJECTS.keys]
 
 
 def write_listed(
     path: Path, outcomes: Outcomes, rows: NDArray[np.intp], place: tuple[str, str, str]
 ) -> None:
-    """Write some objects of a region as CSV, with the columns of ``objects.csv``.
+    """Write some objects of a region as CSV, with the columns of `OBJECTS`.
 
     Parameters
     ----------
@@ -119,18 +115,8 @@ def write_listed(
     OSError
         If it cannot be written.
     """
-    frame = outcomes.to_frame().iloc[rows]
-    for position, (name, value) in enumerate(zip(PLACE_COLUMNS, place, strict=True)):
-        frame.insert(position, name, value)
     with replaced_when_complete(path) as file:
-        file.write(csv_bytes(frame))
-
-
-def write_rows(file: IO[str], objects: pd.DataFrame, result: RegionResult) -> None:
-    """Write rows of objects of a region as ``objects.csv`` has them, without its header."""
-    if not objects.empty:
-        rows = inert_cells(placed(objects, result))
-        rows.to_csv(file, index=False, header=False, lineterminator="\n")
+        file.write(OBJECTS.csv(placed(outcomes.to_frame().iloc[rows], place)))
 
 
 def unreadable_region(
@@ -191,9 +177,9 @@ def _class_objects(classes: ClassEvaluations) -> pd.DataFrame:
 def stored_rows(result: RegionResult, outcomes: Outcomes, path: Path) -> RegionResult:
     """Write the rows of objects that are too many to hold into a file of their own."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", encoding="utf-8", errors=UNENCODABLE, newline="") as file:
+    with path.open("wb") as file:
         for frame in object_frames(outcomes, _ROWS_AT_A_TIME):
-            write_rows(file, frame, result)
+            file.write(OBJECTS.csv(placed(frame, result.place), with_header=False))
     return replace(result, rows=RowsFile.of(path))
 
 
@@ -225,7 +211,7 @@ def _part(side: SideOutcomes, rows: slice) -> SideOutcomes:
 
 
 class ObjectsFile:
-    """The table ``objects.csv``, written result by result: it may exceed the memory.
+    """The file of `OBJECTS`, written result by result: it may exceed the memory.
 
     It has a temporary name until it is complete; as a context manager it is
     removed if it is not completed.
@@ -237,10 +223,10 @@ class ObjectsFile:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._temporary = folder / ".objects.csv.part"
+        self._temporary = folder / f".{OBJECTS.file}.part"
         # Closed by finish, or by leaving the context.
-        self._file = self._temporary.open("w", encoding="utf-8", errors=UNENCODABLE, newline="")
-        self._file.write(",".join([*PLACE_COLUMNS, *OBJECT_COLUMNS]) + "\n")
+        self._file = self._temporary.open("wb")
+        self._file.write(OBJECTS.csv(OBJECTS.frame([])))
 
     def __enter__(self) -> Self:
         return self
@@ -254,15 +240,15 @@ class ObjectsFile:
     def add(self, result: RegionResult) -> None:
         """Write the objects of a team in a region, if it has any."""
         if result.rows is not None:
-            with result.rows.path.open(encoding="utf-8", newline="") as rows:
-                shutil.copyfileobj(rows, self._file, _COPIED_CHARACTERS)
+            with result.rows.path.open("rb") as rows:
+                shutil.copyfileobj(rows, self._file, _COPIED_BYTES)
         elif result.objects is not None:
-            write_rows(self._file, result.objects, result)
+            self._file.write(OBJECTS.csv(placed(result.objects, result.place), with_header=False))
 
     def finish(self, folder: Path) -> Path:
         """Close the complete table, and move it to a folder on the same disk."""
         self._file.close()
-        return self._temporary.replace(folder / "objects.csv")
+        return self._temporary.replace(folder / OBJECTS.file)
 
 
 def counts_of_rows(objects: pd.DataFrame, class_names: Sequence[str]) -> list[RegionCounts]:

@@ -22,6 +22,7 @@ from napari_panoptic.nuclei.metrics import (
     confusion_frame,
     unit_metrics,
 )
+from napari_panoptic.nuclei.outcomes import OBJECTS
 from napari_panoptic.nuclei.regions.cohort_evaluation import (
     CohortEvaluation,
     input_files,
@@ -121,9 +122,8 @@ CONFUSION = TableSpec(
         unshown("count"),
     ],
 )
-TABLES = (REGIONS, PATIENTS, PATIENTS_BY_CLASS, TEAMS, CONFUSION)
-"""The tables beside ``objects.csv``, whose columns are those of the outcomes."""
-TABLE_NAMES = ("objects.csv", *(spec.file for spec in TABLES), RECORD)
+TABLES = (OBJECTS, REGIONS, PATIENTS, PATIENTS_BY_CLASS, TEAMS, CONFUSION)
+TABLE_NAMES = (*(spec.file for spec in TABLES), RECORD)
 """The files of a set, the record last."""
 
 

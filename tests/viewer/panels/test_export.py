@@ -10,8 +10,7 @@ import pytest
 from qtpy.QtWidgets import QFileDialog
 
 from napari_panoptic.display.object_rows import ObjectFilter
-from napari_panoptic.nuclei.outcomes import OBJECT_COLUMNS
-from napari_panoptic.nuclei.regions.results import PLACE_COLUMNS
+from napari_panoptic.nuclei.outcomes import OBJECTS
 from napari_panoptic.viewer.panels.objects import panel
 
 
@@ -48,7 +47,7 @@ def test_the_listed_objects_are_saved_in_the_order_of_the_table(
     wait_until(lambda: bool(told))
     assert told == [f"The objects are in {tmp_path / 'listed.csv'}"]
     saved = pd.read_csv(tmp_path / "listed.csv", keep_default_na=False)
-    assert list(saved.columns) == [*PLACE_COLUMNS, *OBJECT_COLUMNS]
+    assert list(saved.columns) == OBJECTS.keys
     snapshot = session.snapshot
     assert set(saved["team"]) == {session.team}
     assert set(saved["region"]) == {snapshot.region.name}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,17 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import PanopticError
-from napari_panoptic.common.spreadsheets import csv_bytes
 from napari_panoptic.display.crop_reader import CropReader, CropSize
 from napari_panoptic.explain.failures import CohortFailures
 from napari_panoptic.io.files.replacing import replaced_when_complete
+from napari_panoptic.nuclei.outcomes import OBJECTS
 from napari_panoptic.report.pictures import outlined
+from napari_panoptic.tables.columns import unshown
 
 if TYPE_CHECKING:
     import pandas as pd
 
-TABLE, PICTURES = "failures.csv", "crops"
-"""Names of the file and of the folder that an export makes."""
+PICTURES = "crops"
+FAILURES = replace(OBJECTS, file="failures.csv", columns=[*OBJECTS.columns, unshown("crop")])
+"""The file and the folder that an export makes."""
 _UNSAFE = re.compile(r"[^\w.-]+")
 _LONGEST = 60
 
@@ -58,7 +60,7 @@ def picture_name(failures: CohortFailures, row: int, place: int) -> str:
 
 def existing_files(folder: Path, failures: CohortFailures, rows: NDArray[np.intp]) -> list[Path]:
     """Return the files of an earlier export that this one would replace: table and pictures."""
-    found = [folder / TABLE] if (folder / TABLE).exists() else []
+    found = [folder / FAILURES.file] if (folder / FAILURES.file).exists() else []
     names = (picture_name(failures, int(row), place) for place, row in enumerate(rows))
     if any((folder / PICTURES / name).exists() for name in names):
         found.append(folder / PICTURES)
@@ -113,5 +115,5 @@ def save_failures(
 def _write_table(folder: Path, table: pd.DataFrame, names: Sequence[str]) -> None:
     (folder / PICTURES).mkdir(parents=True, exist_ok=True)
     table = table.assign(crop=[f"{PICTURES}/{name}" for name in names])
-    with replaced_when_complete(folder / TABLE) as file:
-        file.write(csv_bytes(table))
+    with replaced_when_complete(folder / FAILURES.file) as file:
+        file.write(FAILURES.csv(table))

@@ -28,7 +28,7 @@ from napari_panoptic.display.object_rows import (
 )
 from napari_panoptic.explain.failures import FailureName
 from napari_panoptic.live.session import Selection, Session
-from napari_panoptic.nuclei.outcomes import Outcomes
+from napari_panoptic.nuclei.outcomes import OBJECTS, Outcomes
 from napari_panoptic.nuclei.regions.results import write_listed
 from napari_panoptic.values.vocabulary import CAUSES, STATUSES, Side
 from napari_panoptic.viewer.kit.array_table import ArrayTable
@@ -546,7 +546,7 @@ def export_listed(table: ObjectTable, session: Session) -> None:
         show_info(NOTHING)
         return
     region = snapshot.region
-    usual = session.cohort.root / f"{region.name} {team} objects.csv"
+    usual = session.cohort.root / f"{region.name} {team} {OBJECTS.file}"
     chosen = file_to_save(table, "Save the objects", usual, "CSV (*.csv)")
     if chosen is None:
         return
