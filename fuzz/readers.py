@@ -46,7 +46,7 @@ from napari_panoptic.io.images.volumes import (
 from napari_panoptic.io.tables.challenge_dump import read_dump, read_organs
 from napari_panoptic.io.tables.metadata import read_metadata
 from napari_panoptic.nuclei.regions.result_store import PartStore
-from napari_panoptic.review.export import VERDICT_COLUMNS, verdict_rows, write_csv
+from napari_panoptic.review.export import VERDICT_TABLE, verdict_frame, verdict_rows, write_table
 from napari_panoptic.review.plan.estimates import estimate
 from napari_panoptic.review.plan.goal import PlanSetup
 from napari_panoptic.review.plan.store import PlannedReview
@@ -416,7 +416,7 @@ def read_review(path: Path) -> None:
         store.poll(include_others=True)
         store.recent(20)
         rows = verdict_rows(store.verdicts(include_others=True), lambda _region, _team: None)
-        write_csv(path.with_suffix(".csv"), VERDICT_COLUMNS, rows)
+        write_table(path.with_suffix(".csv"), VERDICT_TABLE, verdict_frame(rows))
         for record in store.verdicts()[:2]:
             store.withdraw(record)
         store.undo()

@@ -14,7 +14,6 @@ from napari_panoptic.common.findings import Finding
 from napari_panoptic.io.files.fingerprints import file_fingerprints
 from napari_panoptic.report.nuclei.review import (
     ESTIMATES_RECORD,
-    ESTIMATES_TABLE,
     ReviewedPlan,
     write_estimates,
 )
@@ -22,7 +21,7 @@ from napari_panoptic.review.plan.conclusions import sentences
 from napari_panoptic.review.plan.design import with_seed
 from napari_panoptic.review.plan.estimates import estimate
 from napari_panoptic.review.plan.suspects import with_cohort_suspects
-from napari_panoptic.review.plan.tables import read_plan, read_verdicts
+from napari_panoptic.review.plan.tables import ESTIMATES, read_plan, read_verdicts
 from napari_panoptic.review.plan.units import population
 from napari_panoptic.values.cohort import Cohort, Source
 from napari_panoptic.values.settings import EvaluationSettings
@@ -62,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
     review, findings = _reviewed(options, cohort, settings, source)
     report_findings([*findings, *review.estimates.findings], ESTIMATES_RECORD)
     inputs = file_fingerprints([options.plan, options.verdicts], cohort.root)
-    with tables_in(options.output, (ESTIMATES_TABLE, ESTIMATES_RECORD)):
+    with tables_in(options.output, (ESTIMATES.file, ESTIMATES_RECORD)):
         write_estimates(options.output, review, findings, inputs)
     for sentence in sentences(review.estimates):
         say(sentence)

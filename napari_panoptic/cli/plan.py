@@ -11,7 +11,6 @@ from napari_panoptic.cli.options import add_cohort, add_output, add_reading
 from napari_panoptic.cli.parser import add_seed, positive
 from napari_panoptic.cli.printing import say
 from napari_panoptic.common.errors import checked_name
-from napari_panoptic.common.spreadsheets import csv_bytes
 from napari_panoptic.common.text import counted
 from napari_panoptic.io.formats.saving import check_not_in_cohort
 from napari_panoptic.report.writing import check_writable, write_bytes
@@ -19,7 +18,7 @@ from napari_panoptic.review.plan.corrected import ALL, QUANTITIES
 from napari_panoptic.review.plan.design import Plan, draw, extend, stratified, with_seed
 from napari_panoptic.review.plan.estimates import expected
 from napari_panoptic.review.plan.suspects import with_cohort_suspects
-from napari_panoptic.review.plan.tables import plan_frame, read_plan
+from napari_panoptic.review.plan.tables import PLAN, plan_frame, read_plan
 from napari_panoptic.review.plan.units import Units, population
 
 ABOUT = (
@@ -80,7 +79,7 @@ def run(options: argparse.Namespace) -> int:
         report_findings(findings, None)
         before = with_seed(before, units, options.seed)
         plan = extend(before, units, options.items)
-    write_bytes(options.output, csv_bytes(plan_frame(plan)))
+    write_bytes(options.output, PLAN.csv(plan_frame(plan)))
     _print_design(plan, units)
     say(f"plan of {counted(len(plan), 'item')} written to {options.output}")
     return 0

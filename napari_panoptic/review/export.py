@@ -2,69 +2,47 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from napari_panoptic.common.spreadsheets import inert
 from napari_panoptic.io.files.replacing import replaced_when_complete
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.review.file import ReviewError
 from napari_panoptic.review.judged import NO_VERDICT, VERDICTS, Judged, Object, Subjects
 from napari_panoptic.review.verdicts import AgreementItem, ReviewerAgreement, ReviewRecord
+from napari_panoptic.tables.columns import TableSpec, unshown
 from napari_panoptic.values.vocabulary import CAUSES, STATUSES, Side
 
-VERDICT_COLUMNS = (
-    "reviewer",
-    "team",
-    "region",
-    "side",
-    "object_id",
-    "class",
+if TYPE_CHECKING:
+    import pandas as pd
+
+VERDICT_TABLE = TableSpec(
+    "verdicts.csv",
     "verdict",
-    "tag",
-    "note",
-    "given_at",
-    "centroid_y_px",
-    "centroid_x_px",
-    "area_px",
-    "role",
-    "status",
-    "cause",
-    "partner_id",
-    "partner_class",
-    "iou",
+    [
+        unshown("reviewer", "team", "region", "side", "object_id", "class"),
+        unshown("verdict", "tag", "note", "given_at"),
+        unshown("centroid_y_px", "centroid_x_px", "area_px", "role"),
+        unshown(
+            *("status", "cause", "partner_id", "partner_class", "iou"),
+            about="empty without the object",
+        ),
+    ],
 )
-"""One row per verdict; the last five columns are empty where the object does not exist."""
-AGREEMENT_COLUMNS = (
-    "team",
-    "region",
-    "side",
-    "object_id",
-    "class",
-    "centroid_y_px",
-    "centroid_x_px",
-    "first_reviewer",
-    "first_verdict",
-    "second_reviewer",
-    "second_verdict",
-    "adjudicator",
-    "adjudicated",
-    "final",
-    "first_note",
-    "second_note",
-    "adjudicator_note",
-    "objects",
-    "agreed",
-    "kappa",
-    "kappa_low",
-    "kappa_high",
+AGREEMENT_TABLE = TableSpec(
+    "agreement.csv",
+    "object that both judged",
+    [
+        unshown("team", "region", "side", "object_id", "class", "centroid_y_px", "centroid_x_px"),
+        unshown("first_reviewer", "first_verdict", "second_reviewer", "second_verdict"),
+        unshown("adjudicator", "adjudicated", "final"),
+        unshown("first_note", "second_note", "adjudicator_note"),
+        unshown("objects", "agreed", "kappa", "kappa_low", "kappa_high", about="same in all rows"),
+    ],
 )
-"""One row per object that both judged; the last five columns are the same in all rows."""
 
 Row = Mapping[str, object]
 
@@ -73,11 +51,11 @@ def outcome_row(evaluation: Evaluation, side: Side, row: int) -> dict[str, objec
     """Return status, cause, partner and IoU of an object; its best IoU without a partner."""
     outcomes = evaluation.outcomes
     own, other = outcomes.side(side), outcomes.other(side)
-    partner, iou = int(own.partner[row]), float(own.iou[row])
+    partner = int(own.partner[row])
     found: dict[str, object] = {
         "status": str(STATUSES[own.status[row]]),
         "cause": str(CAUSES[own.cause[row]]),
-        "iou": "" if math.isnan(iou) else iou,
+        "iou": float(own.iou[row]),
     }
     if partner != NO_PARTNER:
         found["partner_id"] = int(other.ids[partner])
@@ -118,42 +96,41 @@ def agreement_rows(found: ReviewerAgreement) -> list[Row]:
     overall: dict[str, object] = {
         "objects": kappa.n,
         "agreed": kappa.n - len(found.disagreements),
-        "kappa": _defined(kappa.kappa),
-        "kappa_low": _defined(kappa.low),
-        "kappa_high": _defined(kappa.high),
+        "kappa": kappa.kappa,
+        "kappa_low": kappa.low,
+        "kappa_high": kappa.high,
     }
     return [_agreement_row(item) | overall for item in found.items]
 
 
-def write_csv(path: Path, columns: Sequence[str], rows: Sequence[Row]) -> int:
-    """Write rows as CSV, completely or not at all, safe to open in a spreadsheet.
+def verdict_frame(rows: Sequence[Row]) -> pd.DataFrame:
+    """Return rows of `verdict_rows` as a frame."""
+    return VERDICT_TABLE.frame(rows).astype({"partner_id": "Int64"})
+
+
+def write_table(path: Path, spec: TableSpec, frame: pd.DataFrame) -> int:
+    """Write a table as CSV, completely or not at all, safe to open in a spreadsheet.
 
     Returns
     -------
     int
-        Their number.
+        The number of its rows.
 
     Raises
     ------
     ReviewError
         If the file cannot be written.
     """
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    for row in rows:
-        cells = [row.get(name, "") for name in columns]
-        writer.writerow([inert(cell) if isinstance(cell, str) else cell for cell in cells])
     try:
         with replaced_when_complete(path) as file:
-            file.write(text.getvalue().encode("utf-8"))
+            file.write(spec.csv(frame))
     except OSError as error:
         raise ReviewError(
             f"the verdicts cannot be written here ({error.strerror or error}); choose "
             f"another place, or free some space",
             path=path,
         ) from error
-    return len(rows)
+    return len(frame)
 
 
 def object_details(judged: Judged, side: Side) -> dict[int, dict[str, object]]:
@@ -191,7 +168,7 @@ def _found(
 
 def _agreement_row(item: AgreementItem) -> dict[str, object]:
     first, second, decision = item.first, item.second, item.decision
-    place: dict[str, object] = {name: first.values()[name] for name in AGREEMENT_COLUMNS[:7]}
+    place: dict[str, object] = {name: first.values()[name] for name in AGREEMENT_TABLE.keys[:7]}
     return place | {
         "first_reviewer": first.reviewer,
         "first_verdict": str(first.verdict),
@@ -204,7 +181,3 @@ def _agreement_row(item: AgreementItem) -> dict[str, object]:
         "second_note": second.note,
         "adjudicator_note": "" if decision is None else decision.note,
     }
-
-
-def _defined(value: float) -> float | str:
-    return "" if math.isnan(value) else value

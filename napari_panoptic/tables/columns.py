@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from napari_panoptic.common.spreadsheets import csv_bytes
@@ -61,16 +62,32 @@ class TableSpec:
     #: A sentence that describes the content, in a report.
     caption: str = ""
 
-    @property
+    @cached_property
     def keys(self) -> list[str]:
         """The names of the columns."""
         return [key for column in self.columns for key in column.keys]
 
-    def frame(self, rows: Iterable[Record]) -> pd.DataFrame:
-        """Return rows as a frame, which has all columns even if there are no rows."""
+    def frame(self, rows: Iterable[Any]) -> pd.DataFrame:
+        """Return rows as a frame, which has all columns even if there are no rows.
+
+        Parameters
+        ----------
+        rows
+            Each a record, an object with attributes of the names of columns (``class_name`` for
+            ``class``), or a tuple of these: of each column the first that has it gives the value.
+        """
         import pandas as pd
 
-        return pd.DataFrame(list(rows), columns=self.keys)
+        return pd.DataFrame([self._record(row) for row in rows], columns=self.keys)
+
+    def _record(self, row: Any) -> dict[Any, Any]:
+        parts = row if type(row) is tuple else (row,)
+        records = [part if isinstance(part, Mapping) else self._read(part) for part in parts]
+        return {key: value for record in reversed(records) for key, value in record.items()}
+
+    def _read(self, source: object) -> Record:
+        names = {key: "class_name" if key == "class" else key for key in self.keys}
+        return {key: getattr(source, name) for key, name in names.items() if hasattr(source, name)}
 
     def csv(self, frame: pd.DataFrame, *, with_header: bool = True) -> bytes:
         """Return the columns of a frame as the CSV file, or further rows for its end."""

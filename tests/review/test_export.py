@@ -1,16 +1,15 @@
 """Verdicts and agreements as CSV."""
 
-import math
-
 import pytest
 
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.review.export import (
-    AGREEMENT_COLUMNS,
-    VERDICT_COLUMNS,
+    AGREEMENT_TABLE,
+    VERDICT_TABLE,
     agreement_rows,
+    verdict_frame,
     verdict_rows,
-    write_csv,
+    write_table,
 )
 from napari_panoptic.review.file import ReviewError
 from napari_panoptic.review.judged import Subjects
@@ -54,7 +53,7 @@ def test_verdicts_have_the_outcome_of_their_object(path):
         assert row["status"] == str(STATUSES[own.status[at]])
         assert row["cause"] == str(CAUSES[own.cause[at]])
         assert ("partner_id" in row) == (own.partner[at] != NO_PARTNER)
-        assert row["iou"] == ("" if math.isnan(own.iou[at]) else own.iou[at])
+        assert row["iou"] == pytest.approx(own.iou[at], rel=0, nan_ok=True)
 
 
 def test_the_table_of_verdicts(path, tmp_path):
@@ -64,16 +63,17 @@ def test_the_table_of_verdicts(path, tmp_path):
         records = store.verdicts()
     target = tmp_path / "verdicts.csv"
     rows = verdict_rows(records, lambda _region, _team: None)
-    assert write_csv(target, VERDICT_COLUMNS, rows) == 2
+    table = verdict_frame(rows)
+    assert write_table(target, VERDICT_TABLE, table) == 2
     first, second = csv_rows(target)
-    assert tuple(first) == VERDICT_COLUMNS
+    assert list(first) == VERDICT_TABLE.keys
     assert (first["tag"], first["note"]) == ("fold", 'says "yes", and\nno')
     assert first["reviewer"] != "=Ada()"  # a spreadsheet would compute it
     assert (second["side"], second["verdict"]) == ("prediction", "cannot-tell")
     assert float(second["centroid_y_px"]) == 40.0
     assert second["status"] == ""
     with pytest.raises(ReviewError, match="choose another place"):
-        write_csv(tmp_path / "nowhere" / "verdicts.csv", VERDICT_COLUMNS, rows)
+        write_table(tmp_path / "nowhere" / "verdicts.csv", VERDICT_TABLE, table)
 
 
 def test_the_table_of_an_agreement(path, tmp_path):
@@ -86,7 +86,7 @@ def test_the_table_of_an_agreement(path, tmp_path):
         store.give(subject(2), verdicts[2], note="clear")
         found = store.agreement("Ada", "Bo")
     target = tmp_path / "agreement.csv"
-    write_csv(target, AGREEMENT_COLUMNS, agreement_rows(found))
+    write_table(target, AGREEMENT_TABLE, AGREEMENT_TABLE.frame(agreement_rows(found)))
     agreed, decided, still_open = csv_rows(target)
     assert agreed["final"] == agreed["first_verdict"] == agreed["second_verdict"]
     assert (decided["adjudicator"], decided["final"]) == ("Cy", str(verdicts[2]))

@@ -10,26 +10,28 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from napari_panoptic.common.findings import Finding
-from napari_panoptic.report.columns import table, team_column
+from napari_panoptic.report.columns import shown_columns, table, team_column
 from napari_panoptic.report.writing import check_replaceable, provenance, write_set
 from napari_panoptic.review.plan.conclusions import RANKED, ranking, sentences
 from napari_panoptic.review.plan.design import Plan, stratified
 from napari_panoptic.review.plan.estimates import Estimates, ItemVerdict
 from napari_panoptic.review.plan.tables import (
-    estimates_frame,
+    ESTIMATES,
+    ITEM_VERDICTS,
+    PLAN,
     estimates_record,
     plan_frame,
     verdicts_frame,
 )
 from napari_panoptic.review.plan.units import Units
-from napari_panoptic.tables.columns import bounds, name_column, number, whole, words
+from napari_panoptic.tables.columns import name_column, number, whole, words
 from napari_panoptic.tables.figures import counted
 from napari_panoptic.tables.markup import Child, bullets, definitions, note, paragraph
 
 if TYPE_CHECKING:
     import pandas as pd
 
-ESTIMATES_TABLE, ESTIMATES_RECORD = "estimates.csv", "estimates.json"
+ESTIMATES_RECORD = "estimates.json"
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +82,7 @@ def write_estimates(
     estimates = review.estimates
     warnings = [*findings, *estimates.findings]
     record = estimates_record(estimates, review.plan, review.units) | provenance(warnings, inputs)
-    tables = {**(others or {}), ESTIMATES_TABLE: estimates_frame(estimates)}
+    tables = {**(others or {}), ESTIMATES.file: ESTIMATES.frame(estimates.rows)}
     return write_set(folder, tables, (ESTIMATES_RECORD, record))
 
 
@@ -113,8 +115,8 @@ def write_reviewed_plan(
     OSError, PanopticError
         If they cannot be written.
     """
-    others = {"plan.csv": plan_frame(review.plan), "verdicts.csv": verdicts_frame(answers)}
-    names = (*others, ESTIMATES_TABLE, ESTIMATES_RECORD)
+    others = {PLAN.file: plan_frame(review.plan), ITEM_VERDICTS.file: verdicts_frame(answers)}
+    names = (*others, ESTIMATES.file, ESTIMATES_RECORD)
     check_replaceable(folder, names)
     return write_estimates(folder, review, findings, {}, others=others)
 
@@ -130,22 +132,10 @@ def review_section(review: ReviewedPlan, teams: Sequence[str]) -> list[Child]:
         All teams of the report, for their colours.
     """
     estimates = review.estimates
-    columns = [
-        words("quantity"),
-        team_column(teams),
-        name_column("class"),
-        number("estimate"),
-        bounds("low", "high", "95 % interval"),
-        whole("items"),
-        number("as_annotated", "as annotated"),
-    ]
-    caption = (
-        "Metrics pooled over the cohort if the annotation were right, and the share of wrong "
-        "annotations, estimated from the reviewed items; beside them the metrics as annotated."
-    )
+    frame = ESTIMATES.frame(estimates.rows)
     return [
         bullets(sentences(estimates)),
-        table("review-estimates", caption, columns, estimates_frame(estimates)),
+        table("review-estimates", ESTIMATES.caption, shown_columns(ESTIMATES, teams), frame),
         *_ranks(estimates, teams),
         paragraph(
             "The sample is a stratified simple random sample without replacement; sums are "

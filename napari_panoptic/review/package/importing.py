@@ -12,12 +12,12 @@ from napari_panoptic.common.text import english_list
 from napari_panoptic.io.files.fingerprints import file_fingerprints
 from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
 from napari_panoptic.nuclei.regions.region import HeldRegion
-from napari_panoptic.review.export import Row, write_csv
+from napari_panoptic.review.export import write_table
 from napari_panoptic.review.identity import ObjectKey, Subject, matched, object_key
 from napari_panoptic.review.judged import Subjects
 from napari_panoptic.review.package.answers import AnsweredItem, Answers
 from napari_panoptic.review.package.contents import Contents
-from napari_panoptic.review.plan.tables import ITEM_VERDICT_COLUMNS
+from napari_panoptic.review.plan.tables import ITEM_VERDICTS, verdicts_frame
 from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.review.verdicts import Judgement, Receipt
 from napari_panoptic.values.cohort import Cohort, Region, Source
@@ -132,15 +132,8 @@ def write_verdicts(path: Path, answers: Answers) -> int:
     ReviewError
         If the table cannot be written.
     """
-    rows: list[Row] = [
-        {
-            "item": answer.item.item,
-            "verdict": "" if answer.verdict is None else str(answer.verdict),
-            "count": "" if answer.count is None else answer.count,
-        }
-        for answer in answers.answers
-    ]
-    return write_csv(path, ITEM_VERDICT_COLUMNS, rows)
+    rows = (({"item": answer.item.item}, answer) for answer in answers.answers)
+    return write_table(path, ITEM_VERDICTS, verdicts_frame(rows))
 
 
 def _judged(answers: Answers) -> list[tuple[AnsweredItem, Judgement]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
 from pathlib import Path
@@ -31,27 +31,50 @@ from napari_panoptic.review.plan.units import (
     key_of,
     tile_name,
 )
+from napari_panoptic.tables.columns import (
+    TableSpec,
+    bounds,
+    name_column,
+    number,
+    unshown,
+    whole,
+    words,
+)
 from napari_panoptic.values.vocabulary import Verdict
 
 if TYPE_CHECKING:
     import pandas as pd
 
-PLAN_COLUMNS = (
-    "item",
-    "team",
-    "patient",
-    "region",
-    "side",
-    "id",
-    "y_px",
-    "x_px",
-    "stratum",
-    "probability",
+PLAN = TableSpec(
+    "plan.csv",
+    "item, in the order of the review",
+    [
+        unshown("item", "team", "patient", "region", "side"),
+        unshown("id", about="empty for tiles"),
+        unshown("y_px", "x_px"),
+        unshown("stratum", about="`team/status/class`, also with a cause or `suspect`"),
+        unshown("probability"),
+    ],
 )
-ITEM_VERDICT_COLUMNS = ("item", "verdict", "count")
-ESTIMATE_COLUMNS = (
-    *("quantity", "team", "class", "estimate", "low", "high", "items"),
-    "as_annotated",
+ITEM_VERDICTS = TableSpec(
+    "verdicts.csv",
+    "reviewed item; `estimate` ignores other columns",
+    [unshown("item", "verdict"), unshown("count", about="of tiles only")],
+)
+ESTIMATES = TableSpec(
+    "estimates.csv",
+    "quantity, team and class, and for `all`",
+    [
+        words("quantity"),
+        name_column("team"),
+        name_column("class"),
+        number("estimate"),
+        bounds("low", "high", "95 % interval", "95 % interval"),
+        whole("items", about="reviewed ones that inform it"),
+        number("as_annotated", "as annotated"),
+    ],
+    "Metrics pooled over the cohort if the annotation were right, and the share of wrong "
+    "annotations, estimated from the reviewed items; beside them the metrics as annotated.",
 )
 _SHOWN = 3
 
@@ -60,7 +83,7 @@ _Row = tuple[int, Mapping[str, str]]
 
 
 def plan_frame(plan: Plan) -> pd.DataFrame:
-    """Return a plan with the columns `PLAN_COLUMNS`; tiles have no id."""
+    """Return the rows of a plan."""
     import pandas as pd
 
     units = plan.units
@@ -77,30 +100,13 @@ def plan_frame(plan: Plan) -> pd.DataFrame:
             "stratum": list(plan.stratum),
             "probability": plan.probability,
         },
-        columns=list(PLAN_COLUMNS),
+        columns=PLAN.keys,
     )
 
 
-def verdicts_frame(answers: Sequence[ItemVerdict]) -> pd.DataFrame:
-    """Return verdicts with the columns `ITEM_VERDICT_COLUMNS`; only tiles have a count."""
-    import pandas as pd
-
-    counts = np.array([-1 if a.count is None else a.count for a in answers], np.int64)
-    return pd.DataFrame(
-        {
-            "item": [answer.item for answer in answers],
-            "verdict": [str(answer.verdict) for answer in answers],
-            "count": pd.arrays.IntegerArray(counts, counts < 0),
-        },
-        columns=list(ITEM_VERDICT_COLUMNS),
-    )
-
-
-def estimates_frame(estimates: Estimates) -> pd.DataFrame:
-    """Return estimates with the columns `ESTIMATE_COLUMNS`; NaN where undefined."""
-    import pandas as pd
-
-    return pd.DataFrame(map(_estimate_record, estimates.rows), columns=list(ESTIMATE_COLUMNS))
+def verdicts_frame(rows: Iterable[Any]) -> pd.DataFrame:
+    """Return the rows of verdicts, such as `ItemVerdict`; see `TableSpec.frame`."""
+    return ITEM_VERDICTS.frame(rows).astype({"count": "Int64"})
 
 
 def estimates_record(estimates: Estimates, plan: Plan, units: Units) -> dict[str, Any]:
@@ -152,7 +158,7 @@ def estimates_record(estimates: Estimates, plan: Plan, units: Units) -> dict[str
 
 
 def _estimate_record(row: Estimate) -> dict[str, Any]:
-    """Return an estimate as it is in the record; `ESTIMATE_COLUMNS` are some of its keys."""
+    """Return an estimate as it is in the record."""
     return {
         "quantity": str(row.quantity),
         "team": row.team,
@@ -172,7 +178,7 @@ def _estimate_record(row: Estimate) -> dict[str, Any]:
 
 
 def plan_cells(
-    path: Path, columns: Sequence[str] = PLAN_COLUMNS
+    path: Path, columns: Sequence[str] = tuple(PLAN.keys)
 ) -> list[tuple[int, dict[str, str]]]:
     """Return the number of the line and the cells of each item in a plan's table.
 
@@ -260,7 +266,7 @@ class PlanTable:
 
 
 def read_plan(path: Path) -> PlanTable:
-    """Read the table of a plan, with the columns `PLAN_COLUMNS`.
+    """Read the table of a plan, with the columns of `PLAN`.
 
     Raises
     ------
@@ -345,7 +351,7 @@ def read_verdicts(path: Path, plan: Plan) -> tuple[list[ItemVerdict], tuple[Find
     Parameters
     ----------
     path
-        A table with the columns `ITEM_VERDICT_COLUMNS`; ``count`` may be missing if the plan has no
+        A table with the columns of `ITEM_VERDICTS`; ``count`` may be missing if the plan has no
         background items. A row without verdict and count is an item that was not reviewed.
     plan
         The plan.
@@ -367,7 +373,7 @@ def read_verdicts(path: Path, plan: Plan) -> tuple[list[ItemVerdict], tuple[Find
     lines: dict[int, int] = {}
     outside, repeated, problems = [], [], []
     has_tiles = bool((plan.units.kind == KINDS.index(ItemKind.BACKGROUND)).any())
-    columns = ITEM_VERDICT_COLUMNS if has_tiles else ITEM_VERDICT_COLUMNS[:2]
+    columns = ITEM_VERDICTS.keys if has_tiles else ITEM_VERDICTS.keys[:2]
     for line, row in read_rows(path, "a table of verdicts", columns):
         item = _item(row, line, path)
         if not row["verdict"] and not row.get("count"):

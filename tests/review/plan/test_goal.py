@@ -11,7 +11,6 @@ import pytest
 
 from napari_panoptic.common.errors import PanopticError, SettingsError
 from napari_panoptic.common.progress import Progress, StoppedError
-from napari_panoptic.common.spreadsheets import inert_cells
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.review.plan.conclusions import difference, difference_sentence
 from napari_panoptic.review.plan.corrected import ALL, Quantity
@@ -19,7 +18,12 @@ from napari_panoptic.review.plan.design import draw
 from napari_panoptic.review.plan.estimates import ItemVerdict, estimate, expected
 from napari_panoptic.review.plan.goal import Goal, PlanSetup, offer, reached
 from napari_panoptic.review.plan.items import item_at
-from napari_panoptic.review.plan.tables import plan_frame, read_verdicts, verdicts_frame
+from napari_panoptic.review.plan.tables import (
+    ITEM_VERDICTS,
+    plan_frame,
+    read_verdicts,
+    verdicts_frame,
+)
 from napari_panoptic.review.plan.units import NO_ID, TILE_PX, ItemKind, population
 from napari_panoptic.values.cohort import Source
 from napari_panoptic.values.settings import EvaluationSettings
@@ -122,7 +126,7 @@ def test_items_are_those_of_the_plans_table(small_units):
 def test_verdicts_are_read_as_they_were_written(small_units, tmp_path):
     plan = draw(small_units, 40, seed=2)
     answers = [*answers_to(plan)[:-1], ItemVerdict(len(plan), Verdict.CANNOT_TELL)]
-    inert_cells(verdicts_frame(answers)).to_csv(tmp_path / "verdicts.csv", index=False)
+    (tmp_path / "verdicts.csv").write_bytes(ITEM_VERDICTS.csv(verdicts_frame(answers)))
     assert read_verdicts(tmp_path / "verdicts.csv", plan) == (answers, ())
 
 

@@ -9,11 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from napari_panoptic.common.errors import UnreadableFileError
-from napari_panoptic.common.spreadsheets import inert_cells
 from napari_panoptic.review.plan.design import draw
 from napari_panoptic.review.plan.estimates import ItemVerdict
 from napari_panoptic.review.plan.tables import (
-    PLAN_COLUMNS,
+    PLAN,
     plan_frame,
     read_plan,
     read_verdicts,
@@ -31,7 +30,7 @@ def plan(small_units):
 def path(tmp_path, plan):
     """The plan as a table."""
     file = tmp_path / "plan.csv"
-    inert_cells(plan_frame(plan)).to_csv(file, index=False)
+    file.write_bytes(PLAN.csv(plan_frame(plan)))
     return file
 
 
@@ -67,7 +66,7 @@ def test_plans_of_every_level_are_read(tmp_path_factory, small_units, n, seed):
 
 def test_background_has_no_id(plan):
     frame = plan_frame(plan)
-    assert tuple(frame) == PLAN_COLUMNS
+    assert list(frame) == PLAN.keys
     tiles = frame[frame.side == "background"]
     assert len(tiles)
     assert tiles.id.isna().all()
@@ -80,7 +79,7 @@ def test_names_that_a_spreadsheet_would_compute_are_found_again(tmp_path, small_
 
     named = replace(small_units, team=("=" + small_units.team).astype(object))
     path = tmp_path / "plan.csv"
-    inert_cells(plan_frame(draw(named, 60, 1))).to_csv(path, index=False)
+    path.write_bytes(PLAN.csv(plan_frame(draw(named, 60, 1))))
     assert "'=alpha" in path.read_text()
     assert len(read_plan(path).plan(named)[0]) == 60
     assert read_plan(path).teams(("=alpha", "=beta")) == ("=alpha", "=beta")

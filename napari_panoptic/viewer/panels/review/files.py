@@ -18,13 +18,14 @@ from napari_panoptic.live.session import Session
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.review.cohort_verdicts import CohortVerdicts
 from napari_panoptic.review.export import (
-    AGREEMENT_COLUMNS,
-    VERDICT_COLUMNS,
+    AGREEMENT_TABLE,
+    VERDICT_TABLE,
     Row,
     agreement_rows,
     object_details,
+    verdict_frame,
     verdict_rows,
-    write_csv,
+    write_table,
 )
 from napari_panoptic.review.progress import evaluated_region
 from napari_panoptic.review.reviewing import Reviewing
@@ -251,7 +252,7 @@ class ReviewFiles:
         if store is None:
             show_info("There are no verdicts to write yet: give the first one.")
             return
-        path = self._ask_where("verdicts.csv", "CSV (*.csv)")
+        path = self._ask_where(VERDICT_TABLE.file, "CSV (*.csv)")
         if path is None:
             return
         try:
@@ -266,10 +267,10 @@ class ReviewFiles:
 
     def write_agreement(self, found: ReviewerAgreement) -> None:
         """Write the verdicts of two reviewers, the decisions between them, and kappa as CSV."""
-        path = self._ask_where("agreement.csv", "CSV (*.csv)")
+        path = self._ask_where(AGREEMENT_TABLE.file, "CSV (*.csv)")
         if path is not None:
-            rows = agreement_rows(found)
-            self._write(partial(write_csv, path, AGREEMENT_COLUMNS, rows), path, "objects")
+            frame = AGREEMENT_TABLE.frame(agreement_rows(found))
+            self._write(partial(write_table, path, AGREEMENT_TABLE, frame), path, "objects")
 
     def write_region(self) -> None:
         """Write the objects of the region as GeoJSON, with their verdicts."""
@@ -344,7 +345,7 @@ def _write_verdicts(
     others = [record for record in records if id(record) not in known]
     rows = iter(verdict_rows(others, evaluation_of))
     ordered = [known[id(record)] if id(record) in known else next(rows) for record in records]
-    return write_csv(path, VERDICT_COLUMNS, ordered)
+    return write_table(path, VERDICT_TABLE, verdict_frame(ordered))
 
 
 def _write_objects(
