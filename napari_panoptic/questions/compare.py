@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from napari_panoptic.common.errors import SettingsError
@@ -19,6 +20,7 @@ from napari_panoptic.questions.answer import Answer, AnswerRecord, AnswerTable
 from napari_panoptic.questions.engines.quality_change import QualityChange
 from napari_panoptic.questions.engines.version_diff import (
     CHANGE_MEANINGS,
+    DIFF,
     IOU_STEP,
     Change,
     VersionDiff,
@@ -46,10 +48,8 @@ from napari_panoptic.tables.columns import (
     TableColumn,
     TableSpec,
     bounds,
-    link_column,
     name_column,
     number,
-    unshown,
     whole,
     words,
 )
@@ -60,33 +60,6 @@ from napari_panoptic.values.vocabulary import Side, Status
 
 if TYPE_CHECKING:
     import pandas as pd
-
-DIFF = TableSpec(
-    "diff.csv",
-    "reference object, and FP of either version",
-    [
-        unshown("patient", "region", "side"),
-        unshown("id", about="of the new version; of a gone FP, of the old one"),
-        unshown("partner_before", "partner_after"),
-        unshown("status_before", "status_after", about="empty if the version lacks the FP"),
-        unshown("cause_before", "cause_after"),
-        unshown("iou_before", "iou_after", about="as in `objects.csv`"),
-        unshown(
-            "change",
-            about="broken, fixed, still-failing, reclassified, still-right, ignored-once; "
-            "new, persistent, gone",
-        ),
-        unshown("class", about="of the object itself, in the new version if it is there"),
-        unshown("id_before", "class_before", about="of the old version; empty if it is new"),
-        unshown("partner_class_before", "partner_class_after"),
-        unshown("class_changed", about="matched in both versions, as different classes"),
-        unshown("cause_changed", about="unmatched in both, for different causes"),
-        unshown("iou_change", about="`up` or `down` if by more than the setting"),
-        unshown("area_px", "centroid_y_px", "centroid_x_px"),
-        unshown("delta_pq", about="its part of the change of PQ"),
-        link_column(),
-    ],
-)
 
 
 def part_text(value: float) -> str:
@@ -389,7 +362,7 @@ def _links(diff: VersionDiff, links: LinkMaker) -> list[str]:
 
 
 def _differences(
-    key: str, found: Sequence[PairedDifference], names: Mapping[str, str]
+    key: str, caption: str, rows: Iterable[Any], more: Sequence[TableColumn] = ()
 ) -> tuple[TableSpec, pd.DataFrame]:
     """Return a row per figure: both versions and their difference; ``key`` names the figures."""
     columns = [
@@ -403,34 +376,37 @@ def _differences(
         number("p", "p", p_value, "two-sided sign-flip test over patients"),
         number("holm_p", "Holm p", p_value, f"corrected over every {key}"),
         whole("patients", about="with a figure in both versions"),
+        *more,
         words("note", " "),
     ]
-    caption = (
-        "Every metric in both versions." if key == "metric" else "PQ of each class, both versions."
-    )
     spec = TableSpec("", key, columns, caption)
-    return spec, spec.frame(
-        {
-            key: names.get(one.name, one.name),
-            **fields_of(one, "old", "new"),
-            "difference": one.interval.mean,
-            **fields_of(one.interval, "low", "high"),
-            **fields_of(one, "p", "holm_p", "patients", "note"),
-        }
-        for one in found
+    return spec, spec.frame(rows)
+
+
+def _metrics(comparison: VersionComparison) -> tuple[TableSpec, pd.DataFrame]:
+    rows = (
+        ({"metric": FIGURE_NAMES[one.name], "difference": one.interval.mean}, one, one.interval)
+        for one in comparison.metrics
     )
+    return _differences("metric", "Every metric in both versions.", rows)
 
 
 def _by_class(comparison: VersionComparison) -> tuple[TableSpec, pd.DataFrame]:
     """Return the PQ of each class in both versions, with its objects by change."""
-    diff, by_class = comparison.diff, comparison.change.by_class
-    spec, frame = _differences("class", comparison.classes, {})
-    counts = diff.by("class").set_index("class").reindex(frame["class"], fill_value=0)
-    for change in map(str, diff.changes):
-        frame[change] = counts[change].to_numpy()
-    frame["delta_pq"] = [by_class.get(name, 0.0) for name in frame["class"]]
-    *columns, last = spec.columns
-    return replace(spec, columns=[*columns, *_change_columns(diff), PART, last]), frame
+    diff, parts = comparison.diff, comparison.change.by_class
+    counts = diff.by("class").set_index("class").to_dict("index")
+    rows = (
+        (
+            {"class": one.name, "difference": one.interval.mean},
+            {"delta_pq": parts.get(one.name, 0.0)},
+            counts.get(one.name, dict.fromkeys(map(str, diff.changes), 0)),
+            one,
+            one.interval,
+        )
+        for one in comparison.classes
+    )
+    more = [*_change_columns(diff), PART]
+    return _differences("class", "PQ of each class, both versions.", rows, more)
 
 
 def _change_columns(diff: VersionDiff) -> list[TableColumn]:
@@ -530,7 +506,9 @@ def _bar(share: float) -> str:
     return f"◀{blocks}" if share < 0 else f"{blocks}▶"
 
 
-def _grouped(comparison: VersionComparison, *keys: str) -> tuple[TableSpec, pd.DataFrame]:
+def _grouped(
+    comparison: VersionComparison, *, keys: tuple[str, ...]
+) -> tuple[TableSpec, pd.DataFrame]:
     """Return the objects of each patient or region by change."""
     diff, frame = comparison.diff, comparison.diff.by(*keys)
     parts = comparison.change.grouped(diff.rows[keys[-1]])
@@ -540,10 +518,10 @@ def _grouped(comparison: VersionComparison, *keys: str) -> tuple[TableSpec, pd.D
 
 
 _TABLES: Mapping[str, Callable[[VersionComparison], tuple[TableSpec, pd.DataFrame]]] = {
-    METRICS: lambda one: _differences("metric", one.metrics, FIGURE_NAMES),
+    METRICS: _metrics,
     CLASSES: _by_class,
-    PATIENTS: lambda one: _grouped(one, "patient"),
-    REGIONS: lambda one: _grouped(one, "patient", "region"),
+    PATIENTS: partial(_grouped, keys=("patient",)),
+    REGIONS: partial(_grouped, keys=("patient", "region")),
     PARTS: _parts,
 }
 

@@ -16,6 +16,7 @@ from napari_panoptic.nuclei.ambiguity import judge
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.matching import match
 from napari_panoptic.nuclei.overlap import overlap_table
+from napari_panoptic.tables.columns import TableSpec, link_column, unshown
 from napari_panoptic.values.labels import LabelPair
 from napari_panoptic.values.settings import AmbiguousPolicy, EvaluationSettings
 from napari_panoptic.values.vocabulary import STATUS_CODE, Side, Status
@@ -28,33 +29,35 @@ IOU_STEP = 0.1
 SAME_IOU = 0.5
 """Two FPs are one object in both versions if their IoU exceeds this."""
 
-DIFF_COLUMNS = (
-    "patient",
-    "region",
-    "side",
-    "id",
-    "partner_before",
-    "partner_after",
-    "status_before",
-    "status_after",
-    "cause_before",
-    "cause_after",
-    "iou_before",
-    "iou_after",
-    "change",
-    "class",
-    "id_before",
-    "class_before",
-    "partner_class_before",
-    "partner_class_after",
-    "class_changed",
-    "cause_changed",
-    "iou_change",
-    "area_px",
-    "centroid_y_px",
-    "centroid_x_px",
+DIFF = TableSpec(
+    "diff.csv",
+    "reference object, and FP of either version",
+    [
+        unshown("patient", "region", "side"),
+        unshown("id", about="of the new version; of a gone FP, of the old one"),
+        unshown("partner_before", "partner_after"),
+        unshown("status_before", "status_after", about="empty if the version lacks the FP"),
+        unshown("cause_before", "cause_after"),
+        unshown("iou_before", "iou_after", about="as in `objects.csv`"),
+        unshown(
+            "change",
+            about="broken, fixed, still-failing, reclassified, still-right, ignored-once; "
+            "new, persistent, gone",
+        ),
+        unshown("class", about="of the object itself, in the new version if it is there"),
+        unshown("id_before", "class_before", about="of the old version; empty if it is new"),
+        unshown("partner_class_before", "partner_class_after"),
+        unshown("class_changed", about="matched in both versions, as different classes"),
+        unshown("cause_changed", about="unmatched in both, for different causes"),
+        unshown("iou_change", about="`up` or `down` if by more than the setting"),
+        unshown("area_px", "centroid_y_px", "centroid_x_px"),
+        unshown("delta_pq", about="its part of the change of PQ"),
+        link_column(),
+    ],
 )
-"""The columns of a diff. The columns up to ``change`` are a contract for ``diff.csv``."""
+"""The columns up to ``change`` are a contract."""
+DIFF_COLUMNS = tuple(DIFF.keys[:-2])
+"""The columns of a diff: those of `DIFF` but for its parts of the change of PQ, and links."""
 PAIR_COLUMNS = ("patient", "region", "id_before", "id_after")
 """The columns of pairs of FPs that are one object in both versions."""
 
