@@ -13,30 +13,28 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import SettingsError
 from napari_panoptic.statistics.means import quotient
+from napari_panoptic.tables.columns import TableSpec, unshown
 from napari_panoptic.values.vocabulary import CAUSES, Cause, Side, Status
 
 if TYPE_CHECKING:
     import pandas as pd
 
-SIZE_COLUMNS = (
-    "team",
-    "size",
-    "area_from",
-    "area_below",
-    "area_unit",
-    "reference_objects",
-    "found",
-    "recall",
-    "prediction_objects",
-    "matched",
-    "precision",
-    "right_class",
-    "class_accuracy",
-    "mean_iou",
-    "pairs_with_hausdorff",
-    "mean_hausdorff_px",
+SIZES = TableSpec(
+    "by_size.csv",
+    "team and size class",
+    [
+        unshown("team", "size", "area_from", "area_below", "area_unit"),
+        unshown("reference_objects", "found", "recall"),
+        unshown("prediction_objects", "matched", "precision"),
+        unshown("right_class", "class_accuracy", "mean_iou"),
+        unshown("pairs_with_hausdorff", "mean_hausdorff_px"),
+    ],
 )
-CAUSE_COLUMNS = ("team", "side", "cause", "count", "failures", "share")
+CAUSE_COUNTS = TableSpec(
+    "by_cause.csv",
+    "team, side and cause",
+    [unshown("team", "side", "cause", "count", "failures", "share")],
+)
 
 _MATCHED = (str(Status.TP), str(Status.MISCLASSIFIED))
 _FAILED = {Side.REFERENCE: str(Status.FN), Side.PREDICTION: str(Status.FP)}
@@ -147,7 +145,7 @@ def by_size(regions: Sequence[RegionObjects], classes: SizeClasses) -> pd.DataFr
     Returns
     -------
     DataFrame
-        One row per team and size class, columns ``SIZE_COLUMNS``. Ratios with denominator 0 and
+        One row per team and size class, columns of `SIZES`. Ratios with denominator 0 and
         means over no pairs are NaN; ``mean_hausdorff_px`` is the mean over the pairs that have a
         distance.
 
@@ -156,8 +154,6 @@ def by_size(regions: Sequence[RegionObjects], classes: SizeClasses) -> pd.DataFr
     SettingsError
         For ``um2`` if a region's micrometres per pixel are unknown.
     """
-    import pandas as pd
-
     table = _joined(regions, classes.unit)
     table["size"] = classes.number(table["area"].to_numpy(np.float64))
     rows = []
@@ -172,7 +168,7 @@ def by_size(regions: Sequence[RegionObjects], classes: SizeClasses) -> pd.DataFr
                 "area_unit": str(classes.unit),
             }
             rows.append(place | _figures(own[own["size"] == size]))
-    return pd.DataFrame(rows, columns=list(SIZE_COLUMNS))
+    return SIZES.frame(rows)
 
 
 def by_cause(regions: Sequence[RegionObjects]) -> pd.DataFrame:
@@ -189,12 +185,10 @@ def by_cause(regions: Sequence[RegionObjects]) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row per team, side and cause, columns ``CAUSE_COLUMNS``; causes that no team has on a
+        One row per team, side and cause, columns of `CAUSE_COUNTS`; causes that no team has on a
         side are left out. ``failures`` is the number of the team's failures on that side, and
         ``share`` is the count divided by it; NaN if it is 0.
     """
-    import pandas as pd
-
     rows: list[dict[str, Any]] = []
     table = _joined(regions, AreaUnit.PX)
     teams = dict.fromkeys(region.team for region in regions)
@@ -208,7 +202,7 @@ def by_cause(regions: Sequence[RegionObjects]) -> pd.DataFrame:
                 place = {"team": team, "side": str(side), "cause": str(cause)}
                 ratio = quotient(count, len(causes))
                 rows.append(place | {"count": count, "failures": len(causes), "share": ratio})
-    return pd.DataFrame(rows, columns=list(CAUSE_COLUMNS))
+    return CAUSE_COUNTS.frame(rows)
 
 
 def _joined(regions: Sequence[RegionObjects], unit: AreaUnit) -> pd.DataFrame:

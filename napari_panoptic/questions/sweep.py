@@ -22,7 +22,7 @@ from napari_panoptic.nuclei.regions.cohort_evaluation import LOWER_IS_BETTER, In
 from napari_panoptic.nuclei.regions.run import THREADS
 from napari_panoptic.questions.answer import Answer, AnswerPlot, AnswerRecord, AnswerTable
 from napari_panoptic.questions.engines.sweep import (
-    FLIP_COLUMNS,
+    FLIPS,
     CohortSweep,
     SweepStep,
     sweep_cohort,
@@ -108,27 +108,6 @@ SWEEP_STEPS = TableSpec(
     "Annotated objects that are fixed, broken or reclassified, and FPs that are new or gone, "
     "between neighbouring settings; each object is in sweep_flips.csv.",
 )
-SWEEP_FLIPS = TableSpec(
-    "sweep_flips.csv",
-    "annotated object, or FP, whose outcome differs between two neighbouring settings",
-    [
-        name_column("parameter"),
-        name_column("team_before", "from"),
-        name_column("team_after", "to"),
-        unshown("patient"),
-        name_column("region"),
-        words("side"),
-        whole("id", about="after; of a gone FP before"),
-        unshown("id_before", about="empty if the FP is new"),
-        name_column("class"),
-        words("change", about="as in `diff.csv`"),
-        words("outcome_before", "before", about="status and cause"),
-        words("outcome_after", "after", about="status and cause"),
-        number("iou_before", "IoU before"),
-        number("iou_after", "IoU after"),
-        unshown(*FLIP_COLUMNS[14:]),
-    ],
-)
 SWEEP_PATIENTS = TableSpec(
     "sweep_patients.csv",
     "patient",
@@ -196,7 +175,7 @@ class Sweep(Question):
         "Exit status: 0 done, 1 nothing could be evaluated, 2 wrong arguments."
     )
     hint = "Press “Compute” to see which setting is best, and what each step changes."
-    tables = (SWEEP, SWEEP_CAUSES, SWEEP_STEPS, SWEEP_FLIPS, SWEEP_PATIENTS)
+    tables = (SWEEP, SWEEP_CAUSES, SWEEP_STEPS, FLIPS, SWEEP_PATIENTS)
     page = "sweep.html"
     share_of_gathering = 1.0
 
@@ -331,7 +310,7 @@ class Sweep(Question):
                 ),
                 AnswerTable(_OUTCOMES, outcomes, printed=0, heading="How outcomes change"),
                 AnswerTable(
-                    SWEEP_FLIPS,
+                    FLIPS,
                     flips,
                     lambda row: _changed(flips.iloc[[row]]),
                     has_others=True,

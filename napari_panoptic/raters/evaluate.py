@@ -39,7 +39,7 @@ from napari_panoptic.raters.levels import (
     standing,
 )
 from napari_panoptic.raters.objects import ObjectAgreement, object_agreement
-from napari_panoptic.raters.ranking import CASE_COLUMNS, by_structure, by_team
+from napari_panoptic.raters.ranking import CASES, by_structure, by_team
 from napari_panoptic.values.cohort import MaskFiles
 from napari_panoptic.values.labels import LabelImage
 from napari_panoptic.values.raters import RatedCase, RatedCohort, RaterFile, RatersSettings
@@ -136,16 +136,14 @@ class RatedEvaluation:
 
     @cached_property
     def cases(self) -> pd.DataFrame:
-        """A row per team, structure and case, with `CASE_COLUMNS`."""
-        import pandas as pd
-
+        """A row per team, structure and case, with the columns of `CASES`."""
         rows = [
             case_row(result, team, self.settings)
             for team in self.teams
             for structure in self.cohort.structures
             for result in self.of_structure(structure)
         ]
-        return pd.DataFrame(rows, columns=list(CASE_COLUMNS))
+        return CASES.frame(rows)
 
     @cached_property
     def structures(self) -> pd.DataFrame:
@@ -168,7 +166,7 @@ class RatedEvaluation:
 
 
 def case_row(result: RatedResult, team: str, settings: RatersSettings) -> dict[str, Any]:
-    """Return a team's figures in one structure of one case, with `CASE_COLUMNS`."""
+    """Return a team's figures in one structure of one case, as `CASES` has them."""
     state, comparison = result.teams[team]
     left_out = comparison.left_out_score(settings)
     low, high = result.raters.spread

@@ -7,25 +7,74 @@ from typing import TYPE_CHECKING
 from napari_panoptic.raters.levels import Standing, standing
 from napari_panoptic.statistics.means import mean_defined, spread
 from napari_panoptic.statistics.ranks import competition_ranks
+from napari_panoptic.tables.columns import (
+    CellContent,
+    Record,
+    TableColumn,
+    TableSpec,
+    bounds,
+    name_column,
+    number,
+    unshown,
+    whole,
+    words,
+)
+from napari_panoptic.tables.figures import UNDEFINED
 
 if TYPE_CHECKING:
     import pandas as pd
 
-CASE_COLUMNS = (
-    "team",
-    "structure",
-    "case",
-    "prediction",
-    "dice",
-    "left_out_dice",
-    "raters_lowest",
-    "raters_highest",
-    "standing",
-    "brier",
-    "brier_least",
-    "raters",
+_STANDING_WORDS = {
+    Standing.BELOW: "below all raters",
+    Standing.WITHIN: "within the raters",
+    Standing.ABOVE: "above all raters",
+    Standing.UNDEFINED: UNDEFINED,
+}
+
+
+def _standing(row: Record) -> CellContent:
+    return CellContent(_STANDING_WORDS[Standing(row["standing"])])
+
+
+TEAM, STRUCTURE, CASE = (name_column(key) for key in ("team", "structure", "case"))
+STANDING = TableColumn("stands", _standing, ("standing",), "below, within or above the raters")
+CASES = TableSpec(
+    "cases.csv",
+    "team, structure and case",
+    [
+        TEAM,
+        STRUCTURE,
+        CASE,
+        words("prediction", about="there, missing or unreadable"),
+        number("dice", "Dice"),
+        number("left_out_dice", "against all raters but one"),
+        bounds("raters_lowest", "raters_highest", "raters"),
+        STANDING,
+        number("brier", "Brier"),
+        unshown("brier_least", about="of the raters' own mean"),
+        unshown("raters", about="number"),
+    ],
+    "The lowest first. Missing and unreadable predictions count as background.",
 )
-"""Columns of the table of cases."""
+STRUCTURES = TableSpec(
+    "structures.csv",
+    "team and structure: means over cases",
+    [
+        TEAM,
+        STRUCTURE,
+        whole("cases", about="number"),
+        whole("missing", about="cases without a usable prediction"),
+        number("dice", "mean Dice"),
+        unshown("dice_sd", about="sample standard deviation"),
+        number("dice_median", "median"),
+        number("dice_lowest", "lowest"),
+        unshown("left_out_dice", "raters_lowest", "raters_highest"),
+        unshown("standing", about="of the means"),
+        unshown("cases_below", "cases_within", "cases_above", about="numbers of cases"),
+        number("brier", "Brier"),
+    ],
+    "Dice averaged over levels, over the cases of each structure.",
+)
 
 
 def by_structure(cases: pd.DataFrame) -> pd.DataFrame:
@@ -38,10 +87,8 @@ def by_structure(cases: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     cases
-        With `CASE_COLUMNS`.
+        With the columns of `CASES`.
     """
-    import pandas as pd
-
     rows = []
     for (team, structure), own in cases.groupby(["team", "structure"], sort=False):
         raters = mean_defined(own["raters_lowest"]), mean_defined(own["raters_highest"])
@@ -66,8 +113,7 @@ def by_structure(cases: pd.DataFrame) -> pd.DataFrame:
                 "brier": mean_defined(own["brier"]),
             }
         )
-    columns = ["team", "structure", "cases", "missing", "dice"]
-    return pd.DataFrame(rows) if rows else pd.DataFrame(columns=columns)
+    return STRUCTURES.frame(rows)
 
 
 def by_team(structures: pd.DataFrame, cases: pd.DataFrame) -> pd.DataFrame:
@@ -83,7 +129,7 @@ def by_team(structures: pd.DataFrame, cases: pd.DataFrame) -> pd.DataFrame:
     structures
         From `by_structure`.
     cases
-        With `CASE_COLUMNS`.
+        With the columns of `CASES`.
     """
     import pandas as pd
 

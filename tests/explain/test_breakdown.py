@@ -7,8 +7,8 @@ import pytest
 from napari_panoptic import evaluate_pair
 from napari_panoptic.common.errors import SettingsError
 from napari_panoptic.explain.breakdown import (
-    CAUSE_COLUMNS,
-    SIZE_COLUMNS,
+    CAUSE_COUNTS,
+    SIZES,
     AreaUnit,
     RegionObjects,
     SizeClasses,
@@ -56,7 +56,7 @@ def sized(found: pd.DataFrame, team: str, size: int) -> dict[str, object]:
 def test_figures_by_size() -> None:
     regions = [RegionObjects("t", "R", FIRST), RegionObjects("t", "S", SECOND)]
     found = by_size(regions, SizeClasses((20.0, 35.0)))
-    assert tuple(found.columns) == SIZE_COLUMNS
+    assert list(found.columns) == SIZES.keys
     assert found["area_from"].tolist() == [0.0, 20.0, 35.0]
     assert found["area_below"].tolist() == [20.0, 35.0, float("inf")]
     small, middle, large = (sized(found, "t", size) for size in (1, 2, 3))
@@ -108,7 +108,7 @@ def test_square_micrometres_by_the_resolution_of_each_region() -> None:
 def test_failures_by_cause() -> None:
     regions = [RegionObjects("t", "R", FIRST), RegionObjects("u", "S", SECOND)]
     found = by_cause(regions)
-    assert tuple(found.columns) == CAUSE_COLUMNS
+    assert list(found.columns) == CAUSE_COUNTS.keys
     rows = found.set_index(["team", "side", "cause"])
     assert rows.loc[("t", "prediction", "fragment"), "count"] == 2
     assert rows.loc[("t", "prediction", "fragment"), "share"] == pytest.approx(2 / 3)
@@ -122,7 +122,7 @@ def test_failures_by_cause() -> None:
 
 
 def test_of_nothing_there_are_no_rows() -> None:
-    assert tuple(by_cause([]).columns) == CAUSE_COLUMNS
+    assert list(by_cause([]).columns) == CAUSE_COUNTS.keys
     assert by_size([], SizeClasses((1.0,))).empty
     with pytest.raises(SettingsError, match="quartiles of area need reference objects, found none"):
         quartile_classes([])

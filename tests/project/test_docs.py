@@ -111,15 +111,6 @@ def test_every_page_is_in_the_contents() -> None:
     assert not missing
 
 
-def test_columns_of_objects_are_described(sample_tables: dict[str, Path]) -> None:
-    text = (DOCS / "reference" / "figures.md").read_text("utf-8")
-    header = (sample_tables["nuclei"] / "objects.csv").read_text("utf-8").splitlines()[0]
-    table = text.partition("`objects.csv` has")[2].partition("```")[0]
-    assert re.findall(r"\w+", ",".join(re.findall(r"^\| ([a-z_0-9, ]+) \|", table, re.M)))[1:] == (
-        header.split(",")
-    )
-
-
 def test_conventions_are_described() -> None:
     text = (DOCS / "reference" / "conventions.md").read_text("utf-8")
     assert {name for name in CONVENTIONS if f"`{name}`" not in text} == set()

@@ -3,7 +3,6 @@
 import math
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,7 +19,7 @@ from napari_panoptic.raters.levels import (
     standing,
 )
 from napari_panoptic.raters.objects import object_agreement
-from napari_panoptic.raters.ranking import CASE_COLUMNS, by_structure, by_team
+from napari_panoptic.raters.ranking import CASES, by_structure, by_team
 from napari_panoptic.values.labels import LabelImage
 from napari_panoptic.values.raters import AtLevel, BothEmpty, RatersSettings
 from tests.support import raters_oracle as oracle
@@ -230,7 +229,7 @@ def test_shapes_that_do_not_fit_are_refused():
 
 
 def _row(team, structure, case, dice, **others):
-    row = dict.fromkeys(CASE_COLUMNS, math.nan) | {"team": team, "structure": structure}
+    row = dict.fromkeys(CASES.keys, math.nan) | {"team": team, "structure": structure}
     spread = {"left_out_dice": dice, "raters_lowest": 0.5, "raters_highest": 0.8}
     own = str(standing(dice, (0.5, 0.8)))
     return (
@@ -249,7 +248,7 @@ def test_structures_weigh_alike_and_equal_teams_share_a_rank():
         *[_row("c", "many", str(n), 0.0, prediction="missing") for n in (1, 2, 3)],
         _row("c", "few", "1", 0.2),
     ]
-    cases = pd.DataFrame(rows, columns=list(CASE_COLUMNS))
+    cases = CASES.frame(rows)
     structures = by_structure(cases).set_index(["team", "structure"])
     assert structures.loc[("a", "many"), "dice"] == pytest.approx(0.6)
     assert structures.loc[
@@ -269,7 +268,7 @@ def test_structures_weigh_alike_and_equal_teams_share_a_rank():
 def test_equal_cases_spread_by_nothing():
     cases = [_row("a", "disc", str(n), 0.7137) for n in range(3)]
     cases += [_row("b", "disc", str(n), dice) for n, dice in enumerate((0.25, 0.5, 1.0))]
-    found = by_structure(pd.DataFrame(cases, columns=list(CASE_COLUMNS))).set_index("team")
+    found = by_structure(CASES.frame(cases)).set_index("team")
     assert found.loc["a", "dice_sd"] == 0.0
     assert found.loc["b", "dice_sd"] == pytest.approx(np.std([0.25, 0.5, 1.0], ddof=1))
 

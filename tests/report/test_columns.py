@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
@@ -52,6 +53,35 @@ def test_a_table_without_rows_has_its_columns() -> None:
     assert SPEC.frame([]).columns.tolist() == ["team", "patients", "rank", "pq"]
     shown = table("few", "Few.", shown_columns(SPEC, ["a"]), SPEC.frame([]))
     assert "The table has no rows." in shown
+
+
+@dataclass
+class _Quality:
+    class_name: str
+    pq: float
+    rank: int = 9
+
+
+def test_rows_are_records_objects_or_several_of_them() -> None:
+    spec = TableSpec("", "class", [*SPEC.columns, name_column("class")])
+    rows = [
+        {"team": "a", "pq": 0.5},
+        _Quality("Lymphocyte", 0.25),
+        ({"team": "b", "rank": 2}, _Quality("Epithelial", 0.75)),
+    ]
+    found = spec.frame(rows)
+    assert found["team"].tolist()[::2] == ["a", "b"]
+    assert found["class"].tolist()[1:] == ["Lymphocyte", "Epithelial"]
+    assert found["pq"].tolist() == [0.5, 0.25, 0.75]
+    assert found["rank"].tolist()[1:] == [9, 2]  # the first that has it
+    assert found[["team", "class", "patients"]].isna().sum().tolist() == [1, 1, 3]
+
+
+def test_rows_follow_the_file_without_a_second_header() -> None:
+    frame = SPEC.frame([{"team": "=a", "patients": 3, "rank": 1, "pq": 0.5}]).assign(other=1)
+    whole = SPEC.csv(frame[frame.columns[::-1]])
+    assert whole == b"team,patients,rank,pq\n'=a,3,1,0.5\n"
+    assert SPEC.csv(SPEC.frame([])) + SPEC.csv(frame, with_header=False) == whole
 
 
 def test_undefined_values_are_shown_and_sorted_as_such() -> None:

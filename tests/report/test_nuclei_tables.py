@@ -89,6 +89,14 @@ def test_tables_of_nothing_have_their_columns_and_no_rows(nothing: CohortEvaluat
     assert teams["pq_mean"].isna().all()
 
 
+def test_columns_of_objects_are_those_that_others_read() -> None:
+    contract = (
+        "team,patient,region,side,id,class,status,cause,partner_id,partner_class,iou,hausdorff_px,"
+        "hausdorff_um,area_px,centroid_y_px,centroid_x_px"
+    )
+    assert OBJECTS.csv(OBJECTS.frame([])).decode().startswith(f"{contract},")
+
+
 def test_undefined_numbers_are_null_in_the_record(
     nothing: CohortEvaluation, tmp_path: Path
 ) -> None:

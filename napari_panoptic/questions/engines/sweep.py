@@ -28,6 +28,7 @@ from napari_panoptic.questions.engines.version_diff import Change, outcome_names
 from napari_panoptic.questions.engines.versions import check_scoring
 from napari_panoptic.statistics.bootstrap import Interval, mean_interval
 from napari_panoptic.statistics.choice import BestSetting, choose, comparable
+from napari_panoptic.tables.columns import TableSpec, name_column, number, unshown, whole, words
 from napari_panoptic.values.cohort import Cohort, Source
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import Cause, Side, Status
@@ -35,10 +36,26 @@ from napari_panoptic.values.vocabulary import Cause, Side, Status
 if TYPE_CHECKING:
     import pandas as pd
 
-FLIP_COLUMNS = (
-    *("parameter", "team_before", "team_after", "patient", "region", "side", "id", "id_before"),
-    *("class", "change", "outcome_before", "outcome_after", "iou_before", "iou_after"),
-    *("area_px", "centroid_y_px", "centroid_x_px"),
+FLIPS = TableSpec(
+    "sweep_flips.csv",
+    "annotated object, or FP, whose outcome differs between two neighbouring settings",
+    [
+        name_column("parameter"),
+        name_column("team_before", "from"),
+        name_column("team_after", "to"),
+        unshown("patient"),
+        name_column("region"),
+        words("side"),
+        whole("id", about="after; of a gone FP before"),
+        unshown("id_before", about="empty if the FP is new"),
+        name_column("class"),
+        words("change", about="as in `diff.csv`"),
+        words("outcome_before", "before", about="status and cause"),
+        words("outcome_after", "after", about="status and cause"),
+        number("iou_before", "IoU before"),
+        number("iou_after", "IoU after"),
+        unshown("area_px", "centroid_y_px", "centroid_x_px"),
+    ],
 )
 _HELD_ROWS = 500_000
 
@@ -53,7 +70,7 @@ class SweepStep:
     difference: Interval
     #: Number of objects of each change, as between two versions.
     changes: dict[Change, int]
-    #: Columns `FLIP_COLUMNS`, one row per object whose outcome changes: annotated objects, and FPs
+    #: Columns of `FLIPS`, one row per object whose outcome changes: annotated objects, and FPs
     #: of either setting, which are paired as discs (see `disc_pairs`).
     flips: pd.DataFrame
 
@@ -104,7 +121,7 @@ class CohortSweep:
 
         frames = [step.flips for step in self.steps if len(step.flips)]
         if not frames:
-            return pd.DataFrame(columns=list(FLIP_COLUMNS))
+            return FLIPS.frame([])
         return pd.concat(frames, ignore_index=True)
 
     def turns(self, step: SweepStep) -> bool:
@@ -284,7 +301,7 @@ def _flips(rows: pd.DataFrame, parameter: str, names: tuple[str, str]) -> pd.Dat
         outcome_before=before,
         outcome_after=after,
     )
-    return flips.loc[moved, list(FLIP_COLUMNS)].reset_index(drop=True)
+    return flips.loc[moved, FLIPS.keys].reset_index(drop=True)
 
 
 def _left_out(regions: Sequence[str]) -> tuple[Finding, ...]:

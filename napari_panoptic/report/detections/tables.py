@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from napari_panoptic.common.records import fields_of
+from napari_panoptic.detections.atypia import AtypiaResult
 from napari_panoptic.detections.evaluate import DetectionEvaluation, FrameResult
 from napari_panoptic.detections.pairing import NO_PARTNER, DetectionCounts
 from napari_panoptic.io.files.fingerprints import file_fingerprints
@@ -170,32 +171,23 @@ def frame_points(result: FrameResult) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)
 
 
-def _figures(counts: DetectionCounts) -> dict[str, Any]:
-    return fields_of(counts, *(key for column in COUNTS for key in column.keys))
-
-
 def frames_table(evaluation: DetectionEvaluation) -> pd.DataFrame:
     """Return one row per team and frame."""
-    rows = [
-        {
-            "team": result.team,
-            "patient": result.frame.patient,
-            "region": result.frame.name,
-            **_figures(result.counts),
-        }
-        for result in evaluation.results
-    ]
-    return FRAMES.frame(rows)
+    return FRAMES.frame((_place(result), result.counts) for result in evaluation.results)
+
+
+def _place(result: FrameResult | AtypiaResult) -> dict[str, str]:
+    frame = result.frame
+    return {"team": result.team, "patient": frame.patient, "region": frame.name}
 
 
 def patients_table(evaluation: DetectionEvaluation) -> pd.DataFrame:
     """Return one row per team and patient: counts summed over the frames, figures of the sums."""
-    rows = [
-        {"team": team, "patient": patient, **_figures(counts)}
+    return PATIENTS.frame(
+        ({"team": team, "patient": patient}, counts)
         for team in evaluation.team_names
         for patient, counts in evaluation.patient_counts(team).items()
-    ]
-    return PATIENTS.frame(rows)
+    )
 
 
 def teams_table(evaluation: DetectionEvaluation) -> pd.DataFrame:
@@ -208,14 +200,13 @@ def best_first(teams: pd.DataFrame) -> pd.DataFrame:
     return teams.sort_values("rank", kind="stable", na_position="last")
 
 
-def _team_row(evaluation: DetectionEvaluation, team: str) -> dict[str, Any]:
+def _team_row(evaluation: DetectionEvaluation, team: str) -> tuple[dict[str, Any], DetectionCounts]:
     interval, curve = evaluation.interval(team), evaluation.curve(team)
     best = None if curve is None else curve.best
     row: dict[str, Any] = {
         "team": team,
         "patients": len(evaluation.patient_counts(team)),
         "frames": len(evaluation.by_team[team]),
-        **_figures(evaluation.counts(team)),
         "f_measure_low": interval.low,
         "f_measure_high": interval.high,
         "rank": evaluation.ranks.get(team),
@@ -229,7 +220,7 @@ def _team_row(evaluation: DetectionEvaluation, team: str) -> dict[str, Any]:
     row["atypia_frames"] = evaluation.atypia.frames[team]
     row["atypia_points"] = evaluation.atypia.points.get(team)
     row["atypia_rank"] = evaluation.atypia.ranks.get(team)
-    return row
+    return row, evaluation.counts(team)
 
 
 def curve_table(evaluation: DetectionEvaluation) -> pd.DataFrame:
@@ -237,33 +228,18 @@ def curve_table(evaluation: DetectionEvaluation) -> pd.DataFrame:
     return CURVE.frame(_curve_rows(evaluation))
 
 
-def _curve_rows(evaluation: DetectionEvaluation) -> Iterator[dict[str, Any]]:
+def _curve_rows(evaluation: DetectionEvaluation) -> Iterator[Any]:
     for team in evaluation.team_names:
         curve = evaluation.curve(team)
         if curve is None:
             continue
-        for place in range(len(curve)):
-            yield {
-                "team": team,
-                "threshold": curve.thresholds[place],
-                **_figures(curve.counts_at(place)),
-            }
+        for place, threshold in enumerate(curve.thresholds):
+            yield {"team": team, "threshold": threshold}, curve.counts_at(place)
 
 
 def atypia_table(evaluation: DetectionEvaluation) -> pd.DataFrame:
     """Return one row per team and frame with a reference score; an empty score: not evaluated."""
-    rows = [
-        {
-            "team": result.team,
-            "patient": result.frame.patient,
-            "region": result.frame.name,
-            "reference": result.reference,
-            "score": result.answer.score,
-            "confidence": result.answer.confidence,
-            "points": result.points,
-        }
-        for result in evaluation.atypia.results
-    ]
+    rows = ((_place(result), result.answer, result) for result in evaluation.atypia.results)
     return ATYPIA.frame(rows).astype({"score": "Int64"})
 
 

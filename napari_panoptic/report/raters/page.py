@@ -16,6 +16,7 @@ from napari_panoptic.raters.evaluate import (
     load_map,
     load_reference,
 )
+from napari_panoptic.raters.ranking import CASES, STRUCTURES
 from napari_panoptic.report.columns import shown_columns, spec_table, table
 from napari_panoptic.report.page import Section, team_label
 from napari_panoptic.report.plots import Plot, png_bytes
@@ -28,11 +29,9 @@ from napari_panoptic.report.raters.statistics import (
     rater_statistics,
 )
 from napari_panoptic.report.raters.tables import (
-    CASES,
     LEVELS,
     RELIABILITY,
     SPREAD,
-    STRUCTURES,
     TEAMS,
     input_fingerprints,
     levels_table,

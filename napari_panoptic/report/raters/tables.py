@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from napari_panoptic.common.records import fields_of
 from napari_panoptic.io.files.fingerprints import file_fingerprints
 from napari_panoptic.raters.evaluate import RatedEvaluation, RatedResult
-from napari_panoptic.raters.levels import RELIABILITY_BINS, MapComparison, Standing
+from napari_panoptic.raters.levels import RELIABILITY_BINS, MapComparison
+from napari_panoptic.raters.ranking import CASE, CASES, STANDING, STRUCTURE, STRUCTURES, TEAM
 from napari_panoptic.report.raters.statistics import (
     UNIT,
     ranking_table,
@@ -25,94 +26,41 @@ from napari_panoptic.tables.columns import (
     TableColumn,
     TableSpec,
     bounds,
-    name_column,
     number,
     unshown,
     whole,
-    words,
 )
-from napari_panoptic.tables.figures import UNDEFINED
 from napari_panoptic.values.raters import RatedCohort
 
 if TYPE_CHECKING:
     import pandas as pd
-
-_STANDING_WORDS = {
-    Standing.BELOW: "below all raters",
-    Standing.WITHIN: "within the raters",
-    Standing.ABOVE: "above all raters",
-    Standing.UNDEFINED: UNDEFINED,
-}
-
-
-def _standing(row: Record) -> CellContent:
-    return CellContent(_STANDING_WORDS[Standing(row["standing"])])
 
 
 def _bin(row: Record) -> CellContent:
     return CellContent(f"{row['from']:g} to {row['to']:g}", float(row["from"]))
 
 
-_TEAM, _STRUCTURE, _CASE = (name_column(key) for key in ("team", "structure", "case"))
-_STANDING = TableColumn("stands", _standing, ("standing",), "below, within or above the raters")
 LEVELS = TableSpec(
     "levels.csv",
     "team, structure, case and level",
     [
-        _TEAM,
-        _STRUCTURE,
-        _CASE,
+        TEAM,
+        STRUCTURE,
+        CASE,
         number("level", write=lambda level: f"{level:g}"),
         number("dice", "mean Dice"),
         unshown("reference_px", "prediction_px", "both_px"),
     ],
 )
-CASES = TableSpec(
-    "cases.csv",
-    "team, structure and case",
-    [
-        _TEAM,
-        _STRUCTURE,
-        _CASE,
-        words("prediction", about="there, missing or unreadable"),
-        number("dice", "Dice"),
-        number("left_out_dice", "against all raters but one"),
-        bounds("raters_lowest", "raters_highest", "raters"),
-        _STANDING,
-        number("brier", "Brier"),
-        unshown("brier_least", about="of the raters' own mean"),
-        unshown("raters", about="number"),
-    ],
-    "The lowest first. Missing and unreadable predictions count as background.",
-)
-STRUCTURES = TableSpec(
-    "structures.csv",
-    "team and structure: means over cases",
-    [
-        _TEAM,
-        _STRUCTURE,
-        whole("cases", about="number"),
-        whole("missing", about="cases without a usable prediction"),
-        number("dice", "mean Dice"),
-        unshown("dice_sd", about="sample standard deviation"),
-        number("dice_median", "median"),
-        number("dice_lowest", "lowest"),
-        unshown("left_out_dice", "raters_lowest", "raters_highest"),
-        unshown("standing", about="of the means"),
-        unshown("cases_below", "cases_within", "cases_above", about="numbers of cases"),
-        number("brier", "Brier"),
-    ],
-    "Dice averaged over levels, over the cases of each structure.",
-)
 SPREAD = TableSpec(
     "standing.csv",
     "team and structure",
     [
-        _STRUCTURE,
-        _TEAM,
+        STRUCTURE,
+        TEAM,
         number("left_out_dice", "Dice"),
         bounds("raters_lowest", "raters_highest", "lowest to highest rater"),
-        _STANDING,
+        STANDING,
         whole("cases_below", "cases below"),
         whole("cases_within", "within"),
         whole("cases_above", "above"),
@@ -127,7 +75,7 @@ TEAMS = TableSpec(
     "team",
     [
         whole("rank", about="of the score"),
-        _TEAM,
+        TEAM,
         unshown("structures", about="number"),
         whole("cases", about="number"),
         whole("missing", "missing or unreadable"),
@@ -186,7 +134,7 @@ RELIABILITY = TableSpec(
     "reliability.csv",
     "team and bin of predicted probability",
     [
-        _TEAM,
+        TEAM,
         TableColumn("probability", _bin, ("from", "to"), "bounds of the bin"),
         whole("voxels", about="number"),
         number("predicted", "mean predicted", about="mean probability"),
