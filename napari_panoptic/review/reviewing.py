@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -30,7 +31,7 @@ from napari_panoptic.review.verdicts import (
     ReviewerAgreement,
     ReviewRecord,
 )
-from napari_panoptic.review.watch import FileChanges, ReviewScope, Watch, check_for_file
+from napari_panoptic.review.watch import FileChanges, Known, Watch, check_for_file
 from napari_panoptic.values.vocabulary import Side, Verdict
 
 _Found = TypeVar("_Found")
@@ -53,6 +54,17 @@ def usual_place(root: Path) -> Path:
     if own is not None and not may_be_there(beside) and may_be_there(own):
         return own
     return beside
+
+
+@dataclass(frozen=True, eq=False)
+class _Shown:
+    """The verdicts on the objects that are shown."""
+
+    subjects: Subjects
+    #: The verdicts in the region, as they were read.
+    records: tuple[ReviewRecord, ...]
+    #: Those on the objects.
+    judged: Judged
 
 
 class Reviewing:
@@ -88,14 +100,9 @@ class Reviewing:
         self._adjudicates: tuple[str, str] | None = None
         self._store: PlannedReview | None = None
         self._problem: ReviewError | None = None
-        self._judged: Judged | None = None
-        self._subjects: Subjects | None = None
-        # What the file was last seen to hold: the region, and the reviewer's verdicts there.
-        self._known: tuple[str, list[ReviewRecord]] | None = None
-        self._reviewed: dict[str, set[str]] = {}
+        self._known = Known()
+        self._shown: _Shown | None = None
         self._watch: Watch | None = None
-        self._revision = 0
-        self._is_outdated = False
         self._noticed: set[Finding] = set()
 
     @property
@@ -126,7 +133,7 @@ class Reviewing:
     @property
     def judged(self) -> Judged | None:
         """The verdicts on the objects shown; None if nothing is evaluated."""
-        return self._judged
+        return None if self._shown is None else self._shown.judged
 
     def begin(self) -> None:
         """Open the review file where there is one, and read it."""
@@ -180,25 +187,23 @@ class Reviewing:
 
     def _lay_over(self) -> None:
         evaluation, team = self._session.evaluation, self._session.team
-        snapshot = self._session.snapshot
-        if evaluation is None or snapshot is None or team is None:
-            self._judged, self._subjects = None, None
+        region = self._region
+        if evaluation is None or region is None or team is None:
+            self._shown = None
             return
-        subjects = Subjects(evaluation, region=snapshot.region.name, team=team)
-        before, judged, known = self._subjects, self._judged, self._known
-        records = self._records(subjects.region)
-        self._subjects = subjects
+        subjects = Subjects(evaluation, region=region, team=team)
+        records, before = self._records(region), self._shown
         if not records:
-            self._judged = Judged(evaluation, {})
+            judged = Judged(evaluation, {})
         elif (
-            judged is not None
-            and before is not None
-            and self._known is known
-            and subjects.are_those_of(before)
+            before is not None
+            and records is before.records
+            and subjects.are_those_of(before.subjects)
         ):
-            self._judged = judged.under(evaluation)
+            judged = before.judged.under(evaluation)
         else:
-            self._judged = Judged(evaluation, subjects.find(records))
+            judged = Judged(evaluation, subjects.find(records))
+        self._shown = _Shown(subjects, records, judged)
 
     def follow(self) -> None:
         """Read the verdicts again where objects were edited since the last look."""
@@ -206,9 +211,10 @@ class Reviewing:
 
     def record(self, side: Side, row: int) -> ReviewRecord | None:
         """Return the verdict on an object that is shown."""
-        if self._judged is None or not self._is_there(self._judged.evaluation, side, row):
+        judged = self.judged
+        if judged is None or not self._is_there(judged.evaluation, side, row):
             return None
-        return self._judged.record(side, row)
+        return judged.record(side, row)
 
     def give(
         self, side: Side, row: int, verdict: Verdict, *, tag: str = "", note: str = ""
@@ -238,7 +244,7 @@ class Reviewing:
         by_place: dict[Object, tuple[Verdict, str, str]] = {}
         for place, details in given.items():
             by_place.setdefault(judged_as_one(subjects.evaluation, *place), details)
-        shown = {} if self._judged is None else self._judged.records
+        shown = {} if self.judged is None else self.judged.records
         records = self._save(
             [Judgement(subjects.of(*at), *details) for at, details in by_place.items()],
             shown=[shown.get(at) for at in by_place],
@@ -366,11 +372,11 @@ class Reviewing:
             return None
         return subjects.of(*judged_as_one(subjects.evaluation, side, row))
 
-    def records(self, region: str) -> list[ReviewRecord]:
+    def records(self, region: str) -> Sequence[ReviewRecord]:
         """Return the reviewer's verdicts in a region, shown or not; none if that failed."""
-        if self._known is not None and self._known[0] == region:
-            return self._known[1]
-        return self._read(region) or []
+        if self._known.region == region:
+            return self._known.records
+        return self._read(region) or ()
 
     def reviewed_regions(self, team: str | None = None) -> list[str]:
         """Name the regions in which the reviewer has judged a team, sorted.
@@ -383,12 +389,12 @@ class Reviewing:
         team = self._session.team if team is None else team
         if self._store is None or team is None:
             return []
-        if team not in self._reviewed:
+        if team not in self._known.reviewed:
             regions = self._ask(lambda store: store.regions(team=team), default=None)
             if regions is None:
                 return []
-            self._reviewed[team] = set(regions)
-        return sorted(self._reviewed[team])
+            self._known = self._known.with_reviewed(team, regions)
+        return sorted(self._known.reviewed[team])
 
     def file_check(self) -> Callable[[], FileChanges] | None:
         """Return a function that checks the file for changes by other windows; None if needless.
@@ -398,41 +404,33 @@ class Reviewing:
         if self._problem is not None or not self._reviewer:
             return None  # reported once; "try again" continues
         if self._store is None:
-            return partial(check_for_file, self._path, self._shown())
+            return partial(check_for_file, self._path, self._known)
         if self._watch is not None and self._watch.times_opened != self._store.times_opened:
             self._stop_watching()
         if self._watch is None:
             self._watch = Watch(self._store)
-        return partial(self._watch.check, self._shown(), is_outdated=self._is_outdated)
+        return partial(self._watch.check, self._known, self._region, self._session.team)
 
     def apply_changes(self, changes: FileChanges) -> tuple[str, ...]:
         """Show what a check of the file found; return the regions that others changed."""
         if self._problem is not None:
             return ()
-        if changes.regions:
-            self._reviewed = {}
-            self.touched.emit(changes.regions)
+        is_newest = changes.asked is self._known
         if changes.file_exists and self._store is None:
             self.begin()
-        elif changes.error is not None and changes.shown.revision == self._revision:
+        elif changes.error is not None and is_newest:
             self._report(changes.error)
-        elif changes.records is not None:
-            shown = self._shown()
+        elif changes.known is not None:
             # Verdicts given and regions chosen in the meantime are newer than the check.
-            self._is_outdated = changes.shown != shown
-            if not self._is_outdated:
-                if shown.region is not None:
-                    self._known = shown.region, changes.records
-                if shown.team is not None:
-                    self._reviewed = {shown.team: set(changes.reviewed)}
-                self._judged = None
-                self.refresh()
+            self._known = changes.known if is_newest else Known()
+            self.touched.emit(changes.regions)
+            self.refresh()
         return changes.regions
 
-    def _shown(self) -> ReviewScope:
+    @property
+    def _region(self) -> str | None:
         snapshot = self._session.snapshot
-        region = None if snapshot is None else snapshot.region.name
-        return ReviewScope(region, self._session.team, self._revision)
+        return None if snapshot is None else snapshot.region.name
 
     def _stop_watching(self) -> None:
         watch, self._watch = self._watch, None
@@ -471,7 +469,7 @@ class Reviewing:
             self._report(error)
             return None
         self._problem = None
-        self._revision += 1
+        self._forget()
         self._noticed = set()
         self._pass_notices_on(self._store)
         return self._store
@@ -483,18 +481,20 @@ class Reviewing:
                 self._noticed.add(notice)
                 self.noticed.emit(notice)
 
-    def _records(self, region: str) -> list[ReviewRecord]:
+    def _records(self, region: str) -> tuple[ReviewRecord, ...]:
         """Return the reviewer's verdicts in a region, from the cache or the file."""
         if self._store is None:
-            return []
-        if self._known is None or self._known[0] != region:
-            found = self._read(region)
-            self._known = None if found is None else (region, found)
-        return [] if self._known is None else self._known[1]
+            return ()
+        if self._known.region != region:
+            records = self._read(region)
+            if records is None:
+                return ()
+            self._known = replace(self._known, region=region, records=records)
+        return self._known.records
 
-    def _read(self, region: str) -> list[ReviewRecord] | None:
+    def _read(self, region: str) -> tuple[ReviewRecord, ...] | None:
         """Read the reviewer's verdicts in a region; None if that failed, which is reported."""
-        return self._ask(lambda store: store.current(region=region), default=None)
+        return self._ask(lambda store: tuple(store.current(region=region)), default=None)
 
     def _ask(
         self, question: Callable[[PlannedReview], _Found], *, default: _Default
@@ -515,33 +515,28 @@ class Reviewing:
 
     def _show_saved(self, place: Object, record: ReviewRecord) -> None:
         """Show a verdict that was saved: it alone has changed what is shown."""
-        subjects, judged = self._subjects, self._judged
-        self._revision += 1
-        self._reviewed.get(record.team, set()).add(record.region)
-        old = None if judged is None else judged.records.get(place)
+        shown = self._shown
+        old = None if shown is None else shown.judged.records.get(place)
         # What was replaced stands no longer, and must not be found again.
-        if subjects is None or judged is None or self._known is None or old != record.replaced:
-            self._known = None
+        if shown is None or self._known.region is None or old != record.replaced:
+            self._forget()
             self.refresh()
             return
-        region, known = self._known
-        known = [*(other for other in known if other is not old), record]
-        self._known = region, known
-        self._judged = judged.with_verdict(place, record)
+        self._known = self._known.with_verdict(record, old)
+        judged = shown.judged.with_verdict(place, record)
+        self._shown = _Shown(shown.subjects, self._known.records, judged)
         self.changed.emit()
 
     def _forget(self) -> None:
         """Read the file again when its verdicts are needed."""
-        self._revision += 1
-        self._known = None
-        self._reviewed = {}
+        self._known = Known()
 
     def _current_subjects(self) -> Subjects | None:
         """Describe what is shown now, though edits may have come since the last look."""
-        known = None if self._subjects is None else self._subjects.evaluation
-        if known is not self._session.evaluation:  # both are None on a whole slide
+        evaluation = None if self._shown is None else self._shown.subjects.evaluation
+        if evaluation is not self._session.evaluation:  # both are None on a whole slide
             self.refresh()
-        return self._subjects
+        return None if self._shown is None else self._shown.subjects
 
     def _is_there(self, evaluation: Evaluation, side: Side, row: int) -> bool:
         return 0 <= row < len(evaluation.outcomes.side(side))

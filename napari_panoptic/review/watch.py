@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from napari_panoptic.review.file import ReviewError, may_be_there
@@ -11,39 +12,55 @@ from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.review.verdicts import ReviewRecord
 
 
-@dataclass(frozen=True)
-class ReviewScope:
-    """The part of a review that a window shows."""
+@dataclass(frozen=True, eq=False)
+class Known:
+    """What a window knows of a review file, replaced as a whole whenever it knows something else.
 
-    #: None if nothing is evaluated.
-    region: str | None
-    #: None if there is none.
-    team: str | None
-    #: Counts the changes that the window itself has made to its copy of the verdicts.
-    revision: int
+    Whether two are the same tells whether anything changed in between.
+    """
+
+    #: The region whose verdicts are known; None if those of none are.
+    region: str | None = None
+    #: The verdicts there that count for the reviewer, oldest first.
+    records: tuple[ReviewRecord, ...] = ()
+    #: Team -> the regions in which the reviewer has judged it, as far as they are known.
+    reviewed: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+    def with_reviewed(self, team: str, regions: Iterable[str]) -> Known:
+        """Return a copy that also knows the regions in which a team was judged."""
+        return replace(self, reviewed={**self.reviewed, team: frozenset(regions)})
+
+    def with_verdict(self, record: ReviewRecord, old: ReviewRecord | None) -> Known:
+        """Return a copy with a new verdict, in place of the one that it replaced."""
+        records = (*(other for other in self.records if other is not old), record)
+        regions = self.reviewed.get(record.team)
+        known = replace(self, records=records)
+        return (
+            known
+            if regions is None
+            else known.with_reviewed(record.team, regions | {record.region})
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class FileChanges:
     """The result of a check of a review file."""
 
-    #: What the window showed when the check was requested.
-    shown: ReviewScope
+    #: What the window knew when the check was requested.
+    asked: Known
     #: Regions in which others changed verdicts since the previous check.
     regions: tuple[str, ...] = ()
-    #: The verdicts in the region shown, oldest first; None if nothing has changed.
-    records: list[ReviewRecord] | None = None
-    #: Regions in which the reviewer has judged the team; only with `records`.
-    reviewed: frozenset[str] = frozenset()
+    #: What there is to know of the region and the team shown; None if nothing has changed.
+    known: Known | None = None
     #: Whether there is a file, if the window has opened none.
     file_exists: bool = False
     #: Why the file could not be checked.
     error: ReviewError | None = None
 
 
-def check_for_file(path: Path, shown: ReviewScope) -> FileChanges:
+def check_for_file(path: Path, asked: Known) -> FileChanges:
     """Check whether another window has started a review."""
-    return FileChanges(shown, file_exists=may_be_there(path))
+    return FileChanges(asked, file_exists=may_be_there(path))
 
 
 class Watch:
@@ -65,21 +82,21 @@ class Watch:
         self._checking = threading.Lock()
         self._is_closed = False
 
-    def check(self, shown: ReviewScope, *, is_outdated: bool) -> FileChanges:
+    def check(self, asked: Known, region: str | None, team: str | None) -> FileChanges:
         """Return what others changed since the previous call; thread-safe.
 
         Parameters
         ----------
-        shown
-            What the window shows.
-        is_outdated
-            Whether the window needs the verdicts although none changed.
+        asked
+            What the window knows.
+        region, team
+            What it shows, if anything.
         """
         with self._checking:
             try:
-                changes = FileChanges(shown) if self._is_closed else self._find(shown, is_outdated)
+                changes = FileChanges(asked) if self._is_closed else self._find(asked, region, team)
             except ReviewError as error:
-                changes = FileChanges(shown, error=error)
+                changes = FileChanges(asked, error=error)
         if self._is_closed:
             self.close()  # a call of it during the check left the file open
         return changes
@@ -93,17 +110,19 @@ class Watch:
                 twin.close()
             self._checking.release()
 
-    def _find(self, shown: ReviewScope, is_outdated: bool) -> FileChanges:
+    def _find(self, asked: Known, region: str | None, team: str | None) -> FileChanges:
         if self._twin is None:
             try:
                 self._twin = self._store.twin()
             except ReviewError:
                 if may_be_there(self._store.path):
                     raise
-                return FileChanges(shown)  # the file was moved away
+                return FileChanges(asked)  # the file was moved away
         regions = self._twin.poll()
-        if not regions and not is_outdated:
-            return FileChanges(shown)
-        records = [] if shown.region is None else self._twin.current(region=shown.region)
-        reviewed = [] if shown.team is None else self._twin.regions(team=shown.team)
-        return FileChanges(shown, regions, records, frozenset(reviewed))
+        if not regions:
+            return FileChanges(asked)
+        records = () if region is None else tuple(self._twin.current(region=region))
+        known = Known(region, records)
+        if team is not None:
+            known = known.with_reviewed(team, self._twin.regions(team=team))
+        return FileChanges(asked, regions, known)
