@@ -83,6 +83,7 @@ _BY_DISCS = (
     "pixels."
 )
 _FAILING = (str(Status.MISCLASSIFIED), str(Status.FN), str(Status.FP))
+_OBJECTS = "objects_"
 _MOST_OUTCOMES = 12
 _BAR = 10
 _WHAT = {Side.REFERENCE: "annotated nuclei", Side.PREDICTION: "predictions without a match"}
@@ -394,24 +395,26 @@ def _metrics(comparison: VersionComparison) -> tuple[TableSpec, pd.DataFrame]:
 def _by_class(comparison: VersionComparison) -> tuple[TableSpec, pd.DataFrame]:
     """Return the PQ of each class in both versions, with its objects by change."""
     diff, parts = comparison.diff, comparison.change.by_class
-    counts = diff.by("class").set_index("class").to_dict("index")
+    # "new" is a version and a change.
+    counts = diff.by("class").set_index("class").add_prefix(_OBJECTS).to_dict("index")
+    more = [*_change_columns(diff, _OBJECTS), PART]
+    none = dict.fromkeys((column.keys[0] for column in more), 0)
     rows = (
         (
             {"class": one.name, "difference": one.interval.mean},
             {"delta_pq": parts.get(one.name, 0.0)},
-            counts.get(one.name, dict.fromkeys(map(str, diff.changes), 0)),
+            counts.get(one.name, none),
             one,
             one.interval,
         )
         for one in comparison.classes
     )
-    more = [*_change_columns(diff), PART]
     return _differences("class", "PQ of each class, both versions.", rows, more)
 
 
-def _change_columns(diff: VersionDiff) -> list[TableColumn]:
+def _change_columns(diff: VersionDiff, prefix: str = "") -> list[TableColumn]:
     return [
-        whole(str(change), str(change).replace("-", " "), CHANGE_MEANINGS[change])
+        whole(f"{prefix}{change}", str(change).replace("-", " "), CHANGE_MEANINGS[change])
         for change in diff.changes
     ]
 

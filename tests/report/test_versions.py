@@ -63,7 +63,13 @@ def test_the_section_has_the_figures_of_the_comparison(
     assert metrics["difference"].tolist() == pytest.approx(
         [one.interval.mean for one in comparison.metrics]
     )
-    assert len(found["versions_by-class.csv"]) == len(comparison.classes) == 2
+    by_class = found["versions_by-class.csv"]
+    assert len(by_class) == len(comparison.classes) == 2
+    for version in ("old", "new"):  # "new" is a change of objects as well
+        figures = [getattr(one, version) for one in comparison.classes]
+        assert by_class[version].tolist() == pytest.approx(figures)
+    of_change = comparison.diff.by("class").set_index("class").reindex(by_class["class"])
+    assert by_class["objects_new"].tolist() == of_change["new"].tolist()
     parts = found["versions_parts-of-the-change.csv"]
     for _, own in parts.groupby("by"):
         assert own["delta_pq"].sum() == pytest.approx(comparison.change.total, abs=1e-12)
