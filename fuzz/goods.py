@@ -32,7 +32,6 @@ from PIL import Image
 from fuzz.documents import zipped
 from napari_panoptic.review.plan.design import draw
 from napari_panoptic.review.plan.goal import PlanSetup
-from napari_panoptic.review.plan.store import PlannedReview
 from napari_panoptic.review.plan.units import KINDS, Units
 from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.values.vocabulary import Verdict
@@ -513,12 +512,12 @@ def plans() -> list[bytes]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "panoptic-review.sqlite"
         for reviewer in ("me", "you"):
-            with PlannedReview(path, reviewer=reviewer) as review:
-                if review.stored_plan() is None:
-                    review.save_plan(draw(plan_units(), 5, 3), PlanSetup().as_record())
-                while (item := review.next_item()) is not None:
-                    is_tile = KINDS[review.stored_plan().plan.units.kind[item - 1]] == "background"
-                    review.answer(item, Verdict.BOTH_WRONG, count=2 if is_tile else None)
+            with ReviewStore(path, reviewer=reviewer) as review:
+                if review.plan.stored() is None:
+                    review.plan.save(draw(plan_units(), 5, 3), PlanSetup().as_record())
+                while (item := review.plan.next_item()) is not None:
+                    is_tile = KINDS[review.plan.stored().plan.units.kind[item - 1]] == "background"
+                    review.plan.answer(item, Verdict.BOTH_WRONG, count=2 if is_tile else None)
         with closing(sqlite3.connect(path)) as connection, connection:
             _same_at_each_run(connection)
         return [path.read_bytes()]

@@ -49,9 +49,8 @@ from napari_panoptic.nuclei.regions.result_store import PartStore
 from napari_panoptic.review.export import VERDICT_TABLE, verdict_frame, verdict_rows, write_table
 from napari_panoptic.review.plan.estimates import estimate
 from napari_panoptic.review.plan.goal import PlanSetup
-from napari_panoptic.review.plan.store import PlannedReview
-from napari_panoptic.review.plan.store import read_review as read_review_file
 from napari_panoptic.review.store import ReviewStore
+from napari_panoptic.review.store import read_review as read_review_file
 from napari_panoptic.values.cohort import MONUSAC_CLASSES, ClassScheme, MaskFiles, Source
 from napari_panoptic.values.detections import Points
 from napari_panoptic.values.labels import LabelImage
@@ -427,14 +426,14 @@ def read_review(path: Path) -> None:
 
 def read_plan(path: Path) -> None:
     """Open the plan of a review, and estimate figures with it."""
-    with PlannedReview(path, reviewer="me", timeout_s=0.01) as review:
+    with ReviewStore(path, reviewer="me", timeout_s=0.01) as review:
         check_findings(review.notices)
-        stored = review.stored_plan()
-        review.next_item()
-        review.plan_agreement("me", "you")
-        done = review.plan_progress(is_shared=True)
+        stored = review.plan.stored()
+        review.plan.next_item()
+        review.plan.agreement("me", "you")
+        done = review.plan.progress(is_shared=True)
         assert done.done <= done.total
-        review.undo_answer()
+        review.plan.undo()
     found = read_review_file(path).plan
     if stored is None or found is None:
         return

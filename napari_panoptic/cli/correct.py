@@ -42,7 +42,8 @@ from napari_panoptic.review.corrections import (
     unknown_regions,
 )
 from napari_panoptic.review.plan.object_verdicts import object_verdicts
-from napari_panoptic.review.plan.store import PlanAnswers, read_review
+from napari_panoptic.review.plan.store import PlanAnswers
+from napari_panoptic.review.store import read_review
 from napari_panoptic.review.verdicts import ReviewRecord
 from napari_panoptic.values.cohort import Cohort
 from napari_panoptic.values.settings import EvaluationSettings

@@ -135,13 +135,14 @@ class ReviewFile:
         #: Number of times the file was opened: again whenever another file replaced it.
         self.times_opened = 0
         self._timeout_s = timeout_s
-        self._lock = threading.RLock()
+        #: Held while the file is read or written, and what was read from it is used.
+        self.lock = threading.RLock()
         self._to_read = to_read
         self._open(create=create)
 
     def close(self) -> None:
         """Close the file. Nothing is lost without calling it."""
-        with self._lock:
+        with self.lock:
             self._connection.close()
 
     def read(self, statement: str, /, **values: object) -> list[Any]:
@@ -152,7 +153,7 @@ class ReviewFile:
         ReviewError
             If the file cannot be read.
         """
-        with self._lock:
+        with self.lock:
             try:
                 return self._connection.execute(statement, values).fetchall()
             except sqlite3.Error as error:
@@ -182,7 +183,7 @@ class ReviewFile:
         ReviewError
             If nothing was written.
         """
-        with self._lock:
+        with self.lock:
             self._follow(failure, where)
             try:
                 with transaction(self._connection):

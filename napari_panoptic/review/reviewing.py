@@ -24,7 +24,7 @@ from napari_panoptic.review.file import (
 )
 from napari_panoptic.review.identity import Subject, one_spelling, reviewer_name
 from napari_panoptic.review.judged import Judged, Object, Subjects, judged_as_one
-from napari_panoptic.review.plan.store import PlannedReview
+from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.review.verdicts import (
     HistoryEntry,
     Judgement,
@@ -98,7 +98,7 @@ class Reviewing:
         self._path = path
         self._window = window or uuid4().hex
         self._adjudicates: tuple[str, str] | None = None
-        self._store: PlannedReview | None = None
+        self._store: ReviewStore | None = None
         self._problem: ReviewError | None = None
         self._known = Known()
         self._shown: _Shown | None = None
@@ -121,7 +121,7 @@ class Reviewing:
         return self._path
 
     @property
-    def store(self) -> PlannedReview | None:
+    def store(self) -> ReviewStore | None:
         """The open review file; None before the first verdict, or where it cannot be used."""
         return self._store
 
@@ -165,7 +165,7 @@ class Reviewing:
         self._path = path or self._path
         self.begin()
 
-    def opened(self) -> PlannedReview | None:
+    def opened(self) -> ReviewStore | None:
         """Return the review file, created if missing; None if that failed, which is reported."""
         return self._store or self._open()
 
@@ -456,9 +456,9 @@ class Reviewing:
         found = [(likeness, row) for likeness, row in likenesses if likeness is not None]
         return (side, min(found)[1]) if found else None
 
-    def _open(self) -> PlannedReview | None:
+    def _open(self) -> ReviewStore | None:
         try:
-            self._store = PlannedReview(
+            self._store = ReviewStore(
                 self._path,
                 reviewer=self._reviewer,
                 timeout_s=LONGEST_WAIT_S,
@@ -474,7 +474,7 @@ class Reviewing:
         self._pass_notices_on(self._store)
         return self._store
 
-    def _pass_notices_on(self, store: PlannedReview) -> None:
+    def _pass_notices_on(self, store: ReviewStore) -> None:
         """Report what the file says about itself, such as changes that cannot be read, once."""
         for notice in store.notices:
             if notice not in self._noticed:
@@ -497,7 +497,7 @@ class Reviewing:
         return self._ask(lambda store: tuple(store.current(region=region)), default=None)
 
     def _ask(
-        self, question: Callable[[PlannedReview], _Found], *, default: _Default
+        self, question: Callable[[ReviewStore], _Found], *, default: _Default
     ) -> _Found | _Default:
         """Return the answer of the open file, or the default.
 

@@ -1,12 +1,11 @@
-"""The store of verdicts: each one is on disk as soon as it is given."""
+"""The store of a review: each verdict is on disk as soon as it is given."""
 
 from __future__ import annotations
 
-import threading
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import product
 from pathlib import Path
@@ -33,6 +32,7 @@ from napari_panoptic.review.identity import (
     reach_px,
     reviewer_name,
 )
+from napari_panoptic.review.plan.store import PlanAnswers, PlanReview, Plans
 from napari_panoptic.review.verdicts import (
     HistoryEntry,
     Judgement,
@@ -114,23 +114,8 @@ def _kind_of(subject: Subject, reviewer: str, role: Role) -> tuple[object, ...]:
     )
 
 
-def all_verdicts(changes: ReviewChanges) -> list[ReviewRecord]:
-    """Return the verdicts in a file that stand, of all reviewers, oldest first.
-
-    Raises
-    ------
-    ReviewError
-        If the file cannot be read.
-    """
-    regions: dict[str, RegionVerdicts] = defaultdict(RegionVerdicts)
-    for change in changes.read("region <> ''"):
-        regions[change.region].take(change)
-    standing = {n: record for each in regions.values() for n, record in each.standing().items()}
-    return [standing[n] for n in sorted(standing)]
-
-
 class ReviewStore:
-    """The verdicts of a cohort, in one SQLite file.
+    """The verdicts of a cohort, and the review of a plan, in one SQLite file.
 
     A verdict is on disk when :meth:`give` returns. Nothing is ever deleted:
     a verdict that was replaced or undone stays as history. Several windows and
@@ -175,8 +160,8 @@ class ReviewStore:
         self._reviewer = _reviewer_name(reviewer)
         self._adjudicates = adjudicates
         self._writer = window or uuid4().hex
-        self._lock = threading.RLock()
         self._file = ReviewFile(path, timeout_s=timeout_s, create=create)
+        self._lock = self._file.lock
         try:
             self._changes = ReviewChanges(self._file)
             self._regions: dict[str, RegionVerdicts] = {}
@@ -185,6 +170,8 @@ class ReviewStore:
             # A new window has given nothing yet.
             self._own_seen = 0 if window else self._seen[1]
             self._own: list[tuple[int, str]] = []
+            #: The review of a plan in the same file.
+            self.plan = PlanReview(self._changes, self._reviewer, self._writer)
         except BaseException:
             # An open connection would keep the damaged file from being set aside.
             self._file.close()
@@ -732,6 +719,50 @@ class ReviewStore:
             except BaseException:
                 self._regions = {}  # they may have changes that were not written
                 raise
+
+
+@dataclass(frozen=True, eq=False)
+class Review:
+    """All that a review file says, read at once."""
+
+    #: The verdicts that stand, of all reviewers, oldest first.
+    verdicts: tuple[ReviewRecord, ...]
+    #: The current plan and its verdicts; None if there is no plan.
+    plan: PlanAnswers | None
+    #: Changes that cannot be read, which are left out.
+    findings: tuple[Finding, ...]
+
+
+def read_review(path: Path) -> Review:
+    """Read a review file, which does not change.
+
+    Raises
+    ------
+    ReviewError
+        If the file is missing, damaged, or none of this program.
+    """
+    with closing(ReviewFile(path, to_read=True)) as file:
+        changes, plans = ReviewChanges(file), Plans()
+        verdicts = all_verdicts(changes)
+        plans.take_new(changes)
+    current = plans.current
+    planned = None if current is None else PlanAnswers(current, tuple(plans.given()))
+    return Review(tuple(verdicts), planned, changes.findings)
+
+
+def all_verdicts(changes: ReviewChanges) -> list[ReviewRecord]:
+    """Return the verdicts in a file that stand, of all reviewers, oldest first.
+
+    Raises
+    ------
+    ReviewError
+        If the file cannot be read.
+    """
+    regions: dict[str, RegionVerdicts] = defaultdict(RegionVerdicts)
+    for change in changes.read("region <> ''"):
+        regions[change.region].take(change)
+    standing = {n: record for each in regions.values() for n, record in each.standing().items()}
+    return [standing[n] for n in sorted(standing)]
 
 
 def _reviewer_name(name: str) -> str:

@@ -25,9 +25,8 @@ from napari_panoptic.nuclei.regions.region import HeldRegion
 from napari_panoptic.review.plan.corrected import DECIDED
 from napari_panoptic.review.plan.design import Plan, draw
 from napari_panoptic.review.plan.object_verdicts import object_verdicts
-from napari_panoptic.review.plan.store import PlannedReview, read_review
 from napari_panoptic.review.plan.units import SIDES, ItemKind, population
-from napari_panoptic.review.store import ReviewStore
+from napari_panoptic.review.store import ReviewStore, read_review
 from napari_panoptic.values.cohort import ClassScheme, Cohort
 from napari_panoptic.values.labels import LabelImage
 from napari_panoptic.values.links import CohortKey, ObjectLink
@@ -438,13 +437,13 @@ def reviewed_plan(
     verdicts = np.random.default_rng(5).choice(
         3, len(plan), p=[1 - wrong, 2 * wrong / 3, wrong / 3]
     )
-    with PlannedReview(review, reviewer=reviewer) as store:
-        store.save_plan(plan)
+    with ReviewStore(review, reviewer=reviewer) as store:
+        store.plan.save(plan)
         for item in range(1, len(plan) + 1)[:n_given]:
             if tiles[item - 1] and n_items is not None:
-                store.answer(item, Verdict.ANNOTATION_RIGHT, count=1)
+                store.plan.answer(item, Verdict.ANNOTATION_RIGHT, count=1)
             elif not tiles[item - 1]:
-                store.answer(item, DECIDED[int(verdicts[item - 1])])
+                store.plan.answer(item, DECIDED[int(verdicts[item - 1])])
     return plan
 
 
@@ -522,10 +521,10 @@ def test_the_newest_verdict_of_a_reviewer_holds_and_reviewers_can_differ(
     (conflict,) = record(output)["conflicts"]
     assert (conflict["region"], conflict["id"]) == (second["region"], int(second["id"]))
     assert set(conflict["verdicts"]) == {"Ann", "Bob"}
-    with PlannedReview(review, reviewer="Ann") as store:  # and again on the item
+    with ReviewStore(review, reviewer="Ann") as store:  # and again on the item
         keys = zip(plan.units.region, plan.units.id.tolist(), strict=True)
         item = 1 + list(keys).index((first["region"], int(first["id"])))
-        store.answer(item, Verdict.BOTH_WRONG)
+        store.plan.answer(item, Verdict.BOTH_WRONG)
     assert correct(nuclei_sample, review, output) == 0
     assert len(table(output)) == before - 1
 

@@ -43,7 +43,6 @@ from napari_panoptic.io.formats.saving import writable_forms, write_objects
 from napari_panoptic.report.plots import embed
 from napari_panoptic.review.identity import Fingerprint, Subject
 from napari_panoptic.review.plan.design import draw, extend
-from napari_panoptic.review.plan.store import PlannedReview
 from napari_panoptic.review.plan.units import ItemKind, population
 from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.values.cohort import MONUSAC_CLASSES
@@ -205,21 +204,21 @@ class Planning(Victim):
         self._told = 0
 
     def work(self, tell: Tell) -> None:
-        with PlannedReview(self._path, reviewer="Ada") as review:
-            if review.stored_plan() is None:
-                review.save_plan(self._plans[0])
+        with ReviewStore(self._path, reviewer="Ada") as review:
+            if review.plan.stored() is None:
+                review.plan.save(self._plans[0])
             for _ in range(12):
-                item = review.next_item()
+                item = review.plan.next_item()
                 if item is None:
-                    stored = review.stored_plan()
+                    stored = review.plan.stored()
                     assert stored is not None
                     larger = [plan for plan in self._plans if len(plan) > len(stored.plan)]
                     if not larger:
                         return
-                    review.extend_plan(larger[0])
+                    review.plan.extend(larger[0])
                     continue
                 verdict, count = self._verdict(item)
-                review.answer(item, verdict, count=count)
+                review.plan.answer(item, verdict, count=count)
                 tell(item)
 
     def _verdict(self, item: int) -> tuple[Verdict, int | None]:
@@ -231,9 +230,9 @@ class Planning(Victim):
         if not self._path.exists():
             assert not self._told
             return
-        with PlannedReview(self._path, reviewer="Ada") as review:
+        with ReviewStore(self._path, reviewer="Ada") as review:
             assert review.notices == ()
-            stored, answers = review.stored_plan(), review.answers()
+            stored, answers = review.plan.stored(), review.plan.answers()
         if stored is None:
             assert not self._told
             return

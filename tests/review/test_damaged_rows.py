@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from napari_panoptic.common.findings import FindingKind
-from napari_panoptic.review.plan.store import read_review
-from napari_panoptic.review.store import ReviewStore
+from napari_panoptic.review.store import ReviewStore, read_review
 from napari_panoptic.values.vocabulary import Verdict
 from tests.support.review_cases import subject
 

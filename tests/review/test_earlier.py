@@ -13,8 +13,7 @@ from napari_panoptic.cli.main import main
 from napari_panoptic.review.earlier import take_over
 from napari_panoptic.review.file import ReviewError
 from napari_panoptic.review.plan.estimates import ItemVerdict
-from napari_panoptic.review.plan.store import PlannedReview, read_review
-from napari_panoptic.review.store import ReviewStore
+from napari_panoptic.review.store import ReviewStore, read_review
 from napari_panoptic.review.verdicts import Role
 from napari_panoptic.values.vocabulary import Verdict
 from tests.support.review_cases import subject
@@ -79,15 +78,15 @@ def test_verdicts_with_their_history_are_taken_over(earlier: Path, place: Path) 
 def test_a_plan_and_its_verdicts_are_taken_over(earlier: Path, place: Path) -> None:
     taken = take_over(earlier, place)
     assert (taken.plans, taken.answers) == (1, 7)
-    with PlannedReview(place, reviewer="Ada") as review:
-        stored = review.stored_plan()
+    with ReviewStore(place, reviewer="Ada") as review:
+        stored = review.plan.stored()
         assert stored is not None
         assert (len(stored.plan), stored.plan.seed) == (12, 7)
         assert stored.settings == {"restoration": "border-removed"}
-        assert [answer.item for answer in review.answers()] == [1, 2, 3, 4, 5]
-        assert {answer.verdict for answer in review.answers()} == {Verdict.ANNOTATION_RIGHT}
-        assert review.answers("Bo") == [ItemVerdict(1, Verdict.BOTH_WRONG)]
-        assert review.next_item() == 6
+        assert [answer.item for answer in review.plan.answers()] == [1, 2, 3, 4, 5]
+        assert {answer.verdict for answer in review.plan.answers()} == {Verdict.ANNOTATION_RIGHT}
+        assert review.plan.answers("Bo") == [ItemVerdict(1, Verdict.BOTH_WRONG)]
+        assert review.plan.next_item() == 6
 
 
 def test_a_file_without_a_plan_is_taken_over(with_verdicts_only: Path, place: Path) -> None:

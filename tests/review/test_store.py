@@ -25,8 +25,7 @@ from napari_panoptic.nuclei.evaluate import evaluate
 from napari_panoptic.review import file as review_file
 from napari_panoptic.review.file import ReviewError, suggested_path
 from napari_panoptic.review.identity import Fingerprint, Subject
-from napari_panoptic.review.plan.store import read_review
-from napari_panoptic.review.store import ReviewStore
+from napari_panoptic.review.store import ReviewStore, read_review
 from napari_panoptic.review.verdicts import Judgement, ReviewRecord, Role, paired
 from napari_panoptic.values.labels import LabelImage, LabelPair
 from napari_panoptic.values.settings import EvaluationSettings

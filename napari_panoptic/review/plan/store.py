@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from napari_panoptic.common.findings import Finding
 from napari_panoptic.review.changes import (
     BEFORE_ALL,
     AnswerWithdrawn,
@@ -21,13 +18,12 @@ from napari_panoptic.review.changes import (
     ReviewChange,
     ReviewChanges,
 )
-from napari_panoptic.review.file import ReviewError, ReviewFile
+from napari_panoptic.review.file import ReviewError
 from napari_panoptic.review.identity import one_spelling, reviewer_name
 from napari_panoptic.review.plan.design import Plan
 from napari_panoptic.review.plan.estimates import ItemVerdict
 from napari_panoptic.review.plan.units import MOST_COUNTED, ItemKind
-from napari_panoptic.review.store import ReviewStore, all_verdicts
-from napari_panoptic.review.verdicts import ReviewRecord, Share
+from napari_panoptic.review.verdicts import Share
 from napari_panoptic.statistics.kappa import Kappa, cohens_kappa
 from napari_panoptic.values.vocabulary import Verdict
 
@@ -65,7 +61,7 @@ class PlanAnswers:
 
     @property
     def answers(self) -> list[ItemVerdict]:
-        """The verdicts as `PlannedReview.pooled_answers` returns them."""
+        """The verdicts as `PlanReview.pooled_answers` returns them."""
         return _all_pooled(_by_reviewer(self.given))
 
     @property
@@ -88,7 +84,30 @@ class Plans:
         # Item and reviewer -> the changes that gave their verdicts that are not withdrawn.
         self._by_item: dict[tuple[int, str], list[int]] = {}
 
-    def take(self, change: ReviewChange) -> None:
+    def take_new(self, changes: ReviewChanges) -> None:
+        """Take the changes of plans that are new in a file.
+
+        Raises
+        ------
+        ReviewError
+            If the current plan cannot be read.
+        """
+        for change in changes.read("region = '' AND number > :newest", newest=self.newest):
+            try:
+                _check_answer(change, self.current)
+            except ValueError as error:
+                changes.refuse(change.number, "item-answered", str(error))
+                continue
+            self._take(change)
+        for number, (kind, why) in changes.unreadable.items():
+            if kind == "plan-saved" and number > (self.saved or 0):
+                raise ReviewError(
+                    f"the review file holds a plan that cannot be understood ({why}); it was "
+                    f"changed by another program: restore a copy, or begin another file",
+                    path=changes.file.path,
+                )
+
+    def _take(self, change: ReviewChange) -> None:
         """Take the next change."""
         self.newest = change.number
         match change.value:
@@ -124,17 +143,29 @@ class Plans:
         return None
 
 
-class PlannedReview(ReviewStore):
-    """The review of a plan: which item is next, and the verdicts on items.
+class PlanReview:
+    """The review of a plan in a review file: which item is next, and the verdicts on items.
 
     Everything is on disk when a method returns, and nothing is deleted. After a kill at any moment
     the same file continues at the same item. Verdicts of `ReviewStore.give` are no verdicts on
     items, even on the same object: they belong to no estimate.
+
+    Parameters
+    ----------
+    changes
+        The changes of the file.
+    reviewer
+        The reviewer's name, as the file keeps it.
+    writer
+        Id of the window.
     """
 
-    _taken: tuple[int, Plans] | None = None
+    def __init__(self, changes: ReviewChanges, reviewer: str, writer: str) -> None:
+        self._changes, self._file, self._path = changes, changes.file, changes.file.path
+        self._reviewer, self._writer = reviewer, writer
+        self._taken: tuple[int, Plans] | None = None
 
-    def save_plan(self, plan: Plan, settings: Mapping[str, Any] | None = None) -> int:
+    def save(self, plan: Plan, settings: Mapping[str, Any] | None = None) -> int:
         """Save a plan, which is the current one from now on; older ones stay in the file.
 
         Parameters
@@ -155,10 +186,10 @@ class PlannedReview(ReviewStore):
             If it was not saved.
         """
         saved = PlanSaved(_in_one_spelling(plan), dict(settings or {}), None)
-        with self._writing("the plan was NOT saved"):
+        with self._file.writing("the plan was NOT saved"):
             return self._changes.append(saved).number
 
-    def extend_plan(self, plan: Plan) -> None:
+    def extend(self, plan: Plan) -> None:
         """Replace the current plan by one that continues it; verdicts stay.
 
         Parameters
@@ -178,13 +209,13 @@ class PlannedReview(ReviewStore):
             raise ReviewError(
                 "expected the current plan with further items, found another plan; save it as a "
                 "new plan",
-                path=self.path,
+                path=self._path,
             )
         extended = PlanSaved(_in_one_spelling(plan), stored.settings, stored.number)
-        with self._writing("the plan was NOT extended"):
+        with self._file.writing("the plan was NOT extended"):
             self._changes.append(extended)
 
-    def stored_plan(self) -> StoredPlan | None:
+    def stored(self) -> StoredPlan | None:
         """Return the current plan, or None.
 
         Raises
@@ -221,17 +252,17 @@ class PlannedReview(ReviewStore):
         answered = ItemAnswered(
             stored.number,
             item,
-            self.reviewer,
+            self._reviewer,
             verdict,
             given.count,
             one_spelling(note).strip(),
             self._writer,
         )
-        with self._writing("the verdict was NOT saved"):
+        with self._file.writing("the verdict was NOT saved"):
             self._changes.append(answered)
         return given
 
-    def undo_answer(self) -> int | None:
+    def undo(self) -> int | None:
         """Withdraw the newest verdict on an item that this window gave.
 
         The verdict that it replaced stands again.
@@ -246,12 +277,12 @@ class PlannedReview(ReviewStore):
         ReviewError
             If it could not be withdrawn.
         """
-        with self._writing("the verdict was NOT undone"):
-            newest = self._plans().newest_of(self.reviewer, self._writer)
+        with self._file.writing("the verdict was NOT undone"):
+            newest = self._plans().newest_of(self._reviewer, self._writer)
             if newest is None:
                 return None
             number, item = newest
-            self._changes.append(AnswerWithdrawn(number, self.reviewer))
+            self._changes.append(AnswerWithdrawn(number, self._reviewer))
         return item
 
     def answers(self, reviewer: str | None = None) -> list[ItemVerdict]:
@@ -267,7 +298,7 @@ class PlannedReview(ReviewStore):
         ReviewError
             If the file cannot be read.
         """
-        return self._answers().get(reviewer_name(reviewer or self.reviewer), [])
+        return self._answers().get(reviewer_name(reviewer or self._reviewer), [])
 
     def pooled_answers(self) -> list[ItemVerdict]:
         """Return the verdicts of all reviewers who share the plan, by item.
@@ -296,13 +327,13 @@ class PlannedReview(ReviewStore):
         ReviewError
             If the file cannot be read.
         """
-        stored = self.stored_plan()
+        stored = self.stored()
         if stored is None:
             return None
         done = self._done(is_shared=is_shared)
         return next((item for item in range(1, len(stored.plan) + 1) if item not in done), None)
 
-    def plan_progress(self, *, is_shared: bool = False) -> Share:
+    def progress(self, *, is_shared: bool = False) -> Share:
         """Return the number of items with a verdict, and of all items; see `next_item`.
 
         Raises
@@ -310,11 +341,11 @@ class PlannedReview(ReviewStore):
         ReviewError
             If the file cannot be read.
         """
-        stored = self.stored_plan()
+        stored = self.stored()
         total = 0 if stored is None else len(stored.plan)
         return Share(len(self._done(is_shared=is_shared)), total)
 
-    def plan_agreement(self, first: str, second: str) -> Kappa:
+    def agreement(self, first: str, second: str) -> Kappa:
         """Compare two reviewers over the objects of the plan that both have judged.
 
         Tiles are left out: their verdicts are counts.
@@ -333,13 +364,13 @@ class PlannedReview(ReviewStore):
             {answer.item: str(answer.verdict) for answer in self.answers(name)}
             for name in (first, second)
         )
-        stored = self.stored_plan()
+        stored = self.stored()
         tiles = set() if stored is None else _tiles(stored.plan)
         both = sorted(own.keys() & other.keys() - tiles)
         order = [str(verdict) for verdict in Verdict]
         return cohens_kappa([own[k] for k in both], [other[k] for k in both], order=order)
 
-    def plan_reviewers(self) -> list[str]:
+    def reviewers(self) -> list[str]:
         """Return the names of all reviewers with a verdict on an item, sorted.
 
         Raises
@@ -350,7 +381,7 @@ class PlannedReview(ReviewStore):
         return sorted(self._answers())
 
     def _done(self, *, is_shared: bool) -> set[int]:
-        return self._plans().done(None if is_shared else self.reviewer)
+        return self._plans().done(None if is_shared else self._reviewer)
 
     def _answers(self) -> dict[str, list[ItemVerdict]]:
         """Return the verdicts on the items of the current plan, by reviewer and item."""
@@ -358,18 +389,20 @@ class PlannedReview(ReviewStore):
 
     def _plans(self) -> Plans:
         """Return the plans, with what was appended since the last call."""
-        with self._lock:
-            if self._taken is None or self._taken[0] != self.times_opened:
-                self._taken = self.times_opened, Plans()
+        with self._file.lock:
+            opened = self._file.times_opened
+            if self._taken is None or self._taken[0] != opened:
+                self._taken = opened, Plans()
             plans = self._taken[1]
-            _take_new(plans, self._changes)
+            plans.take_new(self._changes)
             return plans
 
     def _required(self) -> StoredPlan:
-        stored = self.stored_plan()
+        stored = self.stored()
         if stored is None:
             raise ReviewError(
-                "expected a plan in the review file, found none; draw a plan first", path=self.path
+                "expected a plan in the review file, found none; draw a plan first",
+                path=self._path,
             )
         return stored
 
@@ -378,78 +411,26 @@ class PlannedReview(ReviewStore):
     ) -> int | None:
         if not 1 <= item <= len(plan):
             raise ReviewError(
-                f"expected an item of the plan, 1 to {len(plan)}, found {item}", path=self.path
+                f"expected an item of the plan, 1 to {len(plan)}, found {item}",
+                path=self._path,
             )
         if item not in _tiles(plan) or verdict is Verdict.CANNOT_TELL:
             if count is not None:
                 raise ReviewError(
                     f"expected no count for item {item}, found {count}; leave it out",
-                    path=self.path,
+                    path=self._path,
                 )
             return None
         if count is None or not 0 <= count <= MOST_COUNTED:
             raise ReviewError(
                 f"expected the number of nuclei without an outline for item {item}, found "
                 f"{'none' if count is None else count}; enter a number from 0 to {MOST_COUNTED}",
-                path=self.path,
+                path=self._path,
             )
         return count
 
 
-@dataclass(frozen=True, eq=False)
-class Review:
-    """All that a review file says, read at once."""
-
-    #: The verdicts that stand, of all reviewers, oldest first.
-    verdicts: tuple[ReviewRecord, ...]
-    #: The current plan and its verdicts; None if there is no plan.
-    plan: PlanAnswers | None
-    #: Changes that cannot be read, which are left out.
-    findings: tuple[Finding, ...]
-
-
-def read_review(path: Path) -> Review:
-    """Read a review file, which does not change.
-
-    Raises
-    ------
-    ReviewError
-        If the file is missing, damaged, or none of this program.
-    """
-    with closing(ReviewFile(path, to_read=True)) as file:
-        changes, plans = ReviewChanges(file), Plans()
-        verdicts = all_verdicts(changes)
-        _take_new(plans, changes)
-    current = plans.current
-    planned = None if current is None else PlanAnswers(current, tuple(plans.given()))
-    return Review(tuple(verdicts), planned, changes.findings)
-
-
-def _take_new(plans: Plans, changes: ReviewChanges) -> None:
-    """Take the changes of plans that are new in a file.
-
-    Raises
-    ------
-    ReviewError
-        If the current plan cannot be read.
-    """
-    for change in changes.read("region = '' AND number > :newest", newest=plans.newest):
-        try:
-            _check_answer(change, plans)
-        except ValueError as error:
-            changes.refuse(change.number, "item-answered", str(error))
-            continue
-        plans.take(change)
-    for number, (kind, why) in changes.unreadable.items():
-        if kind == "plan-saved" and number > (plans.saved or 0):
-            raise ReviewError(
-                f"the review file holds a plan that cannot be understood ({why}); it was changed "
-                f"by another program: restore a copy, or begin another file",
-                path=changes.file.path,
-            )
-
-
-def _check_answer(change: ReviewChange, plans: Plans) -> None:
+def _check_answer(change: ReviewChange, current: StoredPlan | None) -> None:
     """Check that an item of the plan can have a verdict.
 
     Raises
@@ -457,7 +438,7 @@ def _check_answer(change: ReviewChange, plans: Plans) -> None:
     ValueError
         If the plan has no such item, or that item cannot have such a verdict.
     """
-    answer, current = change.value, plans.current
+    answer = change.value
     if not isinstance(answer, ItemAnswered) or current is None or answer.plan != current.number:
         return
     if not 1 <= answer.item <= len(current.plan):
@@ -491,7 +472,7 @@ def _by_reviewer(given: Sequence[GivenAnswer]) -> dict[str, list[ItemVerdict]]:
 
 
 def _all_pooled(by_reviewer: Mapping[str, Sequence[ItemVerdict]]) -> list[ItemVerdict]:
-    """Return the verdicts of all reviewers, by item; see `PlannedReview.pooled_answers`."""
+    """Return the verdicts of all reviewers, by item; see `PlanReview.pooled_answers`."""
     by_item: dict[int, list[ItemVerdict]] = {}
     for answers in by_reviewer.values():
         for answer in answers:

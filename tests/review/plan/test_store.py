@@ -14,9 +14,8 @@ from napari_panoptic.review.file import ReviewError
 from napari_panoptic.review.plan.design import draw, extend
 from napari_panoptic.review.plan.estimates import ItemVerdict, estimate
 from napari_panoptic.review.plan.object_verdicts import object_verdicts
-from napari_panoptic.review.plan.store import PlannedReview, read_review
 from napari_panoptic.review.plan.units import ItemKind
-from napari_panoptic.review.store import ReviewStore
+from napari_panoptic.review.store import ReviewStore, read_review
 from napari_panoptic.review.verdicts import Share
 from napari_panoptic.values.vocabulary import Verdict
 from tests.support.review_cases import subject
@@ -43,18 +42,19 @@ def tiles(plan):
 
 
 def answer_all(review, plan, verdict=Verdict.ANNOTATION_RIGHT):
-    while (item := review.next_item()) is not None:
-        review.answer(item, verdict, count=1 if item in tiles(plan) else None)
+    while (item := review.plan.next_item()) is not None:
+        review.plan.answer(item, verdict, count=1 if item in tiles(plan) else None)
 
 
 def test_a_plan_is_read_as_it_was_saved(path, plan):
-    with PlannedReview(path, reviewer="Ada") as review:
-        assert review.stored_plan() is None
-        assert (review.next_item(), review.answers(), review.undo_answer()) == (None, [], None)
-        assert review.plan_progress() == Share(0, 0)
-        number = review.save_plan(plan, {"restoration": "border-removed"})
-    with PlannedReview(path, reviewer="Bo") as review:
-        stored = review.stored_plan()
+    with ReviewStore(path, reviewer="Ada") as review:
+        assert review.plan.stored() is None
+        assert review.plan.next_item() is review.plan.undo() is None
+        assert review.plan.answers() == []
+        assert review.plan.progress() == Share(0, 0)
+        number = review.plan.save(plan, {"restoration": "border-removed"})
+    with ReviewStore(path, reviewer="Bo") as review:
+        stored = review.plan.stored()
     assert stored.number == number
     assert stored.settings == {"restoration": "border-removed"}
     found = stored.plan
@@ -78,10 +78,10 @@ def test_a_plan_is_read_as_it_was_saved(path, plan):
 def test_a_file_of_the_same_layout_takes_a_plan_and_keeps_its_verdicts(path, plan):
     with ReviewStore(path, reviewer="Ada") as store:
         given = store.give(subject(1), Verdict.CANNOT_TELL)
-    with PlannedReview(path, reviewer="Ada") as review:
+    with ReviewStore(path, reviewer="Ada") as review:
         assert review.notices == ()
-        review.save_plan(plan)
-        review.answer(objects(plan)[0], Verdict.BOTH_WRONG)
+        review.plan.save(plan)
+        review.plan.answer(objects(plan)[0], Verdict.BOTH_WRONG)
     with ReviewStore(path, reviewer="Ada") as store:
         assert store.verdicts() == [given]
         assert store.undo() == []
@@ -91,14 +91,14 @@ def test_an_item_of_a_long_plan_is_judged_in_as_few_steps_as_one_of_a_short_plan
     """Calls of functions are counted."""
     n_calls = []
     for n in (20, 80):
-        with PlannedReview(path.with_name(f"{n}.sqlite"), reviewer="Ada") as review:
-            review.save_plan(draw(small_units, n, 3))
-            item, calls = review.next_item(), []
+        with ReviewStore(path.with_name(f"{n}.sqlite"), reviewer="Ada") as review:
+            review.plan.save(draw(small_units, n, 3))
+            item, calls = review.plan.next_item(), []
             sys.setprofile(lambda _frame, event, _what, calls=calls: calls.append(event))
             try:
-                review.answer(item, Verdict.CANNOT_TELL)
-                review.next_item()
-                review.plan_progress()
+                review.plan.answer(item, Verdict.CANNOT_TELL)
+                review.plan.next_item()
+                review.plan.progress()
             finally:
                 sys.setprofile(None)
         n_calls.append(len(calls))
@@ -106,30 +106,30 @@ def test_an_item_of_a_long_plan_is_judged_in_as_few_steps_as_one_of_a_short_plan
 
 
 def test_the_next_item_is_the_first_without_a_verdict(path, plan):
-    with PlannedReview(path, reviewer="Ada") as review:
-        review.save_plan(plan)
+    with ReviewStore(path, reviewer="Ada") as review:
+        review.plan.save(plan)
         seen = []
-        while (item := review.next_item()) is not None:
+        while (item := review.plan.next_item()) is not None:
             seen.append(item)
-            review.answer(item, Verdict.CANNOT_TELL)
-            assert review.plan_progress() == Share(len(seen), 40)
+            review.plan.answer(item, Verdict.CANNOT_TELL)
+            assert review.plan.progress() == Share(len(seen), 40)
         assert seen == list(range(1, 41))
-        assert review.undo_answer() == 40
-        assert review.next_item() == 40
-    with PlannedReview(path, reviewer="Ada") as review:
-        assert review.undo_answer() is None  # given by another window
-        assert review.next_item() == 40
+        assert review.plan.undo() == 40
+        assert review.plan.next_item() == 40
+    with ReviewStore(path, reviewer="Ada") as review:
+        assert review.plan.undo() is None  # given by another window
+        assert review.plan.next_item() == 40
 
 
 def test_a_later_verdict_replaces_an_earlier_one_until_it_is_undone(path, plan):
     item = objects(plan)[0]
-    with PlannedReview(path, reviewer="Ada") as review:
-        review.save_plan(plan)
-        review.answer(item, Verdict.BOTH_WRONG)
-        review.answer(item, Verdict.PREDICTION_RIGHT, note="pale")
-        assert review.answers() == [ItemVerdict(item, Verdict.PREDICTION_RIGHT)]
-        assert review.undo_answer() == item
-        assert review.answers() == [ItemVerdict(item, Verdict.BOTH_WRONG)]
+    with ReviewStore(path, reviewer="Ada") as review:
+        review.plan.save(plan)
+        review.plan.answer(item, Verdict.BOTH_WRONG)
+        review.plan.answer(item, Verdict.PREDICTION_RIGHT, note="pale")
+        assert review.plan.answers() == [ItemVerdict(item, Verdict.PREDICTION_RIGHT)]
+        assert review.plan.undo() == item
+        assert review.plan.answers() == [ItemVerdict(item, Verdict.BOTH_WRONG)]
 
 
 @pytest.mark.parametrize(
@@ -143,78 +143,78 @@ def test_a_later_verdict_replaces_an_earlier_one_until_it_is_undone(path, plan):
     ],
 )
 def test_verdicts_that_fit_no_item_are_refused(path, plan, place, verdict, count, message):
-    with PlannedReview(path, reviewer="Ada") as review:
-        review.save_plan(plan)
+    with ReviewStore(path, reviewer="Ada") as review:
+        review.plan.save(plan)
         with pytest.raises(ReviewError, match=message):
-            review.answer(place(plan)[0], verdict, count=count)
-        assert review.answers() == []
+            review.plan.answer(place(plan)[0], verdict, count=count)
+        assert review.plan.answers() == []
 
 
 def test_a_verdict_without_a_plan_is_refused(path):
     with (
-        PlannedReview(path, reviewer="Ada") as review,
+        ReviewStore(path, reviewer="Ada") as review,
         pytest.raises(ReviewError, match="draw a plan first"),
     ):
-        review.answer(1, Verdict.BOTH_WRONG)
+        review.plan.answer(1, Verdict.BOTH_WRONG)
 
 
 def test_an_extended_plan_keeps_verdicts_and_has_new_probabilities(path, plan, small_units):
     larger = extend(plan, small_units, 60)
-    with PlannedReview(path, reviewer="Ada") as review:
-        review.save_plan(plan)
+    with ReviewStore(path, reviewer="Ada") as review:
+        review.plan.save(plan)
         answer_all(review, plan)
-        before = review.answers()
-        review.extend_plan(larger)
-        assert review.answers() == before
-        assert review.next_item() == 41
-        stored = review.stored_plan().plan
+        before = review.plan.answers()
+        review.plan.extend(larger)
+        assert review.plan.answers() == before
+        assert review.plan.next_item() == 41
+        stored = review.plan.stored().plan
         assert stored.units.keys == larger.units.keys
         assert stored.probability.tolist() == larger.probability.tolist()
         with pytest.raises(ReviewError, match="save it as a new plan"):
-            review.extend_plan(draw(small_units, 70, 4))
+            review.plan.extend(draw(small_units, 70, 4))
         with pytest.raises(ReviewError, match="save it as a new plan"):
-            review.extend_plan(replace(plan, seed=99))
+            review.plan.extend(replace(plan, seed=99))
 
 
 def test_a_new_plan_begins_without_verdicts(path, plan, small_units):
-    with PlannedReview(path, reviewer="Ada") as review:
-        first = review.save_plan(plan)
+    with ReviewStore(path, reviewer="Ada") as review:
+        first = review.plan.save(plan)
         answer_all(review, plan)
-        assert review.save_plan(draw(small_units, 40, 4)) > first
-        assert review.answers() == []
-        assert review.next_item() == 1
+        assert review.plan.save(draw(small_units, 40, 4)) > first
+        assert review.plan.answers() == []
+        assert review.plan.next_item() == 1
 
 
 def test_two_reviewers_share_a_plan_or_both_complete_it(path, plan):
     one, two, three = objects(plan)[:3]
     tile = tiles(plan)[0]
-    with PlannedReview(path, reviewer="Ada") as ada, PlannedReview(path, reviewer="Bo") as bo:
-        ada.save_plan(plan)
-        ada.answer(one, Verdict.BOTH_WRONG)
-        ada.answer(two, Verdict.ANNOTATION_RIGHT)
-        bo.answer(two, Verdict.PREDICTION_RIGHT)
-        bo.answer(three, Verdict.ANNOTATION_RIGHT)
-        bo.answer(tile, Verdict.ANNOTATION_RIGHT, count=2)
-        assert ada.plan_reviewers() == ["Ada", "Bo"]
-        assert ada.answers("Bo") == ada.answers("  Bo ") == bo.answers()
-        assert {a.item: a.verdict for a in ada.pooled_answers()} == {
+    with ReviewStore(path, reviewer="Ada") as ada, ReviewStore(path, reviewer="Bo") as bo:
+        ada.plan.save(plan)
+        ada.plan.answer(one, Verdict.BOTH_WRONG)
+        ada.plan.answer(two, Verdict.ANNOTATION_RIGHT)
+        bo.plan.answer(two, Verdict.PREDICTION_RIGHT)
+        bo.plan.answer(three, Verdict.ANNOTATION_RIGHT)
+        bo.plan.answer(tile, Verdict.ANNOTATION_RIGHT, count=2)
+        assert ada.plan.reviewers() == ["Ada", "Bo"]
+        assert ada.plan.answers("Bo") == ada.plan.answers("  Bo ") == bo.plan.answers()
+        assert {a.item: a.verdict for a in ada.plan.pooled_answers()} == {
             one: Verdict.BOTH_WRONG,
             two: Verdict.CANNOT_TELL,
             three: Verdict.ANNOTATION_RIGHT,
             tile: Verdict.ANNOTATION_RIGHT,
         }
-        assert ada.plan_progress() == Share(2, 40)
-        assert ada.plan_progress(is_shared=True) == Share(4, 40)
+        assert ada.plan.progress() == Share(2, 40)
+        assert ada.plan.progress(is_shared=True) == Share(4, 40)
         alone = next(k for k in range(1, 41) if k not in (one, two))
         shared = next(k for k in range(1, 41) if k not in (one, two, three, tile))
-        assert (ada.next_item(), ada.next_item(is_shared=True)) == (alone, shared)
-        ada.answer(tile, Verdict.ANNOTATION_RIGHT, count=1)
-        found = ada.plan_agreement("Ada", "Bo")
+        assert (ada.plan.next_item(), ada.plan.next_item(is_shared=True)) == (alone, shared)
+        ada.plan.answer(tile, Verdict.ANNOTATION_RIGHT, count=1)
+        found = ada.plan.agreement("Ada", "Bo")
         assert (found.n, found.observed) == (1, 0.0)
-        assert ada.plan_agreement(" Ada", "Bo ").n == found.n
-        bo.answer(two, Verdict.ANNOTATION_RIGHT)
-        assert ada.plan_agreement("Ada", "Bo").observed == 1.0
-        assert next(a for a in ada.pooled_answers() if a.item == two).verdict is (
+        assert ada.plan.agreement(" Ada", "Bo ").n == found.n
+        bo.plan.answer(two, Verdict.ANNOTATION_RIGHT)
+        assert ada.plan.agreement("Ada", "Bo").observed == 1.0
+        assert next(a for a in ada.plan.pooled_answers() if a.item == two).verdict is (
             Verdict.ANNOTATION_RIGHT
         )
 
@@ -222,37 +222,37 @@ def test_two_reviewers_share_a_plan_or_both_complete_it(path, plan):
 def test_counts_of_one_tile_by_several_reviewers_are_averaged(path, plan):
     tile = tiles(plan)[0]
     with (
-        PlannedReview(path, reviewer="Ada") as ada,
-        PlannedReview(path, reviewer="Bo") as bo,
-        PlannedReview(path, reviewer="Cy") as cy,
+        ReviewStore(path, reviewer="Ada") as ada,
+        ReviewStore(path, reviewer="Bo") as bo,
+        ReviewStore(path, reviewer="Cy") as cy,
     ):
-        ada.save_plan(plan)
-        ada.answer(tile, Verdict.ANNOTATION_RIGHT, count=3)
-        bo.answer(tile, Verdict.ANNOTATION_RIGHT, count=4)
-        assert ada.pooled_answers() == [ItemVerdict(tile, Verdict.ANNOTATION_RIGHT, 4)]
-        cy.answer(tile, Verdict.ANNOTATION_RIGHT, count=3)
-        assert ada.pooled_answers() == [ItemVerdict(tile, Verdict.ANNOTATION_RIGHT, 3)]
-        cy.answer(tile, Verdict.CANNOT_TELL)
-        assert ada.pooled_answers() == [ItemVerdict(tile, Verdict.CANNOT_TELL)]
+        ada.plan.save(plan)
+        ada.plan.answer(tile, Verdict.ANNOTATION_RIGHT, count=3)
+        bo.plan.answer(tile, Verdict.ANNOTATION_RIGHT, count=4)
+        assert ada.plan.pooled_answers() == [ItemVerdict(tile, Verdict.ANNOTATION_RIGHT, 4)]
+        cy.plan.answer(tile, Verdict.ANNOTATION_RIGHT, count=3)
+        assert ada.plan.pooled_answers() == [ItemVerdict(tile, Verdict.ANNOTATION_RIGHT, 3)]
+        cy.plan.answer(tile, Verdict.CANNOT_TELL)
+        assert ada.plan.pooled_answers() == [ItemVerdict(tile, Verdict.CANNOT_TELL)]
 
 
 def test_verdicts_outside_of_the_plan_are_in_no_estimate(path, plan, small_units):
-    with PlannedReview(path, reviewer="Ada") as review:
-        review.save_plan(plan)
+    with ReviewStore(path, reviewer="Ada") as review:
+        review.plan.save(plan)
         answer_all(review, plan)
-        before = estimate(review.stored_plan().plan, small_units, review.answers()).rows
+        before = estimate(review.plan.stored().plan, small_units, review.plan.answers()).rows
         review.give(subject(1, region=plan.units.region[0], team="alpha"), Verdict.BOTH_WRONG)
-        after = estimate(review.stored_plan().plan, small_units, review.answers()).rows
+        after = estimate(review.plan.stored().plan, small_units, review.plan.answers()).rows
     assert [str(row) for row in before] == [str(row) for row in after]
 
 
 def test_names_in_another_spelling_are_the_same_items(path, small_units):
     decomposed = replace(small_units, team=(small_units.team + "e\u0301").astype(object))
     plan = draw(decomposed, 40, 3)
-    with PlannedReview(path, reviewer="Ada") as review:
-        review.save_plan(plan)
+    with ReviewStore(path, reviewer="Ada") as review:
+        review.plan.save(plan)
         answer_all(review, plan)
-        found = estimate(review.stored_plan().plan, decomposed, review.answers())
+        found = estimate(review.plan.stored().plan, decomposed, review.plan.answers())
     assert {row.team for row in found.rows} == {"alphae\u0301", "betae\u0301"}
 
 
@@ -320,12 +320,12 @@ def twice(of_tile):
     ],
 )
 def test_a_plan_that_another_program_changed_is_refused(path, plan, change):
-    with PlannedReview(path, reviewer="Ada") as review:
-        number = review.save_plan(plan)
+    with ReviewStore(path, reviewer="Ada") as review:
+        number = review.plan.save(plan)
     damage(path, number, change)
     refused = "holds a plan that cannot be understood .*restore a copy"
-    with PlannedReview(path, reviewer="Ada") as review:
-        for read in (review.stored_plan, review.answers, review.next_item):
+    with ReviewStore(path, reviewer="Ada") as review:
+        for read in (review.plan.stored, review.plan.answers, review.plan.next_item):
             with pytest.raises(ReviewError, match=refused):
                 read()
     with pytest.raises(ReviewError, match=refused):
@@ -333,17 +333,17 @@ def test_a_plan_that_another_program_changed_is_refused(path, plan, change):
 
 
 def test_a_plan_whose_settings_are_nested_too_deeply_is_refused(path, plan):
-    with PlannedReview(path, reviewer="Ada") as review:
-        number = review.save_plan(plan)
+    with ReviewStore(path, reviewer="Ada") as review:
+        number = review.plan.save(plan)
         with closing(sqlite3.connect(path)) as connection, connection:
             connection.execute(
                 "UPDATE changes SET value = ? WHERE number = ?", ("[" * 100_000, number)
             )
     with (
-        PlannedReview(path, reviewer="Ada") as review,
+        ReviewStore(path, reviewer="Ada") as review,
         pytest.raises(ReviewError, match="nested too deeply"),
     ):
-        review.stored_plan()
+        review.plan.stored()
 
 
 @pytest.mark.parametrize(
@@ -358,16 +358,16 @@ def test_a_plan_whose_settings_are_nested_too_deeply_is_refused(path, plan):
 )
 def test_a_verdict_on_an_item_that_another_program_changed_is_left_out(path, plan, of, change):
     own, other = of(plan)[0], objects(plan)[1]
-    with PlannedReview(path, reviewer="Ada") as review:
-        saved = review.save_plan(plan)
-        kept = review.answer(other, Verdict.BOTH_WRONG)
-        review.answer(own, Verdict.ANNOTATION_RIGHT, count=1 if own in tiles(plan) else None)
+    with ReviewStore(path, reviewer="Ada") as review:
+        saved = review.plan.save(plan)
+        kept = review.plan.answer(other, Verdict.BOTH_WRONG)
+        review.plan.answer(own, Verdict.ANNOTATION_RIGHT, count=1 if own in tiles(plan) else None)
     damage(path, saved + 2, lambda value: value.update(change))
-    with PlannedReview(path, reviewer="Ada") as review:
-        assert review.answers() == review.pooled_answers() == [kept]
+    with ReviewStore(path, reviewer="Ada") as review:
+        assert review.plan.answers() == review.plan.pooled_answers() == [kept]
         (notice,) = review.notices
         assert f"change {saved + 2} of the review file cannot be read" in notice.message
-        assert review.next_item() == 1
+        assert review.plan.next_item() == 1
     found = read_review(path)
     assert found.plan.answers == [kept]
     assert [finding.message for finding in found.findings] == [notice.message]
@@ -375,25 +375,25 @@ def test_a_verdict_on_an_item_that_another_program_changed_is_left_out(path, pla
 
 def test_an_item_is_answered_without_reading_the_plan_again(path, plan):
     """Each answer read and checked the whole plan three times: 1.2 s an item of 8,000."""
-    with PlannedReview(path, reviewer="Ada") as review:
-        review.save_plan(plan)
-        stored = review.stored_plan()
+    with ReviewStore(path, reviewer="Ada") as review:
+        review.plan.save(plan)
+        stored = review.plan.stored()
         for item in objects(plan)[:3]:
-            review.answer(item, Verdict.BOTH_WRONG)
-            assert review.next_item() is not None
-        assert review.stored_plan() is stored
+            review.plan.answer(item, Verdict.BOTH_WRONG)
+            assert review.plan.next_item() is not None
+        assert review.plan.stored() is stored
 
 
 def test_a_plan_is_read_without_writing_to_its_file(path, plan):
     with pytest.raises(ReviewError):
         read_review(path)
-    with PlannedReview(path, reviewer="Ada") as review:
+    with ReviewStore(path, reviewer="Ada") as review:
         assert read_review(path).plan is None
-        review.save_plan(plan)
+        review.plan.save(plan)
         answer_all(review, plan, Verdict.PREDICTION_RIGHT)
-    with PlannedReview(path, reviewer="Bo") as review:
-        review.answer(objects(plan)[0], Verdict.BOTH_WRONG, note="torn")
-        pooled = review.pooled_answers()
+    with ReviewStore(path, reviewer="Bo") as review:
+        review.plan.answer(objects(plan)[0], Verdict.BOTH_WRONG, note="torn")
+        pooled = review.plan.pooled_answers()
     before = path.read_bytes()
     found = read_review(path).plan
     assert path.read_bytes() == before

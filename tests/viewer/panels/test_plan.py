@@ -21,9 +21,9 @@ from napari_panoptic.review.plan.design import draw
 from napari_panoptic.review.plan.estimates import Estimate, Estimates, estimate
 from napari_panoptic.review.plan.goal import Goal
 from napari_panoptic.review.plan.items import item_at
-from napari_panoptic.review.plan.store import PlannedReview
 from napari_panoptic.review.plan.suspects import with_cohort_suspects
 from napari_panoptic.review.plan.units import ItemKind, population
+from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.values.vocabulary import Side, Verdict
 from napari_panoptic.viewer.desk.nuclei import PARTS
 from napari_panoptic.viewer.kit.layouts import Curtain
@@ -145,8 +145,8 @@ def planted(item):
 
 
 def stored(window, reviewer="Ada"):
-    with PlannedReview(window.review.reviewing.path, reviewer=reviewer) as review:
-        return review.stored_plan().plan, review.answers()
+    with ReviewStore(window.review.reviewing.path, reviewer=reviewer) as review:
+        return review.plan.stored().plan, review.plan.answers()
 
 
 def test_a_name_is_asked_for_first(window):
@@ -385,10 +385,10 @@ def test_two_reviewers_share_a_plan_and_agree(window):
     window.click(window.panel.begin)
     while window.presenter.item.number <= 2:
         window.judge(Verdict.ANNOTATION_RIGHT)
-    with PlannedReview(window.review.reviewing.path, reviewer="Bo") as other:
-        first = item_at(other.stored_plan().plan, 1)
+    with ReviewStore(window.review.reviewing.path, reviewer="Bo") as other:
+        first = item_at(other.plan.stored().plan, 1)
         count = 0 if first.kind is ItemKind.BACKGROUND else None
-        other.answer(1, Verdict.ANNOTATION_RIGHT, count=count)
+        other.plan.answer(1, Verdict.ANNOTATION_RIGHT, count=count)
     window.review.reviewing.use(reviewer="Bo")
     window.settle()
     window.click(window.panel.begin)

@@ -15,9 +15,9 @@ from napari_panoptic.review.plan.design import Plan, extend
 from napari_panoptic.review.plan.estimates import Estimates, ItemVerdict
 from napari_panoptic.review.plan.goal import Offer, PlanSetup, offer, reached
 from napari_panoptic.review.plan.items import PlanItem, item_at
-from napari_panoptic.review.plan.store import PlannedReview
 from napari_panoptic.review.plan.units import Population
 from napari_panoptic.review.reviewing import Reviewing
+from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.review.verdicts import Share
 from napari_panoptic.values.vocabulary import Verdict
 from napari_panoptic.viewer.jobs.jobs import Latest, Stream, show_failure
@@ -73,7 +73,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         self._known: tuple[PopulationInputs, Population] | None = None
         self._asked: PopulationInputs | None = None
         self._offer: Offer | None = None
-        self._reviewed_by: tuple[PlannedReview | None, str] = (None, "")
+        self._reviewed_by: tuple[ReviewStore | None, str] = (None, "")
         self._asks_anew = self._is_stopped = False
         self._current: CurrentPlan | None = None
         self._found: PlanEstimates | None = None
@@ -149,7 +149,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         store = self._reviewing.store
         self._reviewed_by = store, self._reviewing.reviewer
         try:
-            stored = None if store is None else store.stored_plan()
+            stored = None if store is None else store.plan.stored()
             if stored is None:
                 return None
             setup = PlanSetup.of(stored.settings)
@@ -271,23 +271,26 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
     def _agreement(self) -> list[str]:
         """Describe the agreement of this reviewer with the others who reviewed the plan."""
         own = self._reviewing.reviewer
-        lines = []
-        others = self._ask_store(PlannedReview.plan_reviewers) or []
-        for other in (name for name in others if name != own):
-            found = self._ask_store(partial(PlannedReview.plan_agreement, first=own, second=other))
-            if found is not None and found.n:
-                lines.append(
-                    f"{own} and {other} agree on {found.observed:.0%} of {found.n} items that both "
-                    f"have judged (Cohen's kappa {found.kappa:.2f})."
-                )
-        return lines
+        found = self._ask_store(
+            lambda at: {
+                other: at.plan.agreement(own, other)
+                for other in at.plan.reviewers()
+                if other != own
+            }
+        )
+        return [
+            f"{own} and {other} agree on {kappa.observed:.0%} of {kappa.n} items that both have "
+            f"judged (Cohen's kappa {kappa.kappa:.2f})."
+            for other, kappa in (found or {}).items()
+            if kappa.n
+        ]
 
     def _answers(self) -> list[ItemVerdict] | None:
         """Return the verdicts that the estimates use."""
         shared = self._current is not None and self._current.setup.is_shared
-        return self._ask_store(lambda at: at.pooled_answers() if shared else at.answers())
+        return self._ask_store(lambda at: at.plan.pooled_answers() if shared else at.plan.answers())
 
-    def _ask_store(self, question: Callable[[PlannedReview], T]) -> T | None:
+    def _ask_store(self, question: Callable[[ReviewStore], T]) -> T | None:
         """Query the review file; report an error and return None if that fails."""
         store = self._reviewing.store
         if store is None:
@@ -299,10 +302,10 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
             show_error(str(error))
             return None
 
-    def _write(self, change: Callable[[PlannedReview], object]) -> bool:
+    def _write(self, change: Callable[[ReviewStore], object]) -> bool:
         """Change the review file; report an error and return False if that fails."""
 
-        def changed(store: PlannedReview) -> bool:
+        def changed(store: ReviewStore) -> bool:
             change(store)
             return True
 
@@ -352,7 +355,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
             is_shared=ask.is_shared.isChecked(),
             is_blind=ask.is_blind.isChecked(),
         )
-        if not self._write(lambda at: at.save_plan(found.plan, setup.as_record())):
+        if not self._write(lambda at: at.plan.save(found.plan, setup.as_record())):
             return
         self._forget()
         self._asks_anew = False
@@ -395,7 +398,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
                 self._say(words.COUNT_NEEDED)
                 return
             count = self.panel.item.nuclei.value()
-        if not self._write(lambda at: at.answer(item.number, verdict, count=count)):
+        if not self._write(lambda at: at.plan.answer(item.number, verdict, count=count)):
             return
         self.panel.state.show_state(f"Item {item.number} saved.", saved=True)
         self._after_verdict()
@@ -403,7 +406,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
 
     def undo(self) -> None:
         """Withdraw the last verdict on an item in this window, and show the item."""
-        undone = self._ask_store(PlannedReview.undo_answer)
+        undone = self._ask_store(lambda at: at.plan.undo())
         if undone is None:
             self._say(NOTHING_TO_UNDO)
             return
@@ -453,7 +456,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         if current is None:
             return
         added = len(plan) - len(current.plan)
-        if added and not self._write(lambda at: at.extend_plan(plan)):
+        if added and not self._write(lambda at: at.plan.extend(plan)):
             return
         self.refresh()
         if self.is_on and self.item is None:
@@ -533,7 +536,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         title = f"Item {item.number} of {len(current.plan)}"
         if not current.setup.is_blind:
             title += f": {item.words}"
-        own = self._ask_store(PlannedReview.answers) or []
+        own = self._ask_store(lambda at: at.plan.answers()) or []
         given = next((answer for answer in own if answer.item == item.number), None)
         verdict = None if given is None else given.verdict
         self._navigation.go_to(item)
