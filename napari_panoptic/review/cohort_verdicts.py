@@ -14,12 +14,11 @@ from napari_panoptic.explain.failures import (
 )
 from napari_panoptic.live.session import Session
 from napari_panoptic.live.summary import RegionSummary
-from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.review.identity import Fingerprint, ObjectKey, Subject, matched, object_key
 from napari_panoptic.review.judged import Judged
 from napari_panoptic.review.reviewing import Reviewing
 from napari_panoptic.review.verdicts import Judgement, ReviewRecord
-from napari_panoptic.values.vocabulary import SIDES, STATUS_CODE, Side, Status, Verdict
+from napari_panoptic.values.vocabulary import SIDES, Side, Verdict
 
 Records = Mapping[tuple[Side, int], ReviewRecord]
 """Side and id of an object -> the verdict on it."""
@@ -58,7 +57,6 @@ class CohortVerdicts:
         self._session, self._reviewing = session, reviewing
         self._known: dict[tuple[str, str], _Known] = {}
         self._file: tuple[object, int] | None = None
-        self._kept: Judged | None = None
         self._given: dict[tuple[str, str], RegionFailures] = {}
         reviewing.touched.connect(self._forget)
 
@@ -139,16 +137,14 @@ class CohortVerdicts:
         """Keep the verdicts on what is shown, also for later, when another region is shown."""
         snapshot, team = self._session.snapshot, self._session.team
         if judged is None or snapshot is None or team is None:
-            self._kept = None
             return
         if judged.evaluation is not self._session.evaluation:
             return  # the session is ahead: they come again with the next look
         region = snapshot.region.name
         line = self._session.summaries.get((region, team))
         known = self._known.get((team, region))
-        if known is None or known.line is not line or judged is not self._kept:
-            self._known[team, region] = _Known(line, _by_id(judged), *judged.counts())
-            self._kept = judged
+        if known is None or known.line is not line or known.records is not judged.by_id:
+            self._known[team, region] = _Known(line, judged.by_id, *judged.counts())
 
     def _of_team(self) -> dict[str, _Known]:
         team = self._session.team or ""
@@ -242,16 +238,3 @@ def _subject(name: FailureName, failures: RegionFailures, row: int) -> Subject:
         object_id=name.id,
         fingerprint=Fingerprint(class_name, y, x, int(columns["whole_area_px"][row])),
     )
-
-
-def _by_id(judged: Judged) -> Records:
-    """Return verdicts by side and id; those on misclassified pairs for both objects."""
-    outcomes, found = judged.evaluation.outcomes, {}
-    partners = {}
-    for (side, row), record in judged.records.items():
-        own, other = outcomes.side(side), outcomes.other(side)
-        found[side, int(own.ids[row])] = record
-        partner = int(own.partner[row])
-        if own.status[row] == STATUS_CODE[Status.MISCLASSIFIED] and partner != NO_PARTNER:
-            partners[other.side, int(other.ids[partner])] = record
-    return {**partners, **found}

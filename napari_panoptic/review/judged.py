@@ -181,6 +181,19 @@ class Judged:
             given[side][row] = _CODES[record.verdict]
         return given
 
+    @cached_property
+    def by_id(self) -> Mapping[tuple[Side, int], ReviewRecord]:
+        """The verdicts by side and id; those on misclassified pairs for both objects."""
+        outcomes, found = self.evaluation.outcomes, {}
+        partners = {}
+        for (side, row), record in self.records.items():
+            own, other = outcomes.side(side), outcomes.other(side)
+            found[side, int(own.ids[row])] = record
+            partner = int(own.partner[row])
+            if own.status[row] == STATUS_CODE[Status.MISCLASSIFIED] and partner != NO_PARTNER:
+                partners[other.side, int(other.ids[partner])] = record
+        return {**partners, **found}
+
     def under(self, evaluation: Evaluation) -> Judged:
         """Lay the same verdicts over the same objects, in the same rows, with other outcomes."""
         return replace(self, evaluation=evaluation)
