@@ -1,19 +1,38 @@
-"""Goes through failures one by one, over one region after another or over the whole cohort."""
+"""The failures that N leads to, in their order, over one region after another or the cohort."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_panoptic.common.text import shortened
+from napari_panoptic.display.failure_sections import passing
+from napari_panoptic.display.object_queue import ObjectQueue, QueueGap
+from napari_panoptic.display.object_rows import ObjectFilter, ObjectRows, WorstFirst, worst_first
+from napari_panoptic.display.styles import count_text
+from napari_panoptic.explain.failures import (
+    Block,
+    CohortFailures,
+    FailureName,
+    FailureSet,
+    RegionFailures,
+)
+from napari_panoptic.explain.impact import IMPACT_COLUMNS, PatientMean
+from napari_panoptic.live.session import Session
+from napari_panoptic.live.summary import RegionSummary
+from napari_panoptic.values.cohort import Region
 from napari_panoptic.values.vocabulary import SIDES, Side
 
 SMALL_PERCENT = 1
 """Percentage of the annotated objects that are small, unless the user sets a size."""
 UNKNOWN = -1
 """Side of a stop that is a region whose failures are not known yet."""
+LIMIT_LETTERS = 40
+"""The most letters that name what a queue is limited to."""
 
 
 def small_below(annotated_px: NDArray[np.integer]) -> int:
@@ -48,181 +67,330 @@ class QueuePlace:
 
 @dataclass(frozen=True)
 class QueueStop:
-    """A place that the queue leads to."""
+    """A failure, or a region whose failures are not known before it is shown."""
 
-    #: Position of the region in the cohort.
-    region: int
-    #: The object; None for a region whose failures are not known before it is shown.
+    #: Names of the team and the region.
+    team: str
+    region: str
+    #: The object; None for a region.
     side: Side | None = None
     id: int | None = None
 
+    @property
+    def name(self) -> FailureName | None:
+        """The failure; None for a region."""
+        if self.side is None or self.id is None:
+            return None
+        return FailureName(self.team, self.region, self.side, self.id)
+
 
 @dataclass(frozen=True, eq=False)
-class Stops:
-    """Places in the order in which the queue leads to them, each once."""
+class FailureQueue(ObjectQueue[QueueStop]):
+    """Failures in the order in which the queue leads to them, each once."""
 
-    #: int64 (n,): positions of regions in the cohort.
-    region: NDArray[np.int64]
-    #: int8 (n,): positions in ``SIDES``, or ``UNKNOWN``.
-    side: NDArray[np.int8]
-    #: int64 (n,): ids of the objects; 0 where the side is unknown.
-    id: NDArray[np.int64]
+    #: The failures. A region whose failures are not known yet has one row, of the side `UNKNOWN`.
+    failures: CohortFailures
+    #: int (n,): rows of the failures, in the order of the queue.
+    rows: NDArray[np.intp]
+    #: Names of the cohort's regions, in order.
+    regions: Sequence[str] = ()
 
     def __len__(self) -> int:
         """Count the stops."""
-        return len(self.region)
+        return len(self.rows)
 
-    @classmethod
-    def of_region(cls, region: int, side: NDArray[np.generic], ids: NDArray[np.generic]) -> Stops:
-        """Return the failures of one region."""
-        return cls(np.full(len(ids), region, np.int64), side.astype(np.int8), ids.astype(np.int64))
+    @property
+    def n_failures(self) -> int:
+        """The number of failures that are known."""
+        return int(np.count_nonzero(self.failures.columns["side"][self.rows] != UNKNOWN))
 
-    @classmethod
-    def unknown(cls, region: int) -> Stops:
-        """Return a stop at a region whose failures are not known yet."""
-        return cls.of_region(region, np.array([UNKNOWN]), np.array([0]))
-
-    @classmethod
-    def joined(cls, parts: Sequence[Stops]) -> Stops:
-        """Return the stops of several parts, one part after the other."""
-        parts = [cls.of_region(0, np.zeros(0), np.zeros(0)), *parts]
-        return cls(
-            np.concatenate([part.region for part in parts]),
-            np.concatenate([part.side for part in parts]),
-            np.concatenate([part.id for part in parts]),
-        )
-
-    def at(self, place: int) -> QueueStop:
+    def item(self, place: int) -> QueueStop:
         """Return one stop."""
-        side = int(self.side[place])
-        if side == UNKNOWN:
-            return QueueStop(int(self.region[place]))
-        return QueueStop(int(self.region[place]), SIDES[side], int(self.id[place]))
+        row = int(self.rows[place])
+        at, columns = self.failures.place(row), self.failures.columns
+        if columns["side"][row] == UNKNOWN:
+            return QueueStop(at.team, at.region)
+        return QueueStop(at.team, at.region, self.failures.side(row), int(columns["id"][row]))
 
     def find(self, stop: QueueStop) -> int | None:
         """Return the place of a stop; None if it is not among them."""
+        columns, rows = self.failures.columns, self.rows
         side = UNKNOWN if stop.side is None else SIDES.index(stop.side)
-        found = np.flatnonzero(
-            (self.region == stop.region) & (self.side == side) & (self.id == (stop.id or 0))
+        blocks = [
+            number
+            for number, at in enumerate(self.failures.blocks)
+            if (at.team, at.region) == (stop.team, stop.region)
+        ]
+        places = np.flatnonzero(
+            np.isin(self.failures.block[rows], blocks)
+            & (columns["side"][rows] == side)
+            & (columns["id"][rows] == (stop.id or 0))
         )
-        return int(found[0]) if len(found) else None
+        return int(places[0]) if len(places) else None
 
-    def keys(self, n_regions: int) -> NDArray[np.int64]:
-        """Return a number per stop: equal stops of any order have equal numbers."""
-        return (self.id * (len(SIDES) + 1) + self.side) * n_regions + self.region
+    def part(self, region: str) -> FailureQueue:
+        """Return the part in a region."""
+        is_in = self._region_of_stops == self.regions.index(region)
+        return replace(self, rows=self.rows[is_in])
+
+    def before_region(self, region: str, step: int) -> QueueGap:
+        """Return where a region begins, or where it ends if the step leads back."""
+        number = self.regions.index(region)
+        places = np.flatnonzero(self._region_of_stops == number)
+        if not len(places):  # between the regions before and after
+            gap = int(np.count_nonzero(self._region_of_stops < number))
+        else:
+            gap = int(places[-1]) + 1 if step < 0 else int(places[0])
+        return QueueGap(gap, gap)
+
+    def standing(self, position: QueuePosition) -> QueueGap:
+        """Return a position in this order.
+
+        The order may have changed since, as when an edit removed the object: the position is
+        then after the nearest earlier stop that is still there.
+        """
+        place = self.find(position.stop)
+        if place is not None:
+            return QueueGap.at(place)
+        gap, before = 0, position.queue
+        if before is not None:
+            names = {(at.team, at.region): n for n, at in enumerate(self.failures.blocks)}
+            earlier = before._keys(names)[: before.find(position.stop)]
+            left = np.flatnonzero(np.isin(earlier, self._keys(names)))
+            last = self.find(before.item(int(left[-1]))) if len(left) else None
+            gap = 0 if last is None else last + 1
+        return QueueGap(gap, gap)
+
+    def _keys(self, names: Mapping[tuple[str, str], int]) -> NDArray[np.int64]:
+        """Return a number per stop: equal stops have equal numbers, also in other queues.
+
+        Parameters
+        ----------
+        names
+            Team and region -> their number.
+        """
+        numbers = np.array(
+            [names.get((at.team, at.region), len(names)) for at in self.failures.blocks], np.int64
+        )
+        columns, rows = self.failures.columns, self.rows
+        ids = columns["id"][rows] * (len(SIDES) + 1) + columns["side"][rows]
+        keys: NDArray[np.int64] = ids * (len(names) + 1) + numbers[self.failures.block[rows]]
+        return keys
+
+    @cached_property
+    def _region_of_stops(self) -> NDArray[np.intp]:
+        """Position in the cohort of the region of each stop."""
+        numbers = {name: number for number, name in enumerate(self.regions)}
+        of_block = np.array([numbers[at.region] for at in self.failures.blocks], np.intp)
+        return of_block[self.failures.block[self.rows]]
 
 
-class FailureQueue:
-    """Remembers where the user is, and finds what comes next.
+@dataclass(frozen=True, eq=False)
+class QueuePosition:
+    """Where the user was in a queue."""
 
-    The order may change between two steps, as when an edit removes the object that the user
-    is at: the queue then goes on from the nearest earlier failure that is still there.
-    """
+    #: The stop.
+    stop: QueueStop
+    #: The queue as it was then; None if only the stop is remembered.
+    queue: FailureQueue | None = None
 
-    def __init__(self) -> None:
-        self._stops = Stops.joined([])
-        self._stop: QueueStop | None = None
+
+@dataclass(frozen=True, eq=False)
+class TableListing:
+    """What the object table lists of the region that is shown; equal if nothing has changed."""
+
+    #: All objects of the region.
+    rows: ObjectRows
+    #: int (k,): the rows that are listed, in the order of the table.
+    order: NDArray[np.intp]
+    #: Whether the user has sorted the table by a column.
+    is_sorted: bool
+    #: The scored classes, in order.
+    class_names: tuple[str, ...]
+    #: Micrometres per pixel, or None.
+    mpp: float | None
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether the same arrays are listed."""
+        return isinstance(other, TableListing) and (
+            (self.rows is other.rows)
+            and (self.order is other.order)
+            and self.is_sorted == other.is_sorted
+        )
+
+    def __hash__(self) -> int:
+        """Return a number that is equal for equal ones."""
+        return hash((id(self.rows), id(self.order), self.is_sorted))
+
+    def failures(self, small_px: int) -> RegionFailures:
+        """Return the failures in the order of the table.
+
+        Small ones come last unless the user has sorted the table by a column.
+        """
+        values, rows = self.rows.values, self.rows.listed_failures(self.order)
+        if not len(rows):
+            return RegionFailures(CohortFailures().columns, self.class_names, self.mpp)
+        if not self.is_sorted:
+            rows = small_last(rows, values["area_px"], small_px)
+        columns = {name: values[name][rows] for name in CohortFailures().columns}
+        return RegionFailures(columns, self.class_names, self.mpp)
+
+
+@dataclass(frozen=True)
+class ShownRegion:
+    """The region that is shown: what is known of it is newer than its summary."""
+
+    name: str
+    #: What the object table lists; None if the team has no result there.
+    listed: TableListing | None
+    #: Whether the team is still being evaluated there.
+    is_pending: bool = False
+
+
+@dataclass(frozen=True)
+class FailureOrder:
+    """Which failures are wanted, and which come first. Equal as long as nothing has changed."""
+
+    #: All regions of the cohort.
+    regions: tuple[Region, ...]
+    #: The team that is shown: its annotated objects tell what is small.
+    team: str
+    #: The teams whose failures are wanted, in order.
+    teams: tuple[str, ...]
+    #: What is known of the regions of all these teams, in order.
+    lines: tuple[RegionSummary, ...]
+    #: What makes one failure worse than another.
+    by: WorstFirst
+    #: The size that the user set for small objects; 0 for the measured one.
+    chosen_small_px: int = 0
+    #: Which failures are wanted.
+    wanted: ObjectFilter = field(default_factory=ObjectFilter)
+    #: The only objects that are wanted; None for no limit.
+    limit: FailureSet | None = None
+    #: Whether the impact is that on the PQ of the region, not on the mean over patients.
+    is_alone: bool = False
+    #: The region that is shown if one region comes after the other; None if all are one.
+    shown: ShownRegion | None = None
+
+    @cached_property
+    def small_px(self) -> int:
+        """The area below which failures are small, and come last."""
+        lines = [line.failures for line in self.lines if line.team == self.team]
+        parts = [failures.annotated_px for failures in lines if failures is not None]
+        return self.chosen_small_px or small_below(np.concatenate([np.zeros(0, np.int64), *parts]))
+
+    @cached_property
+    def queue(self) -> FailureQueue:
+        """The failures in this order."""
+        limit = self.limit
+        if self.shown is not None:
+            return self._region_by_region(self.shown)
+        if limit is not None and limit.given:
+            failures = CohortFailures(limit.given)
+        elif limit is not None:
+            blocks = [at for at in self._blocks() if (at.team, at.region) in limit.ids]
+            failures = CohortFailures([limit.part(block) for block in blocks])
+        else:
+            failures = CohortFailures(self._blocks())
+        return FailureQueue(failures, self._worst_first(failures), self._names)
 
     @property
-    def stop(self) -> QueueStop | None:
-        """Where the user is; None before the first step."""
-        return self._stop
+    def limit_text(self) -> str:
+        """To which objects it is limited, in a few words; empty for no limit."""
+        if self.limit is None:
+            return ""
+        words = f"{count_text(len(self.limit.names))} chosen: {self.limit.title}"
+        return shortened(words, LIMIT_LETTERS)
 
-    def reset(self, stop: QueueStop | None = None) -> None:
-        """Forget where the user is, or go on from a stop that is remembered."""
-        self._stop, self._stops = stop, Stops.joined([])
+    def listed(self, shown: ShownRegion) -> FailureQueue:
+        """Return the failures that the object table lists, in its order."""
+        failures = CohortFailures(self._listed(shown))
+        return FailureQueue(failures, np.flatnonzero(passing(failures, self.wanted)), self._names)
 
-    def go_to(self, stop: QueueStop, stops: Stops) -> bool:
-        """Go on from a failure that the user chose.
+    def impact_of(self, name: FailureName) -> float | None:
+        """Return the impact of one failure; None where its region is not evaluated."""
+        blocks = [at for at in self._blocks() if (at.team, at.region) == (name.team, name.region)]
+        failures = CohortFailures(blocks)
+        row = failures.find(name)
+        return None if row is None else float(self._impact(failures)[row])
 
-        Parameters
-        ----------
-        stop
-            The failure.
-        stops
-            The order now.
+    @property
+    def _names(self) -> list[str]:
+        return [region.name for region in self.regions]
 
-        Returns
-        -------
-        bool
-            False if it is not in the queue, which then stays where it is.
-        """
-        if stops.find(stop) is None:
-            return False
-        self._stop, self._stops = stop, stops
-        return True
+    @cached_property
+    def _patients(self) -> dict[str, str]:
+        return {region.name: region.patient for region in self.regions}
 
-    def step(
-        self,
-        stops: Stops,
-        step: int,
-        *,
-        start: int | None = None,
-        wanted: NDArray[np.bool_] | None = None,
-        wraps: bool = False,
-    ) -> QueueStop | None:
-        """Go to the next or previous stop.
+    def _blocks(self) -> list[Block]:
+        """Return the failures that are known, team by team."""
+        return [
+            Block(line.team, self._patients[line.region], line.region, line.failures)
+            for line in self.lines
+            if line.team in self.teams and line.failures is not None
+        ]
 
-        Parameters
-        ----------
-        stops
-            The order now.
-        step
-            1 for the next one, -1 for the previous one.
-        start
-            Position of the region to begin with if the user is not in the queue yet; None for
-            the first stop of all.
-        wanted
-            bool (n,): the stops to consider; None for all.
-        wraps
-            Whether the first stop follows the last one, and the other way round.
+    def _listed(self, shown: ShownRegion) -> list[Block]:
+        if shown.listed is None:
+            return []
+        failures = shown.listed.failures(self.small_px)
+        return [Block(self.team, self._patients[shown.name], shown.name, failures)]
 
-        Returns
-        -------
-        QueueStop or None
-            None at the end: the queue stays where it is.
-        """
-        before, after = self._gap(stops, step, start)
-        chosen = np.ones(len(stops), bool) if wanted is None else wanted
-        ahead, behind = np.flatnonzero(chosen[after:]) + after, np.flatnonzero(chosen[:before])
-        if step < 0:
-            ahead, behind = behind, ahead
-        if wraps and not len(ahead):
-            ahead = behind
-        if not len(ahead):
-            return None
-        place = int(ahead[0] if step > 0 else ahead[-1])
-        self._stop, self._stops = stops.at(place), stops
-        return self._stop
+    def _region_by_region(self, shown: ShownRegion) -> FailureQueue:
+        """Return the failures region by region; of the one that is shown, those listed."""
+        failures = CohortFailures([at for at in self._blocks() if at.region != shown.name])
+        evaluated = {line.region for line in self.lines if not line.is_slide}
+        unknown = [name for name in self._names if name not in evaluated and name != shown.name]
+        if shown.is_pending:
+            unknown.append(shown.name)
+        stops = [Block(self.team, "", name, _UNKNOWN_FAILURES) for name in unknown]
+        everything = CohortFailures([*failures.blocks, *self._listed(shown), *stops])
+        rows = np.append(
+            self._worst_first(failures), np.arange(len(failures), len(everything), dtype=np.intp)
+        )
+        numbers = {name: number for number, name in enumerate(self._names)}
+        of_block = np.array([numbers[at.region] for at in everything.blocks], np.intp)
+        by_region = np.argsort(of_block[everything.block[rows]], kind="stable")
+        return FailureQueue(everything, rows[by_region], self._names)
 
-    def _gap(self, stops: Stops, step: int, start: int | None) -> tuple[int, int]:
-        """Return the number of stops before the user, and the place of the first one after."""
-        if self._stop is None:
-            return self._beginning(stops, step, start)
-        place = stops.find(self._stop)
-        if place is not None:
-            return place, place + 1
-        gap = self._gap_left(stops)
-        return gap, gap
+    def _worst_first(self, failures: CohortFailures) -> NDArray[np.intp]:
+        """Return the rows that are wanted, the worst first and the small ones last."""
+        columns = failures.columns
+        if self.by is WorstFirst.IMPACT:
+            columns = {**columns, "impact": self._impact(failures)}
+        order = worst_first(columns, self.by)
+        order = order[passing(failures, self.wanted)[order]]
+        return small_last(order, columns["area_px"], self.small_px)
 
-    def _beginning(self, stops: Stops, step: int, start: int | None) -> tuple[int, int]:
-        if start is None:
-            return len(stops), 0
-        own = np.flatnonzero(stops.region == start)
-        if not len(own):  # between the regions before and after
-            gap = int(np.count_nonzero(stops.region < start))
-            return gap, gap
-        return (int(own[-1]) + 1,) * 2 if step < 0 else (int(own[0]),) * 2
+    def _impact(self, failures: CohortFailures) -> NDArray[np.float64]:
+        """Return what mending each failure would add to a PQ: the team's, or the region's."""
+        impact = np.zeros(len(failures))
+        # Regions of one patient count as one, unless each stands alone.
+        whose = {name: name for name in self._names} if self.is_alone else self._patients
+        for team in dict.fromkeys(at.team for at in failures.blocks):
+            lines = [line for line in self.lines if line.team == team]
+            counted = ((whose[at.region], at.counts) for at in lines if at.counts is not None)
+            mean = PatientMean.of(counted, is_alone=self.is_alone)
+            is_own = np.array([at.team == team for at in failures.blocks])[failures.block]
+            rows = mean.rows(whose[at.region] for at in failures.blocks)[failures.block]
+            columns = {name: failures.columns[name][is_own] for name in IMPACT_COLUMNS}
+            impact[is_own] = mean.gains(rows[is_own], columns)
+        return impact
 
-    def _gap_left(self, stops: Stops) -> int:
-        """Return the place after the nearest earlier stop that is still there."""
-        if self._stop is None:
-            return 0
-        known = self._stops.find(self._stop)
-        n = int(max(self._stops.region.max(initial=0), stops.region.max(initial=0))) + 1
-        earlier = self._stops.keys(n)[:known]
-        left = np.flatnonzero(np.isin(earlier, stops.keys(n)))
-        if not len(left):
-            return 0
-        found = stops.find(self._stops.at(int(left[-1])))
-        return 0 if found is None else found + 1
+
+def known_lines(session: Session, teams: Collection[str]) -> tuple[RegionSummary, ...]:
+    """Return what is known of the regions of teams, in the cohort's order, team by team."""
+    cohort, known = session.cohort, session.summaries
+    places = ((region.name, team) for team in cohort.team_names for region in cohort.regions)
+    return tuple(known[at] for at in places if at[1] in teams and at in known)
+
+
+_UNKNOWN_FAILURES = RegionFailures(
+    {
+        name: np.full((1, *column.shape[1:]), UNKNOWN if name == "side" else 0, column.dtype)
+        for name, column in CohortFailures().columns.items()
+    },
+    (),
+    None,
+)
+"""The one row of a region whose failures are not known yet."""

@@ -274,6 +274,18 @@ class ObjectRows:
         codes = [STATUS_CODE[status] for status in styles.FAILURES]
         return np.isin(self.values["status"], codes)
 
+    def listed_failures(self, order: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Return the failures among listed rows (k,), in their order.
+
+        A misclassified pair is there only once where both sides are listed.
+        """
+        marks = self.failures()
+        misclassified = self.values["status"] == STATUS_CODE[Status.MISCLASSIFIED]
+        on_reference = np.arange(len(self)) < self.n_reference
+        if (misclassified & on_reference)[order].any():
+            marks &= on_reference | ~misclassified
+        return order[marks[order]]
+
     def let_through(self, wanted: ObjectFilter) -> NDArray[np.bool_]:
         """Mark the rows that a filter lets through."""
         return let_through(self.values, self.words, wanted)

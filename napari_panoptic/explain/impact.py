@@ -36,9 +36,11 @@ class PatientMean:
     fn: IntArray
     #: float64 (P, C): summed IoU of the TPs.
     iou_sum: FloatArray
+    #: Whether a gain is one of the PQ of its patient alone, not of the mean.
+    is_alone: bool = False
 
     @classmethod
-    def of(cls, regions: Iterable[tuple[str, Counts]]) -> PatientMean:
+    def of(cls, regions: Iterable[tuple[str, Counts]], *, is_alone: bool = False) -> PatientMean:
         """Sum the counts of regions, given with their patients."""
         known = list(regions)
         patients = {name: row for row, name in enumerate(dict.fromkeys(name for name, _ in known))}
@@ -51,7 +53,7 @@ class PatientMean:
             fp[row] += counts.fp
             fn[row] += counts.fn
             iou_sum[row] += counts.iou_sum
-        return cls(patients, tp, fp, fn, iou_sum)
+        return cls(patients, tp, fp, fn, iou_sum, is_alone)
 
     def rows(self, patients: Iterable[str]) -> NDArray[np.intp]:
         """Return the row of each patient; -1 for one that is unknown."""
@@ -120,6 +122,8 @@ class PatientMean:
         )
         after = means_defined(mended.pq, axis=-1)
         defined, was_defined = ~np.isnan(after), ~np.isnan(self._pq)
+        if self.is_alone:
+            return np.where(defined, after - np.nan_to_num(self._pq[row]), 0.0)
         # The mean over the patients of whom anything is left.
         n = was_defined.sum() - was_defined[row] + defined
         others = np.nansum(self._pq) - np.nan_to_num(self._pq[row])

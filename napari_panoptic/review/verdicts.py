@@ -11,6 +11,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
 
+from napari_panoptic.display.object_queue import ListedQueue, QueueGap
 from napari_panoptic.review.identity import Subject, matched, object_key
 from napari_panoptic.statistics.kappa import Kappa, cohens_kappa
 from napari_panoptic.values.vocabulary import Side, Verdict
@@ -230,11 +231,10 @@ class Adjudication:
     def following(self, subject: Subject | None) -> AgreementItem | None:
         """Return the next undecided disagreement after an object, None if all are decided."""
         number = None if subject is None else self._number_of(subject)
-        start = 0 if number is None else number + 1
-        for item in (*self._items[start:], *self._items[:start]):
-            if item.decision is None:
-                return item
-        return None
+        after = 0 if number is None else number + 1
+        queue = ListedQueue(self._items)
+        place = queue.step(1, QueueGap(after, after), lambda at: at.decision is None, wraps=True)
+        return None if place is None else queue.item(place)
 
     def _number_of(self, subject: Subject) -> int | None:
         likenesses = (

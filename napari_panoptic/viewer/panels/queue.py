@@ -8,11 +8,9 @@ from functools import partial
 from psygnal import Signal
 from qtpy.QtWidgets import QMenu, QSizePolicy, QToolButton
 
-from napari_panoptic.common.text import shortened
 from napari_panoptic.display.failure_queue import QueuePlace
 from napari_panoptic.display.object_rows import WorstFirst
 from napari_panoptic.display.styles import count_text
-from napari_panoptic.explain.failures import FailureSet
 from napari_panoptic.viewer.jobs.jobs import single_shot, stop_timers
 from napari_panoptic.viewer.kit.inputs import EDGE_PX, ChoiceMenu, Steps
 from napari_panoptic.viewer.kit.shown import shown
@@ -24,8 +22,6 @@ REST_MS = 100
 """How long selection and results rest before the place in the queue is counted."""
 REST_PER_WORK = 10
 """The same in times of what counting it took."""
-LIMIT_LETTERS = 40
-"""The most letters that name what N is limited to."""
 _PLACE = (
     "Place of the selected failure among those that N leads to, as far as the regions are "
     "evaluated and the filters of the object table let them through."
@@ -74,13 +70,11 @@ class QueueBar(Steps, QToolButton):
         self.limit.hide()
         self.show_place(None)
 
-    def show_limit(self, chosen: FailureSet | None) -> None:
-        """Show which objects N is limited to, with a way to end that; None for no limit."""
-        self._is_limited = chosen is not None
-        self.limit.setVisible(chosen is not None)
-        if chosen is not None:
-            words = f"{count_text(len(chosen.names))} chosen: {shown(chosen.title)}"
-            self.limit.setText(f"{shortened(words, LIMIT_LETTERS)} ✕")
+    def show_limit(self, text: str) -> None:
+        """Show which objects N is limited to, with a way to end that; empty for no limit."""
+        self._is_limited = bool(text)
+        self.limit.setVisible(bool(text))
+        self.limit.setText(f"{shown(text)} ✕")
 
     def show_place(self, place: QueuePlace | None) -> None:
         """Show where the user is; None if that is unknown."""
@@ -169,7 +163,8 @@ class QueuePresenter(Presenter[QueueBar]):
 
     def _show_limit(self, _changed: object = None) -> None:
         """Show the limit, unless its title would tell a blind reviewer what fails."""
-        self.panel.show_limit(None if self.link.state.is_blind else self.link.failures.only)
+        is_blind = self.link.state.is_blind
+        self.panel.show_limit("" if is_blind else self.link.failures.order.limit_text)
         self._show_choices()
 
     def _show_choices(self, _changed: object = None) -> None:

@@ -19,7 +19,7 @@ from napari_panoptic.display import styles
 from napari_panoptic.display.crop_reader import CropReader, CropSize
 from napari_panoptic.display.crops import CropSource
 from napari_panoptic.display.failure_sections import SMALL, GroupBy, passing, sections
-from napari_panoptic.display.object_rows import ObjectFilter, WorstFirst
+from napari_panoptic.display.object_rows import ObjectFilter, ObjectRows, WorstFirst
 from napari_panoptic.display.styles import CAUSE_WORDS
 from napari_panoptic.explain.failures import FailureName
 from napari_panoptic.live.snapshots import load_region
@@ -217,10 +217,10 @@ class TestScope:
         QTest.mouseClick(panel.everything, Qt.MouseButton.LeftButton)
         assert shown_text(panel.hint) == ""
 
-    def test_without_failures_it_says_what_to_do(self, failures, table):
+    def test_without_failures_it_says_what_to_do(self, failures):
         failures.panel.scope.choose(Scope.LISTED)
         nothing = np.zeros(0, np.intp)
-        with patch.object(table.model, "failures", return_value=nothing, autospec=True):
+        with patch.object(ObjectRows, "listed_failures", return_value=nothing, autospec=True):
             failures.refresh()
         assert shown_text(failures.panel.hint) == NO_FAILURES
         failures.refresh()

@@ -14,7 +14,6 @@ from napari_panoptic.live.snapshots import load_region
 from napari_panoptic.nuclei.averages import summarise_team
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import SIDES, STATUS_CODE, Side, Status
-from napari_panoptic.viewer.desk.failure_steps import FailureSteps
 from napari_panoptic.viewer.desk.nuclei import desk_of
 from napari_panoptic.viewer.panels.queue import QueueBar, QueuePresenter
 from napari_panoptic.viewer.state.preferences import PREFERENCES, Queue
@@ -317,7 +316,7 @@ class TestOpening:
 
 
 def test_a_cohort_opens_in_the_first_region_with_a_failure_that_is_not_small(
-    window, close_desk, cohort, wait_until, monkeypatch
+    window, close_desk, cohort, wait_until
 ):
     def largest_failure(region):
         outcomes = load_region(cohort, region.name, settings).evaluations["careful"].outcomes
@@ -327,7 +326,7 @@ def test_a_cohort_opens_in_the_first_region_with_a_failure_that_is_not_small(
     settings = EvaluationSettings(distances=False)
     codes = [STATUS_CODE[status] for status in FAILURES]
     first, second = regions = tuple(sorted(cohort.regions[:2], key=largest_failure))
-    monkeypatch.setattr(FailureSteps, "small_px", largest_failure(first) + 1)
+    PREFERENCES.small_px = largest_failure(first) + 1
     cohort = replace(cohort, regions=regions)
     desk = desk_of(window)
     desk.show_cohort(cohort, team="careful")

@@ -13,6 +13,7 @@ from qtpy.QtCore import QAbstractListModel, QModelIndex, Qt
 from napari_panoptic.display import styles
 from napari_panoptic.display.describe import ObjectFacts, hover_html
 from napari_panoptic.display.failure_sections import FailureSection, GroupBy
+from napari_panoptic.display.object_queue import ListedQueue, QueueGap
 from napari_panoptic.explain.failures import CohortFailures, FailureName
 from napari_panoptic.nuclei.outcomes import NO_ID
 from napari_panoptic.values.cohort import Rgb
@@ -130,6 +131,15 @@ class FailureModel(QAbstractListModel):
             return None
         found = np.flatnonzero(self._items == row)
         return int(found[0]) if len(found) else None
+
+    def next_crop(self, step: int, item: int | None = None) -> int | None:
+        """Return the item of the next (1) or previous (-1) crop, past headings.
+
+        Without an item, it is the first or the last crop of all.
+        """
+        standing = None if item is None else QueueGap.at(item)
+        queue = ListedQueue(range(self.rowCount()))
+        return queue.step(step, standing, lambda at: not self.is_heading(at))
 
     def heading_text(self, item: int) -> str:
         """Return the title of a section and the number of its failures."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -21,7 +22,8 @@ from napari_panoptic.display.crops import (
     CropSource,
     bounded_field_px,
 )
-from napari_panoptic.display.failure_sections import GroupBy, passing, sections
+from napari_panoptic.display.failure_queue import FailureQueue
+from napari_panoptic.display.failure_sections import GroupBy, sections
 from napari_panoptic.display.object_rows import ObjectFilter
 from napari_panoptic.display.slide_texts import on_slide
 from napari_panoptic.explain.failures import (
@@ -46,7 +48,7 @@ from napari_panoptic.viewer.kit.shown import WrappedLabel, show_info
 from napari_panoptic.viewer.kit.widgets import ElidedLabel, ToolButton
 from napari_panoptic.viewer.panels.failures.crops import Crops, LiveSources
 from napari_panoptic.viewer.panels.failures.export import Export, existing_files, save_failures
-from napari_panoptic.viewer.panels.failures.scope import InScope, Scope, listed
+from napari_panoptic.viewer.panels.failures.scope import InScope, Scope
 from napari_panoptic.viewer.panels.failures.view import (
     LARGEST_CROP,
     SMALLEST_CROP,
@@ -245,14 +247,9 @@ class FailuresPresenter(SeenPresenter[FailuresPanel]):
         begin = time.perf_counter()
         scope = self._in_scope
         self._use_files()
-        if scope.scope is Scope.LISTED:
-            failures, order = listed(self.session, self._table)
-        else:
-            failures = CohortFailures(list(scope.blocks()))
-            order = self.link.failures.order(failures, alone=scope.scope is Scope.REGION)
-        by = GroupBy(self.panel.group_by.choice)
-        shown = order[passing(failures, self._filter)[order]]
-        found = sections(failures, shown, by, self.link.failures.small_px)
+        queue = self._queue(scope)
+        failures, by = queue.failures, GroupBy(self.panel.group_by.choice)
+        found = sections(failures, queue.rows, by, self.link.failures.small_px)
         view = self.panel.view
         stays_at_top = view.is_at_top and self.link.failures.is_as_opened
         view.refill(lambda: view.items.show(failures, found, by))
@@ -270,6 +267,15 @@ class FailuresPresenter(SeenPresenter[FailuresPanel]):
         self._rest.setInterval(max(REST_MS, round(REST_PER_WORK * took_ms)))
 
     # What there is.
+
+    def _queue(self, scope: InScope) -> FailureQueue:
+        steps, snapshot = self.link.failures, self.session.snapshot
+        if scope.scope is Scope.LISTED:
+            shown = steps.shown_region()
+            if snapshot is not None and snapshot.is_slide:
+                shown = replace(shown, listed=None)
+            return replace(steps.order, wanted=self._filter).listed(shown)
+        return scope.queue(steps.order, self._filter)
 
     @property
     def _table(self) -> ObjectTable:

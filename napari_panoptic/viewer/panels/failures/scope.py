@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-import numpy as np
-from numpy.typing import NDArray
-
 from napari_panoptic.common.choices import MenuChoice
+from napari_panoptic.display.failure_queue import FailureOrder, FailureQueue, known_lines
+from napari_panoptic.display.object_rows import ObjectFilter
 from napari_panoptic.explain.failures import (
     Block,
-    CohortFailures,
     FailureName,
     FailureSet,
-    chosen_failures,
     objects_with_ids,
 )
 from napari_panoptic.live.session import Session
 from napari_panoptic.live.summary import RegionSummary
-from napari_panoptic.values.vocabulary import Side
-from napari_panoptic.viewer.panels.objects.panel import ObjectTable
 
 
 class Scope(MenuChoice):
@@ -90,47 +84,45 @@ class InScope:
         """Return the other teams whose outlines a crop shows."""
         return () if self.only is None else self.only.outlined(name)
 
-    def blocks(self) -> Iterator[Block]:
-        """Yield the failures in scope that are known, team by team."""
-        only = self.only
-        if only is not None and only.given:
-            yield from (self._as_now(only, block) for block in only.given)
-            return
-        for (region, team), line in self.lines.items():
-            is_in = self.is_over_cohort or region == self._region_name
-            if is_in and line is not None and line.failures is not None:
-                patient = self.session.cohort.region(region).patient
-                block = Block(team, patient, region, line.failures)
-                yield block if only is None else only.part(block)
+    def queue(self, now: FailureOrder, wanted: ObjectFilter) -> FailureQueue:
+        """Return the failures in scope that are known, in their order.
+
+        Parameters
+        ----------
+        now
+            The order in which N leads to failures.
+        wanted
+            Which of them the gallery shows.
+        """
+        only, lines = self.only, known_lines(self.session, self.teams)
+        if not self.is_over_cohort:
+            lines = tuple(line for line in lines if line.region == self._region_name)
+        if only is not None:
+            only = replace(only, given=tuple(map(self._as_now, only.given)))
+        order = replace(
+            now,
+            teams=self.teams,
+            lines=lines,
+            chosen_small_px=now.small_px,
+            wanted=wanted,
+            limit=only,
+            is_alone=self.scope is Scope.REGION,
+            shown=None,
+        )
+        return order.queue
 
     @property
     def _region_name(self) -> str | None:
         snapshot = self.session.snapshot
         return None if snapshot is None else snapshot.region.name
 
-    def _as_now(self, only: FailureSet, block: Block) -> Block:
+    def _as_now(self, block: Block) -> Block:
         """Return given objects with what was edited meanwhile."""
-        snapshot = self.session.snapshot
-        if snapshot is None or snapshot.region.name != block.region:
+        only, snapshot = self.only, self.session.snapshot
+        if only is None or snapshot is None or snapshot.region.name != block.region:
             return block
         found = snapshot.evaluations.get(block.team)
         if found is None:
             return block
         ids = only.ids[block.team, block.region]
         return replace(block, failures=objects_with_ids(found, ids))
-
-
-def listed(session: Session, table: ObjectTable) -> tuple[CohortFailures, NDArray[np.intp]]:
-    """Return the failures that the object table lists, and its order."""
-    snapshot, team, outcomes = session.snapshot, session.team, table.outcomes
-    if snapshot is None or outcomes is None or snapshot.is_slide or team is None:
-        return CohortFailures(), np.zeros(0, np.intp)
-    region, rows = snapshot.region, table.model.failures()
-    n = table.model.rows.n_reference
-    is_reference = rows < n
-    chosen = {Side.REFERENCE: rows[is_reference], Side.PREDICTION: rows[~is_reference] - n}
-    block = Block(team, region.patient, region.name, chosen_failures(outcomes, chosen))
-    order = np.empty(len(rows), np.intp)
-    order[is_reference] = np.arange(is_reference.sum())
-    order[~is_reference] = np.arange(is_reference.sum(), len(rows))
-    return CohortFailures([block]), order

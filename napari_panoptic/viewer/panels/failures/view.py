@@ -186,18 +186,17 @@ class FailureView(QListView):
         modifiers: Qt.KeyboardModifier,  # noqa: ARG002 - Qt's own argument
     ) -> QModelIndex:
         """Return where a key leads: from crop to crop, across headings."""
-        last = self.items.rowCount() - 1
         current = self.currentIndex().row()
-        if last < 0:
+        if not self.items.rowCount():
             return QModelIndex()
         if current < 0 or action == _Move.MoveHome:
-            return self._crop_from(0, 1)
+            return self._crop(self.items.next_crop(1))
         if action == _Move.MoveEnd:
-            return self._crop_from(last, -1)
+            return self._crop(self.items.next_crop(-1))
         if action in (_Move.MoveLeft, _Move.MovePrevious):
-            return self._crop_from(current - 1, -1)
+            return self._crop(self.items.next_crop(-1, current))
         if action in (_Move.MoveRight, _Move.MoveNext):
-            return self._crop_from(current + 1, 1)
+            return self._crop(self.items.next_crop(1, current))
         page = max(viewport_of(self).height() - self.cell_size().height(), 0)
         lines = 1 if action in (_Move.MoveUp, _Move.MoveDown) else page // self.cell_size().height()
         step = -1 if action in (_Move.MoveUp, _Move.MovePageUp) else 1
@@ -363,13 +362,9 @@ class FailureView(QListView):
     def _is_crop(self, index: QModelIndex) -> bool:
         return index.isValid() and not self.items.is_heading(index.row())
 
-    def _crop_from(self, item: int, step: int) -> QModelIndex:
-        """Return the first crop from an item on, in a direction; the current one at an end."""
-        while 0 <= item < self.items.rowCount():
-            if not self.items.is_heading(item):
-                return self.items.index(item)
-            item += step
-        return self.currentIndex()
+    def _crop(self, item: int | None) -> QModelIndex:
+        """Return a crop by its item; the current one where there is none."""
+        return self.currentIndex() if item is None else self.items.index(item)
 
     def _above_or_below(self, item: int, step: int) -> int:
         """Return the crop of the line above or below that is nearest to straight above or below."""

@@ -18,7 +18,7 @@ from napari_panoptic.display.object_rows import (
     WorstFirst,
 )
 from napari_panoptic.values.cohort import Rgb
-from napari_panoptic.values.vocabulary import CAUSES, STATUS_CODE, STATUSES, Cause, Side, Status
+from napari_panoptic.values.vocabulary import CAUSES, STATUSES, Cause, Side, Status
 from napari_panoptic.viewer.kit.array_table import ArrayModel, Column
 from napari_panoptic.viewer.kit.widgets import swatch_icon
 
@@ -93,16 +93,8 @@ class ObjectTableModel(ArrayModel):
         return self.rows.object_of(int(self.order[table_row]))
 
     def failures(self) -> NDArray[np.intp]:
-        """Return the object rows of the listed failures, in the order of the table.
-
-        A misclassified pair is there only once where both sides are listed.
-        """
-        rows, marks = self.rows, self.rows.failures()
-        misclassified = rows.values["status"] == STATUS_CODE[Status.MISCLASSIFIED]
-        on_reference = np.arange(len(rows)) < rows.n_reference
-        if (misclassified & on_reference)[self.order].any():
-            marks &= on_reference | ~misclassified
-        return self.order[marks[self.order]]
+        """Return the object rows of the listed failures, in the order of the table."""
+        return self.rows.listed_failures(self.order)
 
     def _arranged(self) -> NDArray[np.intp]:
         """Return the rows to list: sorted by a column, or the worst first."""

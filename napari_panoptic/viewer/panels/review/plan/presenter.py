@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.text import counted as number_of
+from napari_panoptic.display.object_queue import ListedQueue, QueueGap
 from napari_panoptic.review.file import ReviewError
 from napari_panoptic.review.plan.corrected import ALL
 from napari_panoptic.review.plan.design import Plan, extend
@@ -420,9 +421,9 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         if current is None or answers is None:
             return
         done = {answer.item for answer in answers}
-        numbers = range(1, len(current.plan) + 1)
-        if (number := next((n for n in numbers if n not in done), None)) is not None:
-            self._go_to(number)
+        place = self._queue.step(is_wanted=lambda number: number not in done)
+        if place is not None:
+            self._go_to(self._queue.item(place))
         else:
             self.item = None
             self._navigation.leave()
@@ -504,6 +505,12 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
 
     # From item to item.
 
+    @property
+    def _queue(self) -> ListedQueue[int]:
+        """The numbers of the items, in order."""
+        n_items = 0 if self._current is None else len(self._current.plan)
+        return ListedQueue(range(1, n_items + 1))
+
     def _set_on(self, is_on: bool) -> None:
         self.is_on = is_on
         is_blind = self._current is not None and self._current.setup.is_blind
@@ -512,10 +519,10 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
             self._show_found()
 
     def _on_previous(self) -> None:
-        last = len(self._current.plan) if self._current is not None else 0
-        number = last if self.item is None else self.item.number - 1
-        if number >= 1:
-            self._go_to(number)
+        standing = None if self.item is None else QueueGap.at(self.item.number - 1)
+        place = self._queue.step(-1, standing)
+        if place is not None:
+            self._go_to(self._queue.item(place))
 
     def _go_again(self) -> None:
         if self.item is not None:
