@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from psygnal import Signal
 
 from napari_panoptic.common.errors import PanopticError
-from napari_panoptic.live.mends import Mend, SideChange
+from napari_panoptic.live.mends import Box, Mend, SideChange
 from napari_panoptic.live.snapshots import RegionSnapshot
 from napari_panoptic.live.summary import RegionSummary
 from napari_panoptic.live.working_copies import WHOLE, EditedAnnotation, RegionCopies, key_of
-from napari_panoptic.nuclei.edits import Area, Edit, IdWindow
+from napari_panoptic.nuclei.edits import Edit, IdWindow
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
 from napari_panoptic.questions.engines.thresholds import evaluation_at_threshold
@@ -53,7 +53,7 @@ class EditedEvaluation:
     #: Whether the ambiguous area was redrawn.
     is_area: bool = False
 
-    box: tuple[int, int, int, int] | None = None
+    box: Box | None = None
     """y0, x0, y1, x1 of a window that contains all changed pixels, if known."""
 
 
@@ -442,7 +442,7 @@ class Session:
                 team,
                 side,
                 lambda pair: pair.set_window(side, window, classes=classes, renamed=renamed),
-                _area_of(window),
+                _slices(window.box),
             ),
         )
 
@@ -470,7 +470,7 @@ class Session:
                 whose,
                 side,
                 lambda pair: pair.set_window(side, window, classes=classes),
-                _area_of(window),
+                _slices(window.box),
                 is_mirrored=True,
             ),
             team=team,
@@ -497,9 +497,8 @@ class Session:
             change.check(here.pair(team))
         done = [self._apply(change) for change in mend.sides]
         if mend.area is not None:
-            area = here.ambiguous
-            shape = here.pair(team).reference.shape
-            done.append(self.set_ambiguous(mend.area.applied_to(area, shape)))
+            area = mend.area.applied_to(here.ambiguous, here.pair(team).reference.shape)
+            done.append(self._set_area(area, _slices(mend.area.box)))
         return tuple(done)
 
     def _apply(self, change: SideChange) -> EditedEvaluation:
@@ -547,9 +546,20 @@ class Session:
         is_mirrored
             Whether this only follows the source of the area.
         """
+        # One copy for all teams, which the caller cannot change.
+        area = None if ambiguous is None else ambiguous.copy()
+        return self._set_area(area, is_mirrored=is_mirrored)
+
+    def _set_area(
+        self,
+        area: NDArray[np.bool_] | None,
+        changed: tuple[slice, slice] | None = None,
+        *,
+        is_mirrored: bool = False,
+    ) -> EditedEvaluation:
         return self._edit(
             Side.REFERENCE,
-            lambda copies, _team: copies.set_ambiguous(ambiguous, is_mirrored=is_mirrored),
+            lambda copies, _team: copies.set_ambiguous(area, changed, is_mirrored=is_mirrored),
             is_mirrored=is_mirrored,
             is_area=True,
         )
@@ -665,7 +675,7 @@ class Session:
         team: str | None = None,
         is_mirrored: bool = False,
         is_area: bool = False,
-        box: tuple[int, int, int, int] | None = None,
+        box: Box | None = None,
     ) -> EditedEvaluation:
         """Change working copies for a team, the one shown where None; show what that changes."""
         self.set_threshold(None)
@@ -729,8 +739,8 @@ class Session:
         return None if row is None else replace(selection, row=row)
 
 
-def _area_of(window: IdWindow) -> Area:
-    y0, x0, y1, x1 = window.box
+def _slices(box: Box) -> tuple[slice, slice]:
+    y0, x0, y1, x1 = box
     return slice(y0, y1), slice(x0, x1)
 
 

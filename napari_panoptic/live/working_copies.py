@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.live.snapshots import RegionSnapshot
-from napari_panoptic.nuclei.edits import Area, EditedPair, EditedSide
+from napari_panoptic.nuclei.edits import Area, Box, EditedPair, EditedSide
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluate
 from napari_panoptic.values.cohort import Region
 from napari_panoptic.values.labels import LabelImage, LabelPair
@@ -151,17 +151,18 @@ class RegionCopies:
             self.drawn.add(key)
         return edit
 
-    def set_ambiguous(self, ambiguous: NDArray[np.bool_] | None, *, is_mirrored: bool) -> None:
-        """Redraw the ambiguous area, for all teams."""
-        # One copy for all teams, which the caller cannot change.
-        self._use_area(None if ambiguous is None else ambiguous.copy())
+    def set_ambiguous(
+        self, ambiguous: NDArray[np.bool_] | None, box: Box | None = None, *, is_mirrored: bool
+    ) -> None:
+        """Redraw the ambiguous area, for all teams; see `EditedPair.set_ambiguous`."""
+        self._use_area(ambiguous, box)
         self.is_ambiguous_edited = not _is_same_area(self.ambiguous, self.loaded.ambiguous)
         self.is_area_drawn |= not is_mirrored
 
-    def _use_area(self, ambiguous: NDArray[np.bool_] | None) -> None:
+    def _use_area(self, ambiguous: NDArray[np.bool_] | None, box: Box | None = None) -> None:
         self.ambiguous = ambiguous
         for pair in self._pairs.values():
-            pair.set_ambiguous(ambiguous)
+            pair.set_ambiguous(ambiguous, box)
 
     def evaluate(self, team: str, settings: EvaluationSettings) -> Evaluation:
         """Evaluate a team as it is now."""

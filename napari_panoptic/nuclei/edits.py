@@ -371,28 +371,29 @@ class EditedPair:
             self.set_class(side, id_, class_name)
         return edit
 
-    def set_ambiguous(self, ambiguous: NDArray[np.bool_] | None) -> None:
+    def set_ambiguous(self, ambiguous: NDArray[np.bool_] | None, box: Box | None = None) -> None:
         """Replace the ambiguous area.
 
         Parameters
         ----------
         ambiguous
             bool image (y, x), or None. It is not copied and must not change afterwards.
+        box
+            Contains all pixels that change, at least one; None if unknown.
         """
         shape = self._pair.reference.shape
         before, after = (
             np.zeros(shape, np.bool_) if area is None else area
             for area in (self._pair.ambiguous, ambiguous)
         )
-        changed = before != after
-        if changed.any():
-            rows, columns = np.flatnonzero(changed.any(axis=1)), np.flatnonzero(changed.any(axis=0))
-            box = np.s_[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+        box = _changed_box(before, after) if box is None else box
+        if box is not None:
+            changed = before[box] != after[box]
             self._known = [None, None]
             self._count(_Tiles.whole(box), before, sign=-1)
             self._count(_Tiles.whole(box), after, sign=1)
             reference, prediction = (
-                np.unique(self._sides[side].index[box][changed[box]]) - 1 for side in SIDES
+                np.unique(self._sides[side].index[box][changed]) - 1 for side in SIDES
             )
             self._distances = self._distances.without(reference, prediction)
         self._pair = replace(self._pair, ambiguous=ambiguous)
@@ -547,6 +548,15 @@ def _shrink(row: NDArray[np.int64], index: Labels, label: int) -> None:
         return
     row[Y0 : X1 + 1] = y0 + ys[0], x0 + xs[0], y0 + ys[-1] + 1, x0 + xs[-1] + 1
     row[FIRST] = row[Y0] * index.shape[1] + x0 + np.argmax(found[ys[0]])
+
+
+def _changed_box(before: NDArray[np.bool_], after: NDArray[np.bool_]) -> Box | None:
+    """Return the box around the pixels in which two areas differ, None if there are none."""
+    changed = before != after
+    rows, columns = np.flatnonzero(changed.any(axis=1)), np.flatnonzero(changed.any(axis=0))
+    if not len(rows):
+        return None
+    return slice(rows[0], rows[-1] + 1), slice(columns[0], columns[-1] + 1)
 
 
 def _first_difference(one: Labels, other: Labels, area: Area) -> tuple[int, int] | None:
