@@ -691,7 +691,7 @@ def test_nothing_stays_alive_after_closing(pair):
     assert folders
     refs = [weakref.ref(live), weakref.ref(pair.desk), weakref.ref(pair.session)]
     refs.append(weakref.ref(pair.desk.link))
-    mine = Path(live._folder.name)
+    mine = Path(live._store.folder.name)
     pair.desk.close()
     QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
     assert not mine.exists()
