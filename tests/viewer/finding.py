@@ -11,8 +11,8 @@ from qtpy.QtWidgets import QAbstractItemView, QApplication, QWidget
 
 from napari_panoptic.display.styles import LUT_LENGTH
 from napari_panoptic.values.vocabulary import CAUSE_CODE, STATUS_CODE, Cause
-from napari_panoptic.viewer.kit.inputs import TickMenu
 from napari_panoptic.viewer.kit.layouts import Curtain
+from napari_panoptic.viewer.kit.menus import TickMenu
 from napari_panoptic.viewer.kit.widgets import dock_of
 
 FIRST, SECOND, THIRD = "Sample-A_1", "Sample-A_2", "Sample-B_1"

@@ -46,7 +46,7 @@ from napari_panoptic.viewer.layers.slide_view import SlideView
 from napari_panoptic.viewer.panels.failures.panel import FailuresPresenter
 from napari_panoptic.viewer.panels.legend import LegendPresenter
 from napari_panoptic.viewer.panels.navigator import NavigatorPresenter
-from napari_panoptic.viewer.panels.objects.panel import ObjectsPresenter
+from napari_panoptic.viewer.panels.objects.presenter import ObjectsPresenter
 from napari_panoptic.viewer.panels.part import (
     BLIND_SENTENCE,
     Connections,

@@ -37,7 +37,8 @@ from napari_panoptic.viewer.panels.metrics import MetricsPanel, MetricsPresenter
 from napari_panoptic.viewer.panels.navigator import Navigator, NavigatorPresenter
 from napari_panoptic.viewer.panels.notes import NotesDialog
 from napari_panoptic.viewer.panels.object_card import ObjectPresenter
-from napari_panoptic.viewer.panels.objects.panel import ObjectsPresenter, ObjectTable
+from napari_panoptic.viewer.panels.objects.panel import ObjectTable
+from napari_panoptic.viewer.panels.objects.presenter import ObjectsPresenter
 from napari_panoptic.viewer.panels.overview import OverviewPicture, OverviewPresenter
 from napari_panoptic.viewer.panels.part import PanelPart, Panels, Presenter, presenter_of
 from napari_panoptic.viewer.panels.question.presenter import question_presenter

@@ -26,8 +26,8 @@ from qtpy.QtWidgets import (
 
 from napari_panoptic.viewer.desk.window import WindowPart, WindowSize, is_own
 from napari_panoptic.viewer.jobs.jobs import single_shot, stop_timers
-from napari_panoptic.viewer.kit.inputs import MenuButton
 from napari_panoptic.viewer.kit.layouts import row_of
+from napari_panoptic.viewer.kit.menus import MenuButton
 from napari_panoptic.viewer.kit.napari_private import napari_docks
 from napari_panoptic.viewer.kit.widgets import ToolButton, is_in_sight
 

@@ -1,4 +1,4 @@
-"""Inputs: lists of choices, buttons with menus of words, and sliders with a number."""
+"""Inputs: lists of choices, fields, and sliders with a number."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 
 from psygnal import Signal
 from qtpy.QtCore import QEvent, QLocale, QRect, QSignalBlocker, Qt
-from qtpy.QtGui import (  # type: ignore[attr-defined]
-    QAction,
+from qtpy.QtGui import (
     QHelpEvent,
     QKeyEvent,
     QMouseEvent,
@@ -16,30 +15,21 @@ from qtpy.QtGui import (  # type: ignore[attr-defined]
     QPaintEvent,
 )
 from qtpy.QtWidgets import (
-    QAbstractButton,
     QButtonGroup,
     QComboBox,
     QLineEdit,
-    QMenu,
     QPushButton,
     QSizePolicy,
-    QToolButton,
     QToolTip,
     QWidget,
 )
 from superqt import QLabeledDoubleSlider
 
-from napari_panoptic.common.choices import MenuChoice
 from napari_panoptic.common.errors import SettingsError
-from napari_panoptic.display import styles
-from napari_panoptic.display.glossary import VERDICT_MEANINGS, VERDICT_WORDS
-from napari_panoptic.display.names import cut_off, distinct_names
-from napari_panoptic.display.object_rows import SIDE_WORDS
+from napari_panoptic.display.names import distinct_names
 from napari_panoptic.display.styles import count_text
-from napari_panoptic.values.vocabulary import SIDES, Cause, Status
 from napari_panoptic.viewer.kit.layouts import FlowBar
 from napari_panoptic.viewer.kit.shown import shown
-from napari_panoptic.viewer.kit.widgets import ToolButton, opens_menu
 
 _COMPACT_COMBO = "QComboBox { padding: 1px 0px 1px 4px } QComboBox::drop-down { width: 16px }"
 """Style of menus that have to fit into narrow strips."""
@@ -340,18 +330,6 @@ class NumberSlider(QLabeledDoubleSlider):  # type: ignore[misc]
         self.chosen.emit(round(value, self.decimals()))
 
 
-_SIDE_TEXTS = dict(zip(SIDE_WORDS, (str(side) for side in SIDES), strict=True))
-_TEXTS = _SIDE_TEXTS | {str(cause): word for cause, word in styles.CAUSE_WORDS.items()}
-"""Words of menus that are written otherwise."""
-_VERDICT_TEXTS = {VERDICT_WORDS[verdict]: text for verdict, text in VERDICT_MEANINGS.items()}
-_NO_CAUSE, _NO_VERDICT = "no cause", "no verdict"
-
-
-FILTER = "Filter"
-LONGEST_FILTER = 40
-"""Most characters of filters on their button."""
-
-
 class TextInput(QLineEdit):
     """A field whose text is read when it is left, or with Enter.
 
@@ -398,240 +376,3 @@ class TextInput(QLineEdit):
         if self.text() != self._last:
             self._last = self.text()
             self.chosen.emit(self.choice)
-
-
-class TickMenu(QMenu):
-    """A menu that stays open while entries are ticked; Esc or a click elsewhere closes it."""
-
-    def mouseReleaseEvent(self, event: QMouseEvent | None) -> None:  # noqa: N802
-        """Tick the entry under the mouse without closing."""
-        action = None if event is None else self.actionAt(event.position().toPoint())
-        if not _ticked(action):
-            super().mouseReleaseEvent(event)
-
-    def keyPressEvent(self, event: QKeyEvent | None) -> None:  # noqa: N802
-        """Tick the current entry on Space and Enter without closing."""
-        keys = (Qt.Key.Key_Space, Qt.Key.Key_Return, Qt.Key.Key_Enter)
-        if event is None or event.key() not in keys or not _ticked(self.activeAction()):
-            super().keyPressEvent(event)
-
-
-def _ticked(action: QAction | None) -> bool:
-    """Tick an entry that can be ticked; returns whether it can."""
-    if action is None or not action.isCheckable() or not action.isEnabled():
-        return False
-    action.trigger()
-    return True
-
-
-class FilterMenu(QToolButton):
-    """A button with a menu of words, each let through or not."""
-
-    changed = Signal()
-
-    def __init__(self, title: str, words: Sequence[str]) -> None:
-        super().__init__()
-        self._title = title
-        self._words: tuple[str, ...] = ()
-        self._menu = TickMenu(self)
-        self._menu.setToolTipsVisible(True)
-        self.setMenu(self._menu)
-        opens_menu(self)
-        self.setToolTip(f"Which {title} to list.")
-        self.set_words(words)
-
-    def set_words(self, words: Sequence[str]) -> None:
-        """Offer other words, all let through; the same words stay as they are."""
-        self._show_state()
-        if tuple(words) == self._words:
-            return
-        self._words = tuple(words)
-        self._menu.clear()
-        for word in words:
-            action = self._menu.addAction(_text_of(self._title, word))
-            if action is not None:
-                action.setCheckable(True)
-                action.setChecked(True)
-                action.setData(word)
-                action.setToolTip(_meaning(word))
-                action.triggered.connect(lambda _=False: self._on_change())
-        self._show_state()
-
-    def checked(self) -> frozenset[str] | None:
-        """Return the words that are let through; None for all."""
-        chosen = frozenset(a.data() for a in self._menu.actions() if a.isChecked())
-        return None if len(chosen) == len(self._words) else chosen
-
-    def uncheck(self, word: str) -> None:
-        """Stop letting a word through, as a click in the menu does."""
-        for action in self._menu.actions():
-            if action.data() == word and action.isChecked():
-                action.trigger()
-
-    def check_only(self, words: frozenset[str] | None) -> None:
-        """Let only some words through; None for all."""
-        for action in self._menu.actions():
-            action.setChecked(words is None or action.data() in words)
-        self._show_state()
-
-    def _on_change(self) -> None:
-        self._show_state()
-        self.changed.emit()
-
-    def _show_state(self) -> None:
-        chosen = self.checked()
-        title = self._title.capitalize()
-        self.setText(title if chosen is None or not self._words else f"{title} ({len(chosen)})")
-
-
-def filter_text(chosen: Mapping[str, frozenset[str] | None]) -> str:
-    """Return the text of a button for filters, as far as it fits.
-
-    Parameters
-    ----------
-    chosen
-        Title of a `FilterMenu` -> the words that it lets through; None for all.
-    """
-    texts = [
-        ", ".join(sorted(_text_of(title, word) for word in words))
-        for title, words in chosen.items()
-        if words is not None
-    ]
-    return cut_off(f"{FILTER}: {'; '.join(texts)}", LONGEST_FILTER) if texts else FILTER
-
-
-class ChoiceMenu(QToolButton):
-    """A button with a menu of which one entry is chosen.
-
-    Parameters
-    ----------
-    title
-        What is chosen; empty if the entries say it.
-    meaning
-        One sentence for the tooltip.
-    choices
-        The entries, the first chosen.
-    """
-
-    chosen = Signal(object)
-
-    def __init__(self, title: str, meaning: str, choices: Sequence[MenuChoice]) -> None:
-        super().__init__()
-        self._title = title
-        self._menu = QMenu(self)
-        self._menu.setToolTipsVisible(True)
-        self.setMenu(self._menu)
-        opens_menu(self)
-        self.setToolTip(meaning)
-        self._actions = {}
-        for choice in choices:
-            action = self._menu.addAction(choice.short)
-            if action is not None:
-                action.setCheckable(True)
-                action.setToolTip(choice.meaning)
-                action.triggered.connect(lambda _=False, c=choice: self._on_choice(c))
-                self._actions[choice] = action
-        self.show_choice(choices[0])
-
-    @property
-    def choice(self) -> Any:
-        """The entry that is chosen."""
-        return next(choice for choice, action in self._actions.items() if action.isChecked())
-
-    @property
-    def entries(self) -> list[QAction]:
-        """All entries of the menu."""
-        return list(self._menu.actions())
-
-    def choose(self, choice: MenuChoice) -> None:
-        """Choose an entry, as a click in the menu does."""
-        self._actions[choice].trigger()
-
-    def offer(self, choice: MenuChoice, *, offered: bool) -> None:
-        """Show or hide an entry that cannot always be chosen."""
-        self._actions[choice].setVisible(offered)
-
-    def add_switch(self, text: str, meaning: str) -> QAction:
-        """Add an entry below the choices that is switched on and off."""
-        self._menu.addSeparator()
-        action = QAction(text, self._menu)
-        action.setCheckable(True)
-        action.setToolTip(meaning)
-        self._menu.addAction(action)
-        return action
-
-    def show_choice(self, choice: MenuChoice) -> None:
-        """Show the choice without emitting a signal."""
-        for other, action in self._actions.items():
-            action.setChecked(other is choice)
-        self.setText(f"{self._title}: {choice.short}" if self._title else choice.short)
-
-    def _on_choice(self, choice: MenuChoice) -> None:
-        self.show_choice(choice)
-        self.chosen.emit(choice)
-
-
-class MenuButton(ToolButton):
-    """A button with a menu that gathers other buttons: their menus, or what they do.
-
-    Parameters
-    ----------
-    text, tooltip
-        Of the button.
-    entries
-        The buttons, which are no longer seen themselves; None for a line between them.
-    """
-
-    def __init__(self, text: str, tooltip: str, *entries: QAbstractButton | None) -> None:
-        super().__init__(text, tooltip)
-        self._gathered: list[tuple[QAbstractButton, QAction]] = []
-        self._menu = QMenu(self)
-        self._menu.setToolTipsVisible(True)
-        self._menu.aboutToShow.connect(self._show_entries)
-        self.setMenu(self._menu)
-        opens_menu(self)
-        self.gather(*entries)
-
-    def gather(self, *entries: QAbstractButton | None) -> None:
-        """Add entries at the end."""
-        for entry in entries:
-            if entry is None:
-                self._menu.addSeparator()
-            else:
-                self._gather(entry)
-        self._show_entries()
-
-    def _gather(self, entry: QAbstractButton) -> None:
-        entry.setParent(self)
-        entry.hide()
-        own = entry.menu() if isinstance(entry, QToolButton) else None
-        action = self._menu.addAction("") if own is None else self._menu.addMenu(own)
-        if action is None:
-            return
-        if own is None:
-            action.triggered.connect(lambda _=False: entry.click())
-        self._gathered.append((entry, action))
-
-    def _show_entries(self) -> None:
-        """Show the entries as their buttons are now."""
-        for entry, action in self._gathered:
-            action.setText(entry.text())
-            action.setToolTip(entry.toolTip())
-            action.setEnabled(entry.isEnabled())
-            action.setCheckable(entry.isCheckable())
-            action.setChecked(entry.isChecked())
-
-
-def _text_of(title: str, word: str) -> str:
-    """Return how the menu of a title writes a word."""
-    return _TEXTS.get(word, word) or (_NO_VERDICT if title == "verdict" else _NO_CAUSE)
-
-
-def _meaning(word: str) -> str:
-    if word in set(Status):
-        return styles.STATUS_MEANINGS[Status(word)]
-    if word in set(Cause):
-        cause = Cause(word)
-        meaning = styles.CAUSE_MEANINGS[cause]
-        return meaning if styles.CAUSE_WORDS[cause] == word else f"{cause}: {meaning}"
-    return _VERDICT_TEXTS.get(word, "")

@@ -26,11 +26,11 @@ from napari_panoptic.nuclei.outcomes import Outcomes, SideOutcomes
 from napari_panoptic.values.cohort import ClassScheme, Rgb
 from napari_panoptic.values.labels import LabelImage
 from napari_panoptic.values.vocabulary import SIDES, Side, Status
-from napari_panoptic.viewer.kit.inputs import TickMenu
 from napari_panoptic.viewer.kit.layouts import Grow, row_of
+from napari_panoptic.viewer.kit.menus import TickMenu
 from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel
 from napari_panoptic.viewer.kit.widgets import Clickable, opens_menu, outline_icon
-from napari_panoptic.viewer.panels.objects.panel import ObjectsPresenter
+from napari_panoptic.viewer.panels.objects.presenter import ObjectsPresenter
 from napari_panoptic.viewer.panels.part import BLIND_SENTENCE, Connections, Presenter
 
 OPACITY_PX = 120

@@ -44,7 +44,7 @@ from napari_panoptic.viewer.kit.layouts import (
 )
 from napari_panoptic.viewer.kit.shown import WrappedLabel
 from napari_panoptic.viewer.kit.widgets import give_height, heading, is_in_sight
-from napari_panoptic.viewer.panels.objects.panel import ObjectsPresenter
+from napari_panoptic.viewer.panels.objects.presenter import ObjectsPresenter
 from napari_panoptic.viewer.panels.part import Connections, Presenter
 from napari_panoptic.viewer.state.preferences import PREFERENCES
 

@@ -12,7 +12,8 @@ from napari_panoptic.display.failure_queue import QueuePlace
 from napari_panoptic.display.object_rows import WorstFirst
 from napari_panoptic.display.styles import count_text
 from napari_panoptic.viewer.jobs.jobs import single_shot, stop_timers
-from napari_panoptic.viewer.kit.inputs import EDGE_PX, ChoiceMenu, Steps
+from napari_panoptic.viewer.kit.inputs import EDGE_PX, Steps
+from napari_panoptic.viewer.kit.menus import ChoiceMenu
 from napari_panoptic.viewer.kit.shown import shown
 from napari_panoptic.viewer.kit.widgets import ToolButton, opens_menu
 from napari_panoptic.viewer.panels.part import Connections, Presenter, Surroundings

@@ -12,9 +12,10 @@ from napari_panoptic.display.styles import count_text
 from napari_panoptic.questions.answer import Answer, AnswerTable
 from napari_panoptic.questions.engines.suspects import LIKELY_SCORE, SuspectKind
 from napari_panoptic.questions.suspects import Suspects
-from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox, FilterMenu
+from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
 from napari_panoptic.viewer.kit.layouts import FlowBar
 from napari_panoptic.viewer.kit.shown import WrappedLabel
+from napari_panoptic.viewer.panels.filters import FilterMenu
 from napari_panoptic.viewer.panels.question.presenter import QuestionPresenter
 from napari_panoptic.viewer.panels.question.view import QuestionView
 

@@ -5,7 +5,7 @@ from qtpy.QtCore import QPoint, Qt
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QMenu, QToolButton
 
-from napari_panoptic.viewer.kit.inputs import FilterMenu
+from napari_panoptic.viewer.panels.filters import FilterMenu
 from napari_panoptic.viewer.panels.teams.panel import TeamsPanel
 
 pytestmark = pytest.mark.long

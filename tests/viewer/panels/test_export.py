@@ -11,7 +11,8 @@ from qtpy.QtWidgets import QFileDialog
 
 from napari_panoptic.display.object_rows import ObjectFilter
 from napari_panoptic.nuclei.outcomes import OBJECTS
-from napari_panoptic.viewer.panels.objects import panel
+from napari_panoptic.viewer.jobs import jobs
+from napari_panoptic.viewer.panels.objects import presenter
 
 
 @pytest.fixture(scope="module")
@@ -23,8 +24,8 @@ def shown_parts() -> tuple[()]:
 @pytest.fixture
 def told(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     said: list[str] = []
-    monkeypatch.setattr(panel, "show_info", said.append)
-    monkeypatch.setattr(panel, "show_error", said.append)
+    monkeypatch.setattr(presenter, "show_info", said.append)
+    monkeypatch.setattr(jobs, "show_error", said.append)
     return said
 
 
@@ -72,11 +73,11 @@ def test_nothing_listed_and_full_disks_are_explained(
     choose(monkeypatch, tmp_path / "listed.csv")
     table.set_filter(ObjectFilter(statuses=frozenset()))
     table.export.click()
-    assert told == [panel.NOTHING]
+    assert told == [presenter.NOTHING]
     table.set_filter(ObjectFilter())
     choose(monkeypatch, None)
     table.export.click()
-    assert told == [panel.NOTHING]
+    assert told == [presenter.NOTHING]
     choose(monkeypatch, tmp_path / "missing" / "listed.csv")
     table.export.click()
     wait_until(lambda: len(told) == 2)

@@ -21,8 +21,9 @@ from napari_panoptic.values.cohort import Source
 from napari_panoptic.values.vocabulary import Side, Status
 from napari_panoptic.viewer.editing.object_actions import ACTION_TEXTS, Asking, ObjectAction
 from napari_panoptic.viewer.kit.figures import Cell, FigureTable
-from napari_panoptic.viewer.kit.inputs import ChoiceBox, MenuButton
+from napari_panoptic.viewer.kit.inputs import ChoiceBox
 from napari_panoptic.viewer.kit.layouts import FlowBar, ScrollPanel, lay_out
+from napari_panoptic.viewer.kit.menus import MenuButton
 from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel, WrappedLabel, shown
 from napari_panoptic.viewer.kit.widgets import PushButton, separator
 

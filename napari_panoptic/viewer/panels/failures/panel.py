@@ -35,14 +35,8 @@ from napari_panoptic.live.session import Selection
 from napari_panoptic.live.summary import RegionSummary
 from napari_panoptic.values.vocabulary import CAUSES
 from napari_panoptic.viewer.jobs.jobs import Stream, single_shot, stop_timers
-from napari_panoptic.viewer.kit.inputs import (
-    FILTER,
-    ChoiceMenu,
-    FilterMenu,
-    MenuButton,
-    filter_text,
-)
 from napari_panoptic.viewer.kit.layouts import PANEL_MARGINS, FlowBar, Grow, lay_out
+from napari_panoptic.viewer.kit.menus import ChoiceMenu, MenuButton
 from napari_panoptic.viewer.kit.questions import folder_from, may_replace
 from napari_panoptic.viewer.kit.shown import WrappedLabel, show_info
 from napari_panoptic.viewer.kit.widgets import ElidedLabel, ToolButton
@@ -55,6 +49,7 @@ from napari_panoptic.viewer.panels.failures.view import (
     USUAL_CROP,
     FailureView,
 )
+from napari_panoptic.viewer.panels.filters import FILTER, FilterMenu, filter_text
 from napari_panoptic.viewer.panels.objects.panel import ObjectTable
 from napari_panoptic.viewer.panels.part import Connections, Surroundings
 from napari_panoptic.viewer.panels.region_panel import SeenPresenter

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
-from functools import partial
-from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 from psygnal import Signal
 from qtpy.QtCore import QEvent, QModelIndex, QSignalBlocker, Qt
 from qtpy.QtGui import QGuiApplication, QKeyEvent, QKeySequence, QMouseEvent, QResizeEvent
 from qtpy.QtWidgets import QAbstractItemView, QWidget
-from superqt.utils import create_worker
 
 from napari_panoptic.display import styles
 from napari_panoptic.display.glossary import VERDICT_WORDS
@@ -26,26 +22,15 @@ from napari_panoptic.display.object_rows import (
     ObjectRows,
     WorstFirst,
 )
-from napari_panoptic.explain.failures import FailureName
-from napari_panoptic.live.session import Selection, Session
-from napari_panoptic.nuclei.outcomes import OBJECTS, Outcomes
-from napari_panoptic.nuclei.regions.results import write_listed
+from napari_panoptic.nuclei.outcomes import Outcomes
 from napari_panoptic.values.vocabulary import CAUSES, STATUSES, Side
 from napari_panoptic.viewer.kit.array_table import ArrayTable
-from napari_panoptic.viewer.kit.inputs import (
-    FILTER,
-    ChoiceMenu,
-    FilterMenu,
-    MenuButton,
-    TickMenu,
-    filter_text,
-)
 from napari_panoptic.viewer.kit.layouts import PANEL_MARGINS, FlowBar, Grow, lay_out
-from napari_panoptic.viewer.kit.questions import file_to_save
-from napari_panoptic.viewer.kit.shown import PlainLabel, WrappedLabel, show_error, show_info, shown
+from napari_panoptic.viewer.kit.menus import ChoiceMenu, MenuButton, TickMenu
+from napari_panoptic.viewer.kit.shown import PlainLabel, WrappedLabel, shown
 from napari_panoptic.viewer.kit.widgets import ToolButton, offer_link, opens_menu, viewport_of
+from napari_panoptic.viewer.panels.filters import FILTER, FilterMenu, filter_text
 from napari_panoptic.viewer.panels.objects.model import ObjectTableModel
-from napari_panoptic.viewer.panels.part import Connections, Presenter, Surroundings
 
 EMPTY = "No objects to list. Open a cohort."
 _LEAST_ROWS = 2
@@ -435,141 +420,3 @@ class ObjectTable(QWidget):
 
 _FAILURES_ONLY = ObjectFilter(statuses=frozenset(str(status) for status in styles.FAILURES))
 _UNREVIEWED_ONLY = replace(_FAILURES_ONLY, verdicts=frozenset({""}))
-
-
-class ObjectsPresenter(Presenter[ObjectTable]):
-    """Lists the objects of the region and team, as the user chose to see them."""
-
-    title = "Objects"
-    follows_table = True
-
-    def __init__(self, around: Surroundings, panel: ObjectTable) -> None:
-        super().__init__(around, panel)
-        state = self.link.state
-        panel.hide_columns(state.hidden_columns)
-        panel.others.show_choice(state.others)
-        panel.put_worst_first(state.order)
-        panel.set_filter(state.object_filter)
-
-    def connections(self) -> Connections:
-        """Listen to session, state and table."""
-        session, panel, state = self.session, self.panel, self.link.state
-        return [
-            (session.region_changed, self.refresh),
-            (session.team_changed, self.refresh),
-            (self.link.edits_rested, self.refresh),
-            (session.selection_changed, self._show_selection),
-            (session.selected_again, self._show_selection),
-            (state.events.object_filter, panel.set_filter),
-            (state.events.order, panel.put_worst_first),
-            (state.events.others, self._show_others),
-            (state.events.hidden_columns, panel.hide_columns),
-            (panel.object_selected, session.select_row),
-            (panel.centre_wanted, self._centre),
-            (panel.listed_changed, self._show_listed),
-            (panel.export.pushed, self.export),
-            (panel.link_wanted, self._copy_link),
-            (panel.filter_changed, partial(setattr, state, "object_filter")),
-            (panel.others.chosen, partial(setattr, state, "others")),
-            (panel.columns_chosen, partial(setattr, state, "hidden_columns")),
-        ]
-
-    def refresh(self, _changed: object = None) -> None:
-        """List the objects of the region and team."""
-        shown = self.session.shown
-        self.panel.show_outcomes(None if shown is None else shown.outcomes)
-        self._show_selection(self.session.selection)
-
-    def list_only(self, wanted: ObjectFilter) -> None:
-        """List only some objects; the same ones again lists all."""
-        is_on = self.panel.model.filter == wanted
-        self.panel.set_filter(ObjectFilter() if is_on else wanted)
-
-    def export(self) -> None:
-        """Save the listed objects as CSV."""
-        export_listed(self.panel, self.session)
-
-    def _copy_link(self) -> None:
-        """Copy a link to the selected objects, the current one first."""
-        outcomes, snapshot = self.panel.outcomes, self.session.snapshot
-        if outcomes is None or snapshot is None:
-            return
-        current, chosen = self.panel.selected(), self.panel.selected_objects()
-        chosen.sort(key=lambda one: one != current)
-        self.link.links.copy(
-            [
-                FailureName(
-                    self.session.team or "",
-                    snapshot.region.name,
-                    side,
-                    int(outcomes.side(side).ids[row]),
-                )
-                for side, row in chosen
-            ]
-        )
-
-    def _show_selection(self, selection: Selection | None) -> None:
-        self.panel.select(None if selection is None else (selection.side, selection.row))
-
-    def _centre(self, side: Side, row: int) -> None:
-        self.session.select_row(side, row)
-        self.link.centre_selected()
-
-    def _show_others(self, others: Others) -> None:
-        self.panel.others.show_choice(others)
-        self._show_listed()
-
-    def _show_listed(self) -> None:
-        """Let what the table lists stand out on the image, where that was asked for."""
-        self.link.scene.set_listed(self.panel.standing_out())
-
-
-NOTHING = (
-    "No objects are listed. Choose a region and a team with objects, or “All objects” in the menu "
-    "“Filter”."
-)
-
-
-def export_listed(table: ObjectTable, session: Session) -> None:
-    """Ask for a file, and save the listed objects as CSV in the order of the table.
-
-    Parameters
-    ----------
-    table
-        The object table.
-    session
-        Its team and region.
-    """
-    snapshot, team, outcomes = session.snapshot, session.team, table.outcomes
-    rows = table.model.order.copy()
-    if snapshot is None or team is None or outcomes is None or not len(rows):
-        show_info(NOTHING)
-        return
-    region = snapshot.region
-    usual = session.cohort.root / f"{region.name} {team} {OBJECTS.file}"
-    chosen = file_to_save(table, "Save the objects", usual, "CSV (*.csv)")
-    if chosen is None:
-        return
-    place = (team, region.patient, region.name)
-    worker = create_worker(_written, chosen, outcomes, rows, place, _start_thread=False)
-    worker.returned.connect(_report)
-    worker.start()
-
-
-def _written(
-    path: Path, outcomes: Outcomes, rows: NDArray[np.intp], place: tuple[str, str, str]
-) -> tuple[Path, str]:
-    """Write the table; an error is returned, since a raised one would count as a crash."""
-    try:
-        write_listed(path, outcomes, rows, place)
-    except OSError as error:
-        return path, error.strerror or str(error)
-    return path, ""
-
-
-def _report(answer: tuple[Path, str]) -> None:
-    path, reason = answer
-    if reason:
-        show_error(f"Cannot save the objects in {path}: {reason}. Choose another place.")
-    else:
-        show_info(f"The objects are in {path}")

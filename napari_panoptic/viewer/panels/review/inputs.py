@@ -27,9 +27,9 @@ from napari_panoptic.review.judged import VERDICTS
 from napari_panoptic.review.tags import STARTING_TAGS, joined_tags, split_tags, toggled
 from napari_panoptic.values.cohort import Rgb
 from napari_panoptic.values.vocabulary import Verdict
-from napari_panoptic.viewer.kit.inputs import TickMenu
 from napari_panoptic.viewer.kit.keys import Shortcut, key_text
 from napari_panoptic.viewer.kit.layouts import Grow, row_of, stack
+from napari_panoptic.viewer.kit.menus import TickMenu
 from napari_panoptic.viewer.kit.shown import RichLabel, WrappedLabel, shown
 from napari_panoptic.viewer.kit.widgets import arrow_icon
 

@@ -29,7 +29,6 @@ from napari_panoptic.review.file import ReviewError
 from napari_panoptic.review.verdicts import HistoryEntry, ReviewRecord, Share
 from napari_panoptic.values.vocabulary import Side, Verdict
 from napari_panoptic.viewer.kit.figures import Cell, FigureTable
-from napari_panoptic.viewer.kit.inputs import MenuButton
 from napari_panoptic.viewer.kit.layouts import (
     FlowBar,
     FoldingSection,
@@ -38,6 +37,7 @@ from napari_panoptic.viewer.kit.layouts import (
     fill,
     stack,
 )
+from napari_panoptic.viewer.kit.menus import MenuButton
 from napari_panoptic.viewer.kit.shown import PlainLabel, WrappedLabel, shown
 from napari_panoptic.viewer.kit.widgets import (
     ElidedLabel,

@@ -25,9 +25,10 @@ from napari_panoptic.values.cohort import Rgb
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.jobs.jobs import Latest
 from napari_panoptic.viewer.kit.array_table import ArrayTable
-from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox, ChoiceButtons, TickMenu
+from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox, ChoiceButtons
 from napari_panoptic.viewer.kit.keys import Shortcut
 from napari_panoptic.viewer.kit.layouts import PANEL_MARGINS, Grow, lay_out
+from napari_panoptic.viewer.kit.menus import TickMenu
 from napari_panoptic.viewer.kit.shown import RichLabel, WrappedLabel, shown
 from napari_panoptic.viewer.kit.widgets import opens_menu
 from napari_panoptic.viewer.layers.consensus_view import ConsensusView
