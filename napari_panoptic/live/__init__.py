@@ -1,1 +1,1 @@
-"""What a window shows and edits, without Qt: snapshots of regions, edits, and the session."""
+"""A window's contents and edits, without Qt: snapshots of regions, edits, and the session."""

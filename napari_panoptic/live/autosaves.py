@@ -45,7 +45,7 @@ class EditedPart:
 
     @property
     def words(self) -> str:
-        """What it is, for people."""
+        """A description for people."""
         if self.side is None:
             return "ambiguous areas"
         return "annotation" if self.side is Side.REFERENCE else str(self.team)
@@ -57,7 +57,7 @@ class Autosave:
 
     #: The file.
     path: Path
-    #: What was edited.
+    #: The edited part.
     part: EditedPart
     #: When it was written, in seconds since 1970.
     saved_at: float
@@ -121,7 +121,7 @@ class AutosaveFolder:
         Parameters
         ----------
         part
-            What was edited.
+            The edited part.
         content
             Objects, or an ambiguous area. Strokes may go on meanwhile: what is
             written then is a moment in the midst of them.
@@ -205,7 +205,7 @@ class AutosaveFolder:
         ]
 
     def close(self, *, discard: bool) -> None:
-        """Let go of this window's autosaves; the next window finds what is not discarded."""
+        """Let go of this window's autosaves; the next window finds those that are not discarded."""
         if discard:
             shutil.rmtree(self._own, ignore_errors=True)
         self._lock.close()

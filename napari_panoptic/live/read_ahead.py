@@ -1,4 +1,4 @@
-"""A cache of the regions next to the one that is shown, loaded in the background.
+"""A cache of the regions next to the shown one, loaded in the background.
 
 A cached snapshot is passed to `napari_panoptic.live.snapshots.load_in_steps` as the
 previous one, which computes what other settings or another format need.
@@ -21,7 +21,7 @@ from napari_panoptic.values.cohort import Cohort, MaskFiles, Region, Source
 from napari_panoptic.values.settings import EvaluationSettings
 
 MOST_NEIGHBOURS = 2
-"""The largest number of cached regions beside the one that is shown."""
+"""The largest number of cached regions beside the shown one."""
 LARGEST_PX = 4096 * 4096
 """Larger regions are not cached: one of this size takes some 0.5 GB."""
 
@@ -36,7 +36,7 @@ class ReadAheadSettings:
     #: Those of the shown region.
     settings: EvaluationSettings
     source: Source | None
-    #: The team that is shown, which is loaded first.
+    #: The shown team, which is loaded first.
     team: str | None
 
 
@@ -82,7 +82,7 @@ class ReadAhead:
         Parameters
         ----------
         shown
-            The region that is shown, which stays cached.
+            The shown region, which stays cached.
         neighbours
             The first ``MOST_NEIGHBOURS`` of them are loaded.
         wanted
@@ -103,7 +103,7 @@ class ReadAhead:
         self._pool.submit(split_functions)
 
     def pause(self) -> None:
-        """Cancel loading; what is cached stays."""
+        """Cancel loading; cached regions stay."""
         self._may_go_on.clear()
         for future in self._coming.values():
             future.cancel()
@@ -111,7 +111,7 @@ class ReadAhead:
     def take(self, name: str) -> Read | None:
         """Return the cached snapshot of a region; None if there is none, or its files changed.
 
-        Blocks while the region is being loaded, until the team that is shown is
+        Blocks while the region is being loaded, until the shown team is
         done: call it from workers.
         """
         coming = self._coming.get(name)

@@ -42,7 +42,7 @@ class EditedEvaluation:
     #: Whose objects were edited; for the reference, the team looked at.
     team: str
     side: Side
-    #: What was changed in the pixels and objects. None if the class of an object or the ambiguous
+    #: The changed pixels and objects. None if the class of an object or the ambiguous
     #: area was changed.
     edit: Edit | None
     #: The team's evaluation after it.
@@ -98,13 +98,13 @@ class Session:
     Parameters
     ----------
     cohort
-        The cohort that is shown.
+        The shown cohort.
     settings
         How to evaluate; None for the default protocol.
     """
 
     region_changed = Signal(RegionSnapshot)
-    teams_came = Signal(RegionSnapshot)  # other teams were evaluated; all that is shown stays
+    teams_came = Signal(RegionSnapshot)  # other teams were evaluated; the shown contents stay
     team_changed = Signal(str)
     settings_changed = Signal(EvaluationSettings)
     source_changed = Signal(object)  # Source | None: predictions are read from other files
@@ -136,7 +136,7 @@ class Session:
 
     @property
     def snapshot(self) -> RegionSnapshot | None:
-        """What is shown; None before the first delivery."""
+        """The shown region; None before the first delivery."""
         return self._snapshot
 
     @property
@@ -194,7 +194,7 @@ class Session:
     def threshold(self) -> float | None:
         """Predictions of the current region and team with a lower score are left out, if any.
 
-        It holds for what is shown of this region, also under other settings, until another
+        It holds for the shown figures of this region, also under other settings, until another
         region or team is shown or something is edited. Summaries are without it.
         """
         return self._threshold
@@ -248,7 +248,7 @@ class Session:
 
     @property
     def _current_cut(self) -> _Cut | None:
-        """The cut, if it is what is shown."""
+        """The cut, if it is shown."""
         cut = self._last_cut
         return cut if cut is not None and self.evaluation is cut.evaluation else None
 
@@ -276,14 +276,14 @@ class Session:
         source: Source | str | None = "unchanged",
         team_first: bool = True,
     ) -> Request:
-        """Request a region or other settings; what is left out stays as requested last.
+        """Request a region or other settings; arguments that are left out stay as requested last.
 
         Parameters
         ----------
         region_name, settings, source
             What to show.
         team_first
-            Whether the team that is shown may come before the others.
+            Whether the shown team may come before the others.
 
         Returns
         -------
@@ -319,7 +319,7 @@ class Session:
     def deliver(self, request: Request, snapshot: RegionSnapshot) -> bool:
         """Show the answer to a request, unless there is a newer request.
 
-        An answer may come in two steps: first the team that is shown
+        An answer may come in two steps: first the shown team
         (`region_changed`), then the others (`teams_came`). The selected object
         stays selected if it still exists.
 
@@ -706,7 +706,7 @@ class Session:
     def _with_copies(self, loaded: RegionSnapshot) -> RegionSnapshot:
         """Return a region with the working copies instead of the files on disk.
 
-        Only the team that is shown is evaluated again; others that the edits
+        Only the shown team is evaluated again; others that the edits
         concern have no evaluation until they are shown.
         """
         if not self.has_edits(loaded.region.name):

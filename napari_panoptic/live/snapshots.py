@@ -62,7 +62,7 @@ class RegionSnapshot:
     #: Team -> its evaluation; empty without a reference. A region that is read in windows has no
     #: reference and prediction above.
     results: Mapping[str, Evaluation | Evaluation[TiledPair]] = field(default_factory=dict)
-    #: What was missing, vanished, overlapping or unreadable in this region.
+    #: Missing, vanished, overlapping or unreadable parts of this region.
     findings: tuple[Finding, ...] = ()
     #: Teams that are still being read or evaluated: absent above, for now.
     pending: frozenset[str] = frozenset()
@@ -176,9 +176,9 @@ def load_in_steps(
     progress: Report | None = None,
     held_up_to_px: int = HELD_UP_TO_PX,
 ) -> Iterator[RegionSnapshot]:
-    """Read and evaluate one region, the team that is shown before the others.
+    """Read and evaluate one region, the shown team before the others.
 
-    Of a region that is too large to hold, only the team that is shown is
+    Of a region that is too large to hold, only the shown team is
     evaluated, in windows: one takes gigabytes to read.
 
     Parameters
@@ -186,7 +186,7 @@ def load_in_steps(
     cohort, region_name, settings, source, previous
         As in :func:`load_region`.
     first
-        The team that is shown; None to evaluate all at the same time.
+        The shown team; None to evaluate all at the same time.
     is_wanted
         Called between teams, and between windows; nothing more is yielded
         once it returns False.
@@ -199,9 +199,9 @@ def load_in_steps(
     Yields
     ------
     RegionSnapshot
-        First with the team that is shown only (if there are others), then with
+        First with the shown team only (if there are others), then with
         all teams. Of a region that is read in windows first the picture, then
-        with the team that is shown.
+        with the shown team.
 
     Raises
     ------
@@ -212,7 +212,7 @@ def load_in_steps(
     kept = previous if previous is not None and previous.region == region else None
     size = region_size(cohort, region) if kept is None else ImageSize(kept.shape, kept.mpp, ())
     if size.shape[0] * size.shape[1] > held_up_to_px:
-        # What was read ahead as a whole is of no use here.
+        # A region that was read ahead as a whole is of no use here.
         kept = kept if kept is not None and kept.is_slide else None
         start = _begun(cohort, region, size, settings, source, kept)
         watched = Progress(is_wanted, progress)
@@ -317,7 +317,7 @@ def _with_teams(
 def _pixels(
     region: Region, kept: RegionSnapshot | None
 ) -> tuple[SlideImage | None, tuple[Finding, ...]]:
-    """Return the image and what was odd about it, from an earlier snapshot if there is one."""
+    """Return the image and its findings, from an earlier snapshot if there is one."""
     if kept is not None:
         own = (f for f in kept.findings if f.path == region.image and f.path)
         return kept.image, tuple(own)

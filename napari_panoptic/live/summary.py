@@ -29,7 +29,7 @@ class RegionSummary:
     counts: Counts | None
     #: The figures; None if it could not be evaluated.
     metrics: Metrics | None
-    #: What was odd, or prevented the evaluation.
+    #: Findings, also those that prevented the evaluation.
     findings: tuple[Finding, ...] = ()
     #: The failed objects; None if it could not be evaluated, or is a whole slide.
     failures: RegionFailures | None = None
@@ -97,6 +97,6 @@ def evaluate_cohort_summary(
             continue
         for team, found in held.each_team(wanted, quick, source):
             findings = found.of_team
-            if held.reference(quick).masks is None:  # what is odd in the annotation is the reason
+            if held.reference(quick).masks is None:  # the annotation's findings are the reason
                 findings = found.findings
             yield RegionSummary.of(region.name, team, found.evaluation, findings)

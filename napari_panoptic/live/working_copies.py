@@ -92,7 +92,7 @@ class RegionCopies:
         return self.is_ambiguous_edited or not self.edited.isdisjoint((None, team))
 
     def follow(self, loaded: RegionSnapshot) -> None:
-        """Take over what is on disk, which may be restored differently; keep edited sides."""
+        """Take over the files' contents, which may be restored differently; keep edited sides."""
         before, self.loaded = self.loaded, loaded
         known = _sides(before)
         self._flat = {

@@ -129,7 +129,7 @@ def cohort_reader(
     Parameters
     ----------
     path
-        What is to be opened.
+        The path to open.
     """
     if not isinstance(path, str) or not Path(path).is_dir():
         return None
@@ -148,7 +148,7 @@ def slide_reader(
     Parameters
     ----------
     path
-        What is to be opened.
+        The path to open.
     """
     if not isinstance(path, str):
         return None
@@ -160,7 +160,7 @@ def slide_reader(
 
 
 def _read_slide(path: str | Sequence[str]) -> list[LayerData]:
-    """Return a slide as a layer; of a large one, what is looked at is read."""
+    """Return a slide as a layer; of a large one, only the visible part is read."""
     return [image_layer_data(read_image(Path(path if isinstance(path, str) else path[0])))]
 
 

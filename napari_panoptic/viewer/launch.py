@@ -50,7 +50,7 @@ WORKED_S = 1.0
 CLOSING_S = 3.0
 """How long jobs get to end when the window is closed."""
 REPAINT_S = 0.5
-"""How long the canvas gets to draw what was set last."""
+"""How long the canvas gets to draw the last change."""
 
 
 def run_view(
@@ -203,7 +203,7 @@ def show_folder(folder: Path, keep: object = None) -> napari.Viewer:
 
 @dataclass(frozen=True)
 class Beginning:
-    """What a window shows first."""
+    """The first contents of a window."""
 
     #: The region; None for the first.
     region: str | None = None
@@ -260,7 +260,7 @@ def _has_shown(desk: Desk) -> bool:
 def _painted_once(viewer: napari.Viewer) -> Iterator[None]:
     """Paint a window when it has been filled, and not again with every panel and layer.
 
-    Where napari should name its window otherwise, it is painted in between.
+    If napari names its window differently, it is painted in between.
     """
     window = window_of(viewer)
     if window is None:
@@ -342,7 +342,7 @@ def _worker_s() -> float:
 
 
 def _process_events(done: Callable[[], bool], seconds: float) -> None:
-    """Let the window live until something is so, at most for some time."""
+    """Let the window live until a condition holds, at most for some time."""
     end = time.monotonic() + seconds
     while not done() and time.monotonic() < end:
         QCoreApplication.processEvents(QEventLoop.ProcessEventsFlag.AllEvents, 20)

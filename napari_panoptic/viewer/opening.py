@@ -59,7 +59,7 @@ class AnyCohort(Protocol):
 
     @property
     def findings(self) -> Sequence[Finding]:
-        """What was odd."""
+        """The findings."""
 
     def region(self, name: str) -> Any:
         """Find a region by its name; a CohortError where there is none."""
@@ -86,8 +86,8 @@ class AnyDesk(Protocol):
 class DeskKind:
     """Functions that open and show one kind of cohort."""
 
-    #: Reads what a folder holds, in any thread; receives as ``allow_outside`` whether links out
-    #: of it are followed.
+    #: Reads the contents of a folder, in any thread; receives as ``allow_outside`` whether links
+    #: out of it are followed.
     read: Callable[..., Any]
     #: Shows the result on the desk of a viewer, which is opened if necessary, beginning with a
     #: region by its name, or with the first if None.
@@ -135,7 +135,7 @@ KINDS: Mapping[Task, Callable[[], DeskKind]] = {
 
 @dataclass(frozen=True, eq=False)
 class Opened:
-    """A cohort that was found in a folder, and what it is about."""
+    """A cohort that was found in a folder, and its task."""
 
     task: Task
     cohort: AnyCohort
@@ -193,7 +193,7 @@ def show_in(viewer: napari.Viewer, opened: Opened, *, region: str | None = None)
     Returns
     -------
     AnyDesk or None
-        The desk; None if the user keeps what is open.
+        The desk; None if the user keeps the open cohort.
     """
     viewer = unwrapped(viewer)
     others = [kind() for task, kind in KINDS.items() if task is not opened.task]
@@ -234,7 +234,7 @@ def open_in_background(viewer: Any, folder: Path, report: OpeningReport = NOTIFI
 
 
 def inspect_in_background(viewer: Any, folder: Path, report: OpeningReport = NOTIFICATIONS) -> None:
-    """Show what a folder holds in a dialog, which opens it; report why if that fails.
+    """Show the contents of a folder in a dialog, which opens it; report why if that fails.
 
     Cohorts of points and of several raters are opened at once.
     """
@@ -245,7 +245,7 @@ def inspect_in_background(viewer: Any, folder: Path, report: OpeningReport = NOT
 def open_link_in(
     viewer: Any, folder: Path, link: ObjectLink, report: OpeningReport = NOTIFICATIONS
 ) -> None:
-    """Open a folder in the background, and in it what a link leads to."""
+    """Open a folder in the background, and in it the target of a link."""
     read = partial(_ask_about_links, partial(_read, folder))
     _in_background(viewer, folder.name, read, partial(_show_linked, link), report)
 
@@ -291,7 +291,7 @@ def may_follow(parent: QWidget | None, message: str) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class _Inspected:
-    """What a folder holds, and a picture of it."""
+    """The contents of a folder, and a picture of it."""
 
     inspection: Inspection
     picture: InspectionPicture | None
@@ -312,7 +312,7 @@ class _Outside:
     message: str
     #: Reads the folder again, and follows them.
     followed: Callable[[], Opened | _Inspected]
-    #: What is there without them, if anything.
+    #: The cohort without them, if any.
     unfollowed: Opened | _Inspected | None
 
 
@@ -359,13 +359,13 @@ def _in_background(
     viewer
         The viewer.
     name
-        What is read.
+        The source.
     read
         Called in the other thread.
     show
         Called with the viewer and the answer.
     report
-        Where the user sees what is being read, and why it cannot be.
+        Where the user sees the progress, and why it cannot be read.
     """
     viewer = unwrapped(viewer)
     is_open = window_check(viewer)
@@ -394,7 +394,7 @@ def _in_background(
 
 
 def _ask_about(viewer: Any, inspected: _Inspected) -> None:
-    """Show what was recognised, apply settings, and open the cohort if wanted."""
+    """Show the recognised contents, apply settings, and open the cohort if wanted."""
     dialog = InspectionDialog(window_of(viewer))
     is_new = not (inspected.inspection.root / DESCRIPTION).exists()
     shown_now = [inspected]
@@ -454,7 +454,7 @@ def _show_chosen(viewer: Any, answer: Opened | _Inspected) -> None:
 
 
 def _show_linked(link: ObjectLink, viewer: Any, answer: Opened) -> None:
-    """Show a cohort, and in it what a link leads to."""
+    """Show a cohort, and in it the target of a link."""
     desk = show_in(viewer, answer)
     if desk is None:
         return
@@ -471,7 +471,7 @@ def _open(
     report: OpeningReport = NOTIFICATIONS,
     parent: QWidget | None = None,
 ) -> None:
-    """Open what a desk is asked for: desks do not know each other."""
+    """Open a desk's request: desks do not know each other."""
     if wanted is None:
         ask_for_folder(viewer, parent, report)
     elif isinstance(wanted, Task):

@@ -65,7 +65,7 @@ NOT_PAINTED = "Not done: this object was not shown yet. Press again."
 IDLE_MS = 500
 """How long after loading layers out of sight are filled."""
 EDIT_REST_MS = 150
-"""How long the hand rests before what is not shown at once follows an edit."""
+"""How long the hand rests before slower panels follow an edit."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Link:
     """Keeps one session, one viewer and one set of panels in step.
 
     The session holds the state; layers and panels show it; what the user does
-    to them goes to the session and nowhere else. Panels show without telling,
+    to them goes to the session and nowhere else. Panels show without emitting signals,
     so that nothing runs in circles. Here are the connections of the layers;
     those of a panel are in its presenter.
 
@@ -95,7 +95,7 @@ class Link:
     panels
         The widgets.
     state
-        What the user chose to see.
+        The user's choices of what to see.
     parts
         The panels with presenters; attached while this link lives.
     reveal
@@ -154,7 +154,7 @@ class Link:
         self._bind_keys()
 
     def presenter(self, kind: type[T]) -> T:
-        """Return what presents a panel; a LookupError where it is not there."""
+        """Return the presenter of a panel; a LookupError if it is not there."""
         return presenter_of(self.parts, kind)
 
     def start(self, region: str | None = None) -> None:
@@ -167,7 +167,7 @@ class Link:
 
     @property
     def is_settled(self) -> bool:
-        """Whether nothing is being loaded or evaluated, and what is selected was painted."""
+        """Whether nothing is being loaded or evaluated, and the selected object was painted."""
         is_busy = self.loader.is_busy or self.summary.is_busy or self.slides.is_busy
         is_busy = is_busy or self.painting.is_due
         is_busy = is_busy or self._rest.isActive() or self._steady.is_busy
@@ -177,7 +177,7 @@ class Link:
     def is_leaving(self) -> bool:
         """Whether another region is being loaded, and no failures were chosen explicitly.
 
-        What is selected is then about to change.
+        The selection is then about to change.
         """
         snapshot, wanted = self._session.snapshot, self._session.wanted_region
         is_other = snapshot is not None and snapshot.region.name != wanted
@@ -185,7 +185,7 @@ class Link:
 
     @property
     def why_unseen(self) -> str:
-        """Why the user does not see what is selected, so that nothing is done with it.
+        """Why the user does not see the selected object, so that nothing is done with it.
 
         Empty if it is in sight, or if failures were chosen explicitly.
         """
@@ -194,7 +194,7 @@ class Link:
         return NOT_PAINTED if self.painting.is_due and not self.failures.chosen else ""
 
     def request(self, *, region: str | None = None, **changes: Any) -> None:
-        """Ask for a region, settings or a source; what is left out stays as asked for last."""
+        """Ask for a region, settings or a source; others stay as requested last."""
         try:
             request = self._session.request(
                 region_name=region,
@@ -259,7 +259,7 @@ class Link:
         Parameters
         ----------
         title
-            What they have in common, in words.
+            Their common traits, in words.
         names
             The failures; those that are none under the settings are left out.
         versions
@@ -312,7 +312,7 @@ class Link:
         self.pointer.close()
         self.loader.close()
         self.summary.stop()
-        self.summary.hold(False)  # it may wait for the loader, which tells nothing any more
+        self.summary.hold(False)  # it may wait for the loader, which reports nothing any more
         self._release_keys()
         stop_timers(self._rest, self._idle)
         self._hide_teams(False)
@@ -374,7 +374,7 @@ class Link:
         session, name = self._session, snapshot.region.name
         self._finish_edits()
         self.pointer.forget()
-        # Another snapshot of the same slide goes on with what is shown.
+        # Another snapshot of the same slide continues the shown one.
         if not (snapshot.is_slide and self.slides.region in (None, name)):
             self.slides.leave()
         self.scene.mark_edited(session.drawn)
@@ -394,7 +394,7 @@ class Link:
         self.scene.set_team(name, self._session.snapshot)
 
     def _arrive(self, _snapshot: RegionSnapshot) -> None:
-        """Show the selection, and what the user asked for, once all show the region."""
+        """Show the selection, and requested views, once all show the region."""
         self._show_selection(self._session.selection)
         self._select_place()
         self.failures.arrive()
@@ -489,7 +489,7 @@ class Link:
     # The image.
 
     def _show_selection(self, selection: Selection | None) -> None:
-        with errors_shown():  # napari's canvas may fail: all others learn what is selected
+        with errors_shown():  # napari's canvas may fail: all others learn the selection
             self.scene.emphasise(selection)
             if selection is not None:
                 self.scene.show_object(selection, only_if_hidden=not self.slides.is_far)
@@ -502,13 +502,13 @@ class Link:
 
     def _show_look(self, _changed: object) -> None:
         look = self.state.look
-        # Colours of statuses would tell the outcome.
+        # Colours of statuses would reveal the outcome.
         self.scene.set_look(
             replace(look, colour_by=ColourBy.CLASS) if self.state.is_blind else look
         )
 
     def _show_blind(self, is_blind: bool) -> None:
-        """Hide what tells the team and the status of objects, or show it again."""
+        """Hide the team and the status of objects, or show them again."""
         self._hide_teams(is_blind)
         self._cover(BLIND_SENTENCE if is_blind else "")
         self.pointer.is_silent = is_blind

@@ -194,7 +194,7 @@ WORKSPACES = (
 
 
 class Desk(DeskShell):
-    """The panels around the image, and the link to what they show.
+    """The panels around the image, and the link to their contents.
 
     Parameters
     ----------
@@ -261,7 +261,7 @@ class Desk(DeskShell):
         return self.panels.legend
 
     def presenter(self, kind: type[T]) -> T:
-        """Return what presents a panel; a LookupError where no cohort is shown."""
+        """Return the presenter of a panel; a LookupError if no cohort is shown."""
         return presenter_of([*self._base, *self.parts], kind)
 
     def raise_part(self, part: PanelPart[Any] | Presenter[Any]) -> None:
@@ -327,7 +327,7 @@ class Desk(DeskShell):
         self.links.begin(cohort)
 
     def later(self, action: Callable[[], None]) -> None:
-        """Do something when Qt has handled what is pending, unless the desk is gone by then."""
+        """Do something when Qt has handled pending events, unless the desk is gone by then."""
         after_layout(self.strip, action)
 
     def leave_cohort(self) -> None:

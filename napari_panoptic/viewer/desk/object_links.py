@@ -1,4 +1,4 @@
-"""Links to what a desk shows: copied from it, and opened on it."""
+"""Links to the contents of a desk: copied from it, and opened on it."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ NOTHING_TO_LINK = "Nothing to link to. Open a cohort first."
 
 
 class LinkClipboard:
-    """Copies links to what is shown.
+    """Copies links to the shown objects.
 
     Parameters
     ----------
     session, state
-        What is shown, and how.
+        The state of the desk.
     say
-        Tells the user what was copied.
+        Reports the copied link to the user.
     """
 
     def __init__(self, session: Session, state: DeskState, say: Callable[[str], object]) -> None:
@@ -117,7 +117,7 @@ class LinkOpener:
         self._gallery.stop()
 
     def open(self, link: ObjectLink) -> None:
-        """Show what a link leads to.
+        """Show the target of a link.
 
         The user is asked about a link to another version of the cohort. Names that this cohort
         lacks are reported, and nothing is changed.
@@ -140,7 +140,7 @@ class LinkOpener:
             self._go(link)
 
     def open_copied(self) -> None:
-        """Open the link in the clipboard; show what is wrong if there is none."""
+        """Open the link in the clipboard; report if there is none."""
         clipboard = QGuiApplication.clipboard()
         try:
             self.open(ObjectLink.parse("" if clipboard is None else clipboard.text()))
@@ -195,7 +195,7 @@ def _with_columns(
 
 
 def difference_text(linked: CohortKey, here: CohortKey) -> str:
-    """Describe how the cohort of a link differs from the one that is shown; empty if it does not.
+    """Describe how the cohort of a link differs from the shown one; empty if it does not.
 
     A copy under another name is the same cohort.
     """

@@ -1,4 +1,4 @@
-"""Whether the user can have seen what is selected: the image was painted since."""
+"""Whether the user can have seen the selection: the image was painted since."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class Painting:
 
     @property
     def is_due(self) -> bool:
-        """Whether the image is still to be painted with what is selected."""
+        """Whether the image is still to be painted with the selection."""
         return self._is_due and self._is_on_screen()
 
     def expect(self) -> None:
-        """Wait for the image to be painted with what has just changed in it."""
+        """Wait for the image to be painted with the latest change."""
         canvas = canvas_widget(self._viewer)
         if self._end is not None and canvas is not None:
             self._is_due = True

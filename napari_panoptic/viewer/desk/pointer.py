@@ -1,4 +1,4 @@
-"""What the mouse points at: hovering describes objects, a click selects them."""
+"""The objects under the mouse: hovering describes them, a click selects them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Pointer:
         self._pointed: list[Pointed] = []
         self._place = ""
         self.is_silent = False
-        """Whether nothing is told about the objects under the mouse."""
+        """Whether objects under the mouse are not described."""
         self._hover = single_shot(HOVER_DELAY_MS, self._show_hover, owner)
         self._zoomed = single_shot(ZOOM_DELAY_MS, scene.follow_zoom, owner)
         viewer.scene.camera.events.zoom.connect(self._on_zoom)
@@ -68,11 +68,11 @@ class Pointer:
                 callbacks.remove(callback)
 
     def forget(self) -> None:
-        """Forget what the mouse points at: something else is shown there now."""
+        """Forget the objects under the mouse: others are shown there now."""
         self._pointed = []
 
     def _on_press(self, _viewer: Any, event: Any) -> Iterator[None]:
-        """Select what is clicked; a drag moves the view as ever."""
+        """Select the clicked object; a drag moves the view."""
         position, viewbox = tuple(event.position), event.viewbox
         is_panning = self._is_panning()
         is_click = yield from is_plain_click(event)
@@ -132,13 +132,13 @@ class Pointer:
 
     def hover_text(self, pointed: list[Pointed]) -> str:
         """Describe the objects under the mouse; partners appear once."""
-        told: list[Pointed] = []
+        described: list[Pointed] = []
         for candidate in pointed:
-            if not any(self._are_partners(candidate, other) for other in told):
-                told.append(candidate)
+            if not any(self._are_partners(candidate, other) for other in described):
+                described.append(candidate)
         facts = [
             facts_of(self._session, candidate.team, candidate.side, candidate.row)
-            for candidate in told
+            for candidate in described
         ]
         return "<hr>".join(hover_html(fact) for fact in facts if fact is not None)
 

@@ -62,13 +62,13 @@ WORKSPACES = (
     ),
 )
 NOT_READ = "Could not read this case; see the Raters panel."
-"""What the panels say of such a case."""
+"""The text of panels in such a case."""
 NAPARI_KEYS = "← →"
 """Those among them which go from slice to slice."""
 
 
 class RatedDesk(DeskShell):
-    """The panels, the layers, and what is shown in them, of one cohort.
+    """The panels, the layers and their contents, of one cohort.
 
     Parameters
     ----------
@@ -87,9 +87,9 @@ class RatedDesk(DeskShell):
         super().__init__(viewer)
         self.cohort = cohort
         self.scene = RaterScene(self._viewer, cohort.settings)
-        #: What the user asked for; it may be loading.
+        #: The user's request; it may be loading.
         self.wanted = _first_wanted(cohort, case)
-        #: What is shown; None until a case is loaded, and where it cannot be read.
+        #: The shown case; None until one is loaded, and if it cannot be read.
         self.view: CaseView | None = None
         #: Structure -> case and team -> the figures that are known.
         self._rows: dict[str, dict[tuple[str, str], Mapping[str, object]]] = {
@@ -290,7 +290,7 @@ class RatedDesk(DeskShell):
         self.cases.show_cases(names, self.wanted, rows, unread)
 
     def show_title(self) -> None:
-        """Show what is looked at, and its figures."""
+        """Show the chosen case, and its figures."""
         view = self.view
         if view is None:
             return
@@ -310,12 +310,12 @@ class RatedDesk(DeskShell):
         if view.prediction is not None and view.prediction.state in (MISSING, UNREADABLE):
             parts.append(f"prediction {view.prediction.state}: counted as background")
         if view.images.findings:
-            # The case would look like one without an image otherwise.
+            # The case would look like one without an image.
             parts.append(f"image not shown: {view.images.findings[0].message}")
         self.title.show_title(" · ".join(parts), self._findings(view))
 
     def _findings(self, view: CaseView) -> list[Finding]:
-        """List what was odd in the files of what is shown."""
+        """List the findings in the files of the shown case."""
         own = (view.wanted.case, view.wanted.structure)
         known = [each for each in self.cohort.findings if (each.region, each.class_name) == own]
         return [*known, *view.findings]

@@ -1,4 +1,4 @@
-"""What all desks are made of: docks around the image, workspaces, opened and closed as one.
+"""The common parts of all desks: docks around the image and workspaces, opened and closed as one.
 
 A desk is a guest in napari's window: it touches only docks and layers that it created, and
 leaves the window as it found it.
@@ -114,7 +114,7 @@ def remove_docks(viewer: Any, docks: Iterable[QDockWidget]) -> None:
 
 
 def after_layout(owner: QWidget, action: Callable[[], None]) -> None:
-    """Do something when Qt has handled what is pending; never after its owner is gone."""
+    """Do something when Qt has handled pending events; never after its owner is gone."""
     timer = single_shot(0, action, owner)
     timer.timeout.connect(timer.deleteLater)
     timer.start()
@@ -171,7 +171,7 @@ class DeskStrip(QWidget):
     desk
         The desk.
     top
-        What stands below the row of workspaces.
+        The widget below the row of workspaces.
     bar
         The row of workspaces.
     """
@@ -197,7 +197,7 @@ class DeskStrip(QWidget):
             event.acceptProposedAction()
 
     def dropEvent(self, event: QDropEvent | None) -> None:  # noqa: N802
-        """Open what was dropped."""
+        """Open dropped files."""
         if event is not None and (paths := dropped_files(event)):
             event.acceptProposedAction()
             self.desk.open(paths)
@@ -234,7 +234,7 @@ class DeskShell(ABC):
     empty: ClassVar[Arrangement | None] = None
     """Where docks stand before a cohort is open; None for a desk that is never empty."""
     extras: ClassVar[Mapping[str, str]] = {}
-    """Docks that a menu shows in every workspace, and what they are for."""
+    """Docks that a menu shows in every workspace, and their purpose."""
 
     def __init__(self, viewer: Any) -> None:
         self._viewer = unwrapped(viewer)
@@ -311,7 +311,7 @@ class DeskShell(ABC):
 
     @property
     def workspace(self) -> Workspace | None:
-        """The workspace that is shown; None before the desk is built."""
+        """The shown workspace; None before the desk is built."""
         return self._shown
 
     @property
@@ -465,7 +465,7 @@ class DeskShell(ABC):
             if place is not None and isinstance(window, QMainWindow):
                 if dock not in window.tabifiedDockWidgets(place):
                     window.tabifyDockWidget(place, dock)
-                after_layout(dock, place.raise_)  # Qt brings what was put last to the front
+                after_layout(dock, place.raise_)  # Qt brings the last dock to the front
             elif isinstance(window, QMainWindow):
                 window.addDockWidget(Qt.DockWidgetArea.RightDockWidgetArea, dock)
             dock.show()
@@ -522,7 +522,7 @@ class DeskShell(ABC):
         self._keyboard.check()
 
     def _keep_arrangement(self) -> None:
-        """Remember what the user changed in the workspace that is left."""
+        """Remember the user's changes of the workspace that is left."""
         if self._docks and self._shown is not None and self._arranger.is_users:
             found = self._arranger.arrangement()
             PREFERENCES.keep_arrangement(self._key(self._shown), found.to_json())

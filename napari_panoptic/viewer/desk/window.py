@@ -37,9 +37,9 @@ _CORNERS = {
     Qt.Corner.TopRightCorner: _TOP,
     Qt.Corner.BottomRightCorner: _RIGHT,
 }
-"""Whose they are on a desk: the columns reach down to the bottom, below the strip."""
+"""The dock area that owns each corner while a desk is open."""
 _LEAST_PX = QSize(160, 40)
-"""What a panel may still insist on where the window is too small for all of them."""
+"""Minimum panel size in a window too small for all panels."""
 _UNLIMITED = QSize(QWIDGETSIZE_MAX, QWIDGETSIZE_MAX)
 _LEFT_BY = (*CLICKED, *TYPED_INTO)
 """Widgets that a click on one of `CLICKED` takes the focus from, so that keys go to the image."""
@@ -183,7 +183,7 @@ class WindowSize(WindowPart):
 
     @property
     def is_limited(self) -> bool:
-        """Whether the window is too small for what the panels need."""
+        """Whether the window is too small for the panels."""
         return bool(self._limit != _UNLIMITED)
 
     def lift_limits(self) -> None:
@@ -341,12 +341,12 @@ class Keyboard(WindowPart):
         super().__init__(window)
         docks = list(docks)
         self._viewer = viewer
-        self._at_press: QWidget | None = None  # what had the focus when a button was pressed
+        self._at_press: QWidget | None = None  # the widget with the focus when a button was pressed
         self._clicked = single_shot(0, self._settle_click, self)
         self._docks = docks
         for widget in (*docks, *strips):
             self._watch(widget)
-        self._before: QWidget | None = None  # what had the focus before it was hidden
+        self._before: QWidget | None = None  # the widget with the focus before it was hidden
         self._after: QWidget | None = None  # what Qt gave it to
         self._later = single_shot(0, self._settle, self)
         self._application = QApplication.instance()

@@ -40,7 +40,7 @@ REST_MS = 300
 _SAME_SHARE = 0.02
 _EXTRA_SHARE, _EXTRA_HEIGHT = 0.22, 0.6
 _HOMES = {LAYERS: "left", "Regions": "left", "Frames": "left", "Cases": "left"}
-"""Title -> side of docks that are not at home at the right."""
+"""Default side of docks that do not belong on the right."""
 _AREAS = {
     "left": Qt.DockWidgetArea.LeftDockWidgetArea,
     "right": Qt.DockWidgetArea.RightDockWidgetArea,
@@ -156,7 +156,7 @@ class Arranger(WindowPart):
     docks
         Title -> dock.
     legend
-        What is shown with the canvas only; a dock of its own stands below it.
+        Shown with the canvas only; a dock of its own stands below it.
     size
         Keeps the window from growing.
     """
@@ -349,7 +349,7 @@ class Arranger(WindowPart):
             dock.setMinimumHeight(0)
 
     def _on_limited(self) -> None:
-        """Share what room there is."""
+        """Share the room."""
         self._begin_change()
         self._later.start()
 
@@ -459,7 +459,7 @@ class WorkspaceBar(QWidget):
     workspaces
         What to choose from; a single one needs no button.
     extras
-        Titles of the docks in the menu, and what they are for.
+        Titles of the docks in the menu, and their purpose.
     """
 
     chosen = Signal(str)
@@ -495,7 +495,7 @@ class WorkspaceBar(QWidget):
             button.setEnabled(wanted)
 
     def show_workspace(self, name: str) -> None:
-        """Mark the workspace that is shown."""
+        """Mark the shown workspace."""
         if name in self._buttons:
             self._buttons[name].setChecked(True)
 
@@ -505,7 +505,7 @@ class WorkspaceBar(QWidget):
             self._extras[name].setChecked(visible)
 
     def button(self, name: str) -> QToolButton:
-        """Return the button of a workspace, or what stands for a dock in the menu."""
+        """Return the button of a workspace, or the menu entry of a dock."""
         return self._buttons[name] if name in self._buttons else self._extras[name]
 
     def _add_workspace(self, workspace: Workspace, number: int) -> None:

@@ -59,7 +59,7 @@ class AmbiguousShapes:
     session
         The live state.
     edits
-        Takes what is drawn.
+        Takes the drawn area.
     """
 
     changed = Signal()
@@ -72,7 +72,7 @@ class AmbiguousShapes:
         self._history: ShapesHistory | None = None
         self._region = ""
         self._timer = single_shot(FOLLOW_MS, self.follow)
-        self._following = Within()  # the area becomes what is drawn
+        self._following = Within()  # the area becomes the drawn one
         self._own = OwnedLayers(self._viewer, Owner.AREAS, Slot)
         self._own.remove(SHAPES)  # of a cohort that was shown before
         self._viewer.layers.events.removed.connect(self._on_removed)
@@ -113,7 +113,7 @@ class AmbiguousShapes:
         self.changed.emit()
 
     def show_region(self) -> None:
-        """Show the shapes of what is shown now; they stay where the areas are the same."""
+        """Show the shapes of the shown region; they stay if the area is the same."""
         snapshot = self._session.snapshot
         if self._layer is None or snapshot is None:
             return
@@ -145,7 +145,7 @@ class AmbiguousShapes:
             history.show(outlines(self._present(), snapshot.shape))
 
     def settle(self) -> None:
-        """Let the figures follow at once what was drawn a moment ago."""
+        """Let the figures follow the latest drawing at once."""
         if self._timer.isActive():
             self.follow()
 
@@ -244,7 +244,7 @@ _Drawn = list[_Shape]
 
 
 class ShapesHistory:
-    """Undoes what was done to the shapes of a layer, step by step.
+    """Undoes changes of the shapes of a layer, step by step.
 
     A step is what one hand movement made of all shapes: one drawn, moved,
     reshaped or deleted.
@@ -276,7 +276,7 @@ class ShapesHistory:
             self.layer.bind_key(key, None)
 
     def replay(self, *, redo: bool) -> None:
-        """Take the last step back, or do what was undone last again."""
+        """Take the last step back, or redo the step that was undone last."""
         steps = self._done, self._undone
         self._step(*reversed(steps) if redo else steps)
 
@@ -304,7 +304,7 @@ class ShapesHistory:
     def _step_of_key(
         self, asked: Callable[[bool], object] | None, *, redo: bool
     ) -> Callable[[Shapes], None]:
-        """Return what a key calls: a function, since napari reads its name."""
+        """Return the function that a key calls: a function, since napari reads its name."""
 
         def step(_layer: Shapes) -> None:
             if asked is None:
@@ -390,7 +390,7 @@ def filled(
     shapes
         Corners (n, 2) of each: y, x in px.
     types
-        What each is; lines have no area.
+        The type of each; lines have no area.
     shape
         Height and width of the region.
 

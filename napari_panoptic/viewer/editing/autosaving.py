@@ -37,14 +37,14 @@ def autosave_folder(root: Path) -> Path:
 
 
 class Autosaver:
-    """Writes what is drawn to files, in another thread, as long as it is not saved.
+    """Writes unsaved drawings to files, in another thread.
 
     Parameters
     ----------
     session
         The live state.
     edits
-        What is drawn and not saved.
+        The unsaved drawings.
     """
 
     def __init__(self, session: Session, edits: LiveEdits) -> None:
@@ -66,7 +66,7 @@ class Autosaver:
         return self._later.isActive() or not all(task.done() for task, _ in self._tasks)
 
     def left_behind(self) -> list[tuple[Autosave, bool]]:
-        """List what earlier windows left, and whether the edited files are still the same.
+        """List the autosaves of earlier windows, and whether the edited files are still the same.
 
         Safe to call in another thread.
         """
@@ -84,7 +84,7 @@ class Autosaver:
         self._do(lambda: self._files.discard(autosave))
 
     def follow(self) -> None:
-        """Write what was drawn since, a moment later; remove what is saved or discarded."""
+        """Write new drawings, a moment later; remove saved or discarded ones."""
         if (problem := self._take_problem()) and not self._has_warned:
             self._has_warned = True
             show_warning(
@@ -99,7 +99,7 @@ class Autosaver:
             self._later.start()
 
     def close(self, *, discard: bool) -> None:
-        """Write or discard what is left, and wait until that is done."""
+        """Write or discard the rest, and wait for the end."""
         stop_timers(self._later, self._look)
         self._edits.changed.disconnect(self.follow)
         if not discard:
@@ -149,7 +149,7 @@ class Autosaver:
                 task()
 
     def _take_problem(self) -> str:
-        """Return why a task failed; what it did not write is due again."""
+        """Return why a task failed; the parts it did not write are due again."""
         done = [(task, part) for task, part in self._tasks if task.done()]
         self._tasks = [(task, part) for task, part in self._tasks if not task.done()]
         failed = [(error, part) for task, part in done if (error := task.exception()) is not None]

@@ -1,4 +1,4 @@
-"""Objects under edit: what is drawn on layers goes to the session's working copies."""
+"""Objects under edit: drawings on layers go to the session's working copies."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ FLATTENED = (
 
 @dataclass(frozen=True, eq=False)
 class EditablePart:
-    """What a part of a region is at present: views that the next edit may change."""
+    """The present contents of a part of a region: views that the next edit may change."""
 
     #: The objects; for an ambiguous area, those of the annotation.
     labels: LabelImage
@@ -70,11 +70,11 @@ class EditablePart:
 
 @dataclass(eq=False)
 class _Unsaved:
-    """What was edited and is not saved."""
+    """An unsaved edit."""
 
     #: Revision of the last edit.
     revision: int
-    #: What it is now, whatever region is shown; None where it was never shown.
+    #: Its present contents, whatever region is shown; None if it was never shown.
     drawn: EditablePart | None = None
 
 
@@ -94,7 +94,7 @@ class LiveEdits:
     """
 
     changed = Signal()
-    """What is edited, unsaved, or switched on has changed."""
+    """The edits, their saved state or the switch has changed."""
 
     def __init__(
         self, viewer: ViewerModel, session: Session, scene: Scene, history: EditHistory
@@ -110,7 +110,7 @@ class LiveEdits:
         self._unsaved: dict[EditedPart, _Unsaved] = {}
         self.revision = 0
         """The number of edits so far."""
-        self._told_flattened: set[str] = set()
+        self._warned_flattened: set[str] = set()
         # An object that was undone may be done again: its id is no other one's.
         self._highest_ids: dict[EditedPart, int] = {}
         self._gone = single_shot(0, self._make_again)
@@ -123,7 +123,7 @@ class LiveEdits:
 
     @property
     def unsaved(self) -> tuple[EditedPart, ...]:
-        """What was edited and not saved since, in the order in which it was."""
+        """The unsaved edits, in the order of editing."""
         return tuple(self._unsaved)
 
     def last_change(self, part: EditedPart) -> int:
@@ -135,7 +135,7 @@ class LiveEdits:
         return self._unsaved[part].drawn if part in self._unsaved else None
 
     def copies_here(self) -> list[EditedPart]:
-        """List what is drawn in the region that is shown: it differs from the files."""
+        """List the drawn parts of the shown region, which differ from the files."""
         snapshot = self._session.snapshot
         if snapshot is None:
             return []
@@ -157,7 +157,7 @@ class LiveEdits:
         stop_timers(self._gone)
 
     def watch(self) -> None:
-        """Watch the layers of what is shown now; watches that are right already stay."""
+        """Watch the layers of the shown region; watches that still apply are kept."""
         wanted = self._to_watch()
         snapshot = self._session.snapshot
         region = "" if snapshot is None else snapshot.region.name
@@ -241,7 +241,7 @@ class LiveEdits:
             self._watches[side].layer.mode = "paint"
 
     def _choose_new_label(self, side: Side) -> bool:
-        """Let the brush draw a new object; tells whether there is something to draw on."""
+        """Let the brush draw a new object; return whether there is a layer to draw on."""
         watch, labels = self._watches[side], self._labels(side)
         if labels is None:
             return False
@@ -304,7 +304,7 @@ class LiveEdits:
             self._viewer.layers.selection.active = watch.layer
 
     def _give_classes(self, side: Side, names: Mapping[int, str]) -> bool:
-        """Set the classes of objects (id -> class), and report what is refused."""
+        """Set the classes of objects (id -> class), and report those that are refused."""
         try:
             for id_, name in names.items():
                 self._session.set_class(side, id_, name)
@@ -377,7 +377,7 @@ class LiveEdits:
         side
             The side; editing need not be switched on.
         masks
-            Objects and area, of the size of the region that is shown.
+            Objects and area, of the size of the shown region.
 
         Raises
         ------
@@ -412,18 +412,18 @@ class LiveEdits:
             classes={id_: name for id_, name in names.items() if id_ not in before},
             renamed={id_: name for id_, name in names.items() if before.get(id_, name) != name},
         )
-        watch.forget_history()  # strokes on what was there before
+        watch.forget_history()  # strokes on the previous contents
         if masks.ambiguous is not None:
             self.set_ambiguous(masks.ambiguous)
 
     def note_saved(self, saved: Iterable[EditedPart]) -> None:
-        """Remember what has been saved."""
+        """Remember the saved parts."""
         for part in saved:
             self._unsaved.pop(part, None)
         self.changed.emit()
 
     def discard(self) -> None:
-        """Go back to the files of the region that is shown."""
+        """Go back to the files of the shown region."""
         session = self._session
         if session.snapshot is None:
             return
@@ -446,7 +446,7 @@ class LiveEdits:
             self.changed.emit()
 
     def on_edited(self, result: EditedEvaluation) -> None:
-        """Remember what was edited; bring layers up to date with edits made elsewhere."""
+        """Remember the edited part; bring layers up to date with edits made elsewhere."""
         snapshot = self._session.snapshot
         if snapshot is None:
             return
@@ -456,7 +456,7 @@ class LiveEdits:
             part = EditedPart(name, None)
         self.revision += 1
         if result.is_mirrored and part not in self._unsaved:
-            pass  # what it follows is kept elsewhere
+            pass  # its source is kept elsewhere
         elif self._is_copy(part):
             self._unsaved.setdefault(part, _Unsaved(self.revision)).revision = self.revision
         else:
@@ -464,8 +464,8 @@ class LiveEdits:
         for at, unsaved in self._unsaved.items():
             if at.region == name and at.team in (None, self._session.team):
                 unsaved.drawn = self._drawn_now(at.side or Side.REFERENCE) or unsaved.drawn
-        if self._session.is_flattened and name not in self._told_flattened:
-            self._told_flattened.add(name)
+        if self._session.is_flattened and name not in self._warned_flattened:
+            self._warned_flattened.add(name)
             show_warning(FLATTENED)
         if not self._taking and result.edit is not None and result.edit.changed_px:
             self._show_edit(result)
@@ -484,7 +484,7 @@ class LiveEdits:
             self._put_back(result.side)
 
     def _is_copy(self, part: EditedPart) -> bool:
-        """Return whether something of the region that is shown is not as on disk."""
+        """Return whether the shown region differs from its files."""
         session = self._session
         if part.side is None:
             return session.is_area_drawn
@@ -498,7 +498,7 @@ class LiveEdits:
             show_error(str(error))
 
     def _take(self, side: Side, window: IdWindow, ids: NDArray[np.int64]) -> None:
-        """Hand changed pixels to the session; what it refuses is undone on the layer."""
+        """Hand changed pixels to the session; a refused change is undone on the layer."""
         session, labels = self._session, self._labels(side)
         if labels is None:
             return
@@ -542,14 +542,14 @@ class LiveEdits:
         self.watch()
 
     def _current(self, side: Side, region: str) -> LabelImage | None:
-        """Return what a watched layer has to show; None while the scene fills it."""
+        """Return the labels for a watched layer; None while the scene fills it."""
         snapshot = self._session.snapshot
         if snapshot is None or snapshot.region.name != region:
             return None
         return None if self._scene.is_filling else self._labels(side)
 
     def _part(self, side: Side, team: str | None = None) -> EditedPart:
-        """Return a side of the region that is shown; of the current team if none is named."""
+        """Return a side of the shown region; of the current team if none is named."""
         snapshot = self._session.snapshot
         region = "" if snapshot is None else snapshot.region.name
         return EditedPart(

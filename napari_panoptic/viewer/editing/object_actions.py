@@ -1,4 +1,4 @@
-"""Actions on the chosen objects: what they would overwrite is asked before, and undone in one."""
+"""Actions on the chosen objects: asked before they overwrite others, and undone in one step."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from napari_panoptic.viewer.kit.shown import show_error, show_info
 
 T = TypeVar("T")
 NO_OBJECT = "Select an object first (N: the next failure); then choose what to do with it."
-ELSEWHERE = "This step is in {}, which is shown now: press again to undo or redo it."
+ELSEWHERE = "This step belongs to {}, now shown. Press again to undo or redo it."
 CHANGED_SINCE = (
     "This step cannot be undone or redone any more, since its objects have changed since ({})."
 )
@@ -36,7 +36,7 @@ NO_PIXELS = "Objects of a slide that is read in windows cannot be mended; export
 
 
 class ObjectAction(StrEnum):
-    """What can be done with objects."""
+    """The actions on objects."""
 
     ACCEPT = "accept"
     DELETE = "delete"
@@ -108,7 +108,7 @@ class Asking(StrEnum):
 
 
 class ObjectActions:
-    """Does actions on objects of the region that is shown.
+    """Does actions on objects of the shown region.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ class ObjectActions:
     history
         Where they can be undone.
     say
-        Shows what was done.
+        Shows the action that was done.
     go_to
         Shows a region with a team, and an object in it.
     parent
@@ -127,7 +127,7 @@ class ObjectActions:
     first_id
         Returns an id above all that a side has had.
     settle
-        Hands on what was drawn a moment ago; called before an action is prepared.
+        Hands on the latest strokes; called before an action is prepared.
     """
 
     def __init__(
@@ -201,7 +201,7 @@ class ObjectActions:
         return self._decided(prepare)
 
     def apply(self, mend: Mend, verdicts: Mapping[Target, Verdict] | None = None) -> Step | None:
-        """Apply a mend of what is shown; return the step that undoes it, None if nothing changed.
+        """Apply a mend to the shown region; return its step, None if it changes nothing.
 
         A place that is only to be drawn counts as a change.
 
@@ -231,7 +231,7 @@ class ObjectActions:
         return Step(lambda: self._undo(done), lambda: self._redo(done), region=region)
 
     def forget_region(self, region: str) -> None:
-        """Forget what was mended in a region whose edits were discarded."""
+        """Forget the mends of a region whose edits were discarded."""
         self.done = [own for own in self.done if own.region != region]
 
     def mended_failures(self, team: str) -> dict[str, int]:
@@ -290,7 +290,7 @@ class ObjectActions:
     def _evaluation(
         self, *, with_all_scores: bool = False, quiet: bool = False
     ) -> Evaluation | None:
-        """Return what is shown: a verdict is on what the user sees, also under a threshold.
+        """Return the shown evaluation: a verdict is on visible objects, also under a threshold.
 
         Objects that the threshold leaves out may be in the gaps between merged ones.
         """
@@ -332,7 +332,7 @@ class ObjectActions:
         return actions.mark_ambiguous(evaluation, targets)
 
     def _decided(self, prepare: Callable[[Claim, Covered], Mend]) -> Mend | None:
-        """Prepare a mend, and ask what it may overwrite; None if it was cancelled."""
+        """Prepare a mend, and ask before it overwrites objects; None if it was cancelled."""
         covered = Covered.ASK
         mend = prepare(Claim.TAKE, covered)
         if covers := [own for own in mend.not_done if own.covers]:

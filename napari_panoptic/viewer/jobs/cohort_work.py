@@ -1,6 +1,6 @@
 """The evaluation of a whole cohort in a worker, with progress, and to be stopped at any time.
 
-What is done is kept in the user's cache folder until all of it is done, so that
+Finished regions are kept in the user's cache folder until all are done, so that
 an evaluation that was stopped, or whose window was closed, goes on from there.
 """
 
@@ -55,7 +55,7 @@ class CohortWork:
         self.progressed.emit(0, len(request.cohort.regions))
 
     def stop(self) -> None:
-        """Cancel what is being evaluated."""
+        """Cancel the evaluation."""
         self._stream.stop()
 
     def _take(self, found: CohortReport) -> None:
@@ -81,7 +81,7 @@ def _evaluated(request: ReportRequest, job: Job[CohortReport]) -> Iterator[Cohor
 def _evaluated_from(
     request: ReportRequest, store: Path, job: Job[CohortReport]
 ) -> CohortReport | None:
-    """Evaluate a cohort from what is kept of it; without a store where that fails."""
+    """Evaluate a cohort from its kept results; without a store if that fails."""
     if not _make_room(store):
         return _report(request, None, job)
     try:
@@ -109,7 +109,7 @@ def _report(
 
 
 def store_of(request: ReportRequest) -> Path:
-    """Return the folder for what is done of an evaluation: in one of its cohort's, in the cache."""
+    """Return the folder for finished regions of an evaluation: in its cohort's, in the cache."""
     record = {
         "version": __version__,
         "protocol": request.protocol,

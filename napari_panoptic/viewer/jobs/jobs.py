@@ -70,7 +70,7 @@ class Job(Generic[T]):
         Called on the main thread with the job and its error, or None, once there is
         nothing more to come; also after `cancel`.
     progressed
-        Called on the main thread with the job and the newest of what it reported.
+        Called on the main thread with the job and its newest report.
     """
 
     def __init__(
@@ -135,14 +135,14 @@ class Job(Generic[T]):
             take(self, value)
 
     def _show_progress(self) -> None:
-        self._is_pending = False  # before it is read: what is reported meanwhile is not lost
+        self._is_pending = False  # before it is read: a report made meanwhile is not lost
         progressed = self._progressed()
         if progressed is not None and self.is_wanted and not self._has_ended:
             progressed(self, *self._reported)
 
     def _on_finished(self) -> None:
         self._has_ended = True
-        # Its traceback holds what the job worked on.
+        # Its traceback holds the data of the job.
         raised, self._raised = self._raised, None
         ended = self._ended()
         if ended is None:
@@ -216,13 +216,13 @@ class Latest(Generic[T]):
             self._job = Job(generate, take=self._on_value, ended=self._on_ended)
 
     def drop(self) -> None:
-        """Cancel what is being computed."""
+        """Cancel the computation."""
         self._waiting = None
         if self._job is not None:
             self._job.cancel()
 
     def close(self) -> None:
-        """Cancel what is being computed, and start nothing more."""
+        """Cancel the computation, and start no other."""
         self._is_closed = True
         self.drop()
 
@@ -240,7 +240,7 @@ class Latest(Generic[T]):
 
 
 class Stream(Generic[T]):
-    """Runs a generator and hands over what it yields, until stopped.
+    """Runs a generator and hands over its values, until stopped.
 
     Parameters
     ----------
@@ -252,7 +252,7 @@ class Stream(Generic[T]):
     failed
         Called on the main thread with an error; shows it by default.
     progressed
-        Called on the main thread with what the job reports.
+        Called on the main thread with the reports of the job.
     dropped
         Called on the main thread with each value that comes too late.
     """

@@ -34,7 +34,7 @@ PICTURE_FIRST_VOXELS = 1 << 21
 
 @dataclass(frozen=True)
 class WantedCase:
-    """What the user wants to see; no team if there is none."""
+    """The user's choice; no team if there is none."""
 
     case: str
     structure: str
@@ -56,7 +56,7 @@ class CaseView:
     #: How far the raters agree; None as long as that is being computed, and without objects.
     raters: RaterAgreement | None
     objects: ObjectAgreement | None
-    #: What is looked at.
+    #: The chosen case and team.
     images: CaseImages
     #: What layers show.
     picture: CasePicture
@@ -67,7 +67,7 @@ class CaseView:
 def load_view(
     cohort: RatedCohort, wanted: WantedCase, known: CaseView | None
 ) -> Iterator[CaseView]:
-    """Load and evaluate what is wanted; of the same case only another team's map is read.
+    """Load and evaluate the wanted case; if it is the same, only another team's map is read.
 
     Yields
     ------
@@ -168,7 +168,7 @@ class CaseLoader:
     cohort
         Where from.
     on_view
-        Told, on the main thread, what is to be shown.
+        Receives, on the main thread, the case to show.
     on_error
         Told why something cannot be.
     """
@@ -190,17 +190,17 @@ class CaseLoader:
         return self._latest.is_busy
 
     def load(self, wanted: WantedCase) -> None:
-        """Load something, at once or after what is being loaded."""
+        """Load something, at once or after the running load."""
         if not (self.is_busy and wanted == self._wanted):
             self._wanted = wanted
             self._latest.start_steps(partial(self._load, wanted))
 
     def close(self) -> None:
-        """Cancel what is under way."""
+        """Cancel running jobs."""
         self._latest.close()
 
     def _load(self, wanted: WantedCase, job: Job[CaseView]) -> Iterator[CaseView]:
-        """Load in the other thread; what was read of an outdated case serves the next one."""
+        """Load in the other thread; files read for an outdated case serve the next one."""
         for view in load_view(self._cohort, wanted, self._known):
             self._known = view
             if not job.is_wanted:
@@ -243,7 +243,7 @@ class CaseEvaluator:
             self.start(first)
 
     def start(self, first: str) -> None:
-        """Evaluate what is not yet, a structure before the others."""
+        """Evaluate the rest, a structure before the others."""
         self._has_begun = True
         if left := self._left():
             left.sort(key=lambda pair: pair[1] != first)
@@ -262,7 +262,7 @@ class CaseEvaluator:
         self._on_result(*found)
 
     def _on_failed(self, error: PanopticError) -> None:
-        """Count what is left as not evaluated: it would fail again."""
+        """Count the rest as not evaluated: it would fail again."""
         show_failure(error)
         for case, structure in self._left():
             self._take((case, structure, None))

@@ -89,7 +89,7 @@ class RegionLoader:
         self._stopped = self._under_way
 
     def close(self) -> None:
-        """Show nothing more, and end what is under way."""
+        """Show nothing more, and end running jobs."""
         self._is_closed = True
         self._waiting = None
         stop_timers(self._patience)

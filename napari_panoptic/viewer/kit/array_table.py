@@ -37,7 +37,7 @@ _LETTERS_PX = 12
 """Height of the letters for which the least widths of columns are made."""
 _NARROWEST_COLUMN = 24
 _LEAST_ROW_PX, _ROW_MARGIN_PX = 20, 4
-"""Height of a row in small letters, and what it has beside larger ones."""
+"""Height of a row in small letters, and its margin beside larger ones."""
 _MOST_CODES = 100
 """Integers in a smaller range may be codes of words, so that each of them is written."""
 _MEASURED = 20
@@ -45,7 +45,7 @@ _MEASURED = 20
 _TINT: Rgb = (90, 150, 210)
 """Colour of shaded cells."""
 CENTRE_KEYS = (Qt.Key.Key_Space, Qt.Key.Key_Return, Qt.Key.Key_Enter)
-"""Keys that bring what a row is about into view."""
+"""Keys that bring the subject of a row into view."""
 
 
 def _small_outline(colour: Rgb) -> QIcon:
@@ -59,7 +59,7 @@ class Column:
     #: Its heading, and one sentence about it.
     title: str
     meaning: str
-    #: (n,): what it is sorted by. NaN comes last.
+    #: (n,): the keys for sorting. NaN comes last.
     values: NDArray[Any]
     #: Returns the text of a value.
     text: Callable[[Any], str] = str
@@ -73,15 +73,15 @@ class Column:
     shade: Callable[[int], float] | None = None
     #: Returns whether a row is bold; None if none is.
     is_bold: Callable[[int], bool] | None = None
-    #: Returns what a click on a row requests; None if nothing can be clicked.
+    #: Returns the request of a click on a row; None if nothing can be clicked.
     target: Callable[[int], object] | None = None
-    #: What a click on the heading requests.
+    #: The request of a click on the heading.
     title_target: object = None
     #: Least width in px in a table of which no column shares the room.
     width: int = 60
     #: Whether it is aligned left, as words are.
     is_text: bool = False
-    #: What the column is about, however its title is written; None for most.
+    #: The subject of the column, however its title is written; None for most.
     key: str | None = None
     #: Row -> its text, for rows in which it does not follow from the value.
     instead: Mapping[int, str] = field(default_factory=dict)
@@ -167,7 +167,7 @@ class ArrayModel(QAbstractTableModel):
         self.endResetModel()
 
     def update(self, columns: Sequence[Column], chosen: NDArray[np.bool_] | None = None) -> None:
-        """Show other values of the same rows; what is selected stays so."""
+        """Show other values of the same rows; the selection is kept."""
         self.layoutAboutToBeChanged.emit()
         before, kept = self.order, self.persistentIndexList()
         self.columns, self._chosen = tuple(columns), chosen
@@ -180,7 +180,7 @@ class ArrayModel(QAbstractTableModel):
         self.layoutChanged.emit()
 
     def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
-        """Sort by a column; -1 for the rows' own order. What is selected stays so."""
+        """Sort by a column; -1 for the rows' own order. The selection is kept."""
         self._sort = column, order == Qt.SortOrder.DescendingOrder
         self.update(self.columns, self._chosen)
 
@@ -231,7 +231,7 @@ class ArrayModel(QAbstractTableModel):
         return column.alignment if role == Qt.ItemDataRole.TextAlignmentRole else None
 
     def target(self, index: QModelIndex) -> object:
-        """Return what a click on a cell requests, or None."""
+        """Return the request of a click on a cell, or None."""
         target = self.columns[index.column()].target if index.isValid() else None
         return None if target is None else target(int(self.order[index.row()]))
 
@@ -272,7 +272,7 @@ class ArrayTable(QTableView):
     parent
         As in Qt.
     model
-        What it shows; an empty model if None.
+        The model; an empty one if None.
     """
 
     row_chosen = Signal(int, int)  # row, column
@@ -308,10 +308,10 @@ class ArrayTable(QTableView):
         self.doubleClicked.connect(lambda index: self._centre(index))
         self.clicked.connect(lambda index: self._activate(index))
         self.selection().currentChanged.connect(self._on_current)
-        self._is_pressed_anew = False
+        self._is_pressed_again = False
 
     def show_rows(self, columns: Sequence[Column], chosen: NDArray[np.bool_] | None = None) -> None:
-        """Show other rows; what was selected is so no more."""
+        """Show other rows, none of them selected."""
         with self.quiet:
             if [column.title for column in columns] != self.titles():
                 self.sortByColumn(-1, Qt.SortOrder.AscendingOrder)
@@ -320,7 +320,7 @@ class ArrayTable(QTableView):
     def update_rows(
         self, columns: Sequence[Column], chosen: NDArray[np.bool_] | None = None
     ) -> None:
-        """Show other values of the rows that are listed; what is selected stays so."""
+        """Show other values of the listed rows; the selection is kept."""
         if [column.title for column in columns] != self.titles():
             self.show_rows(columns, chosen)
             return
@@ -333,7 +333,7 @@ class ArrayTable(QTableView):
         return [int(row) for row in self._model.order]
 
     def texts(self) -> list[list[str]]:
-        """Return what the cells say, row by row."""
+        """Return the texts of the cells, row by row."""
         columns = self._model.columns
         return [[column.cell(int(row)) for column in columns] for row in self._model.order]
 
@@ -342,7 +342,7 @@ class ArrayTable(QTableView):
         return [column.title for column in self._model.columns]
 
     def key(self, column: int) -> str | None:
-        """Return what a column is about."""
+        """Return the subject of a column."""
         return self._model.columns[column].key
 
     @property
@@ -361,7 +361,7 @@ class ArrayTable(QTableView):
         return self.heading.sortIndicatorSection()
 
     def selection(self) -> QItemSelectionModel:
-        """Return what is selected."""
+        """Return the selected rows."""
         selection = self.selectionModel()
         if selection is None:
             raise RuntimeError("a table view with a model always has a selection model")
@@ -413,7 +413,7 @@ class ArrayTable(QTableView):
         """
         if event is None:
             return
-        self._is_pressed_anew = False
+        self._is_pressed_again = False
         is_sorting = self.isSortingEnabled() and bool(
             event.modifiers() & Qt.KeyboardModifier.ControlModifier
         )
@@ -431,7 +431,7 @@ class ArrayTable(QTableView):
 
     def mousePressEvent(self, event: QMouseEvent | None) -> None:  # noqa: N802
         """Note whether the press makes another cell the current one."""
-        self._is_pressed_anew = False
+        self._is_pressed_again = False
         super().mousePressEvent(event)
 
     def resizeEvent(self, event: QResizeEvent | None) -> None:  # noqa: N802
@@ -487,7 +487,7 @@ class ArrayTable(QTableView):
 
     def _on_current(self, current: QModelIndex, _previous: QModelIndex) -> None:
         if current.isValid() and not self.quiet:
-            self._is_pressed_anew = True
+            self._is_pressed_again = True
             place = int(self._model.order[current.row()]), current.column()
             self.row_chosen.emit(*place)
             self.row_wanted.emit(*place)
@@ -495,7 +495,7 @@ class ArrayTable(QTableView):
     def _activate(self, index: QModelIndex) -> None:
         place = int(self._model.order[index.row()]), index.column()
         self.cell_activated.emit(*place)
-        if not self._is_pressed_anew:
+        if not self._is_pressed_again:
             self.row_wanted.emit(*place)
 
     def _centre(self, index: QModelIndex) -> None:

@@ -30,7 +30,7 @@ def is_plain_click(event: Any) -> Generator[None, None, bool]:
 
 
 class Within:
-    """True inside its with-blocks, also after a nested one; otherwise False."""
+    """True inside its with-blocks, also after a nested one; False outside."""
 
     def __init__(self) -> None:
         self._depth = 0

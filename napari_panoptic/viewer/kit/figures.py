@@ -34,7 +34,7 @@ class Figure(QWidget):
     Parameters
     ----------
     name
-        What it is called.
+        Its name.
     meaning
         One sentence for the tooltip.
     large
@@ -76,7 +76,7 @@ class Figure(QWidget):
         self.setAccessibleName(name)
 
     def text(self) -> str:
-        """Return what is shown."""
+        """Return the shown content."""
         return self._text
 
     def set_text(self, text: str, *, reason: str = "") -> None:
@@ -112,7 +112,7 @@ class Figure(QWidget):
             super().keyPressEvent(event)
 
     def enterEvent(self, event: QEnterEvent | None) -> None:  # noqa: N802
-        """Underline what can be clicked."""
+        """Underline clickable parts."""
         self._is_under_mouse = True
         self._show_text()
         super().enterEvent(event)
@@ -172,9 +172,9 @@ class Cell:
     shade: float = 0.0
     #: Whether it stands out.
     bold: bool = False
-    #: What a click on it requests; None if it cannot be clicked.
+    #: The request of a click on it; None if it cannot be clicked.
     target: object = None
-    #: What a click does, in a sentence.
+    #: The effect of a click, in a sentence.
     hint: str = LINK_HINT
 
 
@@ -188,7 +188,7 @@ class _LinkDelegate(QStyledItemDelegate):
     def initStyleOption(  # noqa: N802
         self, option: QStyleOptionViewItem | None, index: QModelIndex
     ) -> None:
-        """Underline what lies under the mouse and can be clicked."""
+        """Underline the clickable part under the mouse."""
         super().initStyleOption(option, index)
         if option is not None and self._table.is_link_under_mouse(index):
             font = option.font
@@ -217,7 +217,7 @@ class FigureTable(ArrayTable):
     Parameters
     ----------
     stretch_first
-        Whether the first column takes the room that is left; otherwise all are
+        Whether the first column takes the room that is left; if not, all are
         as wide as their contents. If there is not enough room, headings are
         cut first, and then the table scrolls.
     """
@@ -287,7 +287,7 @@ class FigureTable(ArrayTable):
         return index == self._under_mouse and self._model.target(index) is not None
 
     def mouseMoveEvent(self, event: QMouseEvent | None) -> None:  # noqa: N802
-        """Show what can be clicked."""
+        """Mark clickable parts."""
         super().mouseMoveEvent(event)
         if event is not None:
             self._look_under(self.indexAt(event.position().toPoint()))

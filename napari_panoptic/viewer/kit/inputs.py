@@ -38,7 +38,7 @@ _COMPACT_COMBO = "QComboBox { padding: 1px 0px 1px 4px } QComboBox::drop-down { 
 class Choice(NamedTuple):
     """An entry of a list."""
 
-    #: What is chosen, such as a member of an enumeration.
+    #: The value, such as a member of an enumeration.
     value: Any
     #: How it is shown.
     words: str
@@ -207,9 +207,9 @@ class StepBox(Steps, ChoiceBox):
     Parameters
     ----------
     meaning
-        What is chosen, for the tooltip.
+        The subject of the choice, for the tooltip.
     backwards, forwards
-        What the arrows do, for their tooltips.
+        The tooltips of the arrows.
     most_px
         Largest width.
     """
@@ -226,7 +226,7 @@ class StepBox(Steps, ChoiceBox):
         self.setMaximumWidth(most_px)
 
     def show_names(self, names: Sequence[str], name: str | None) -> None:
-        """Offer names, as short as they can be told apart, and show one; none where None."""
+        """Offer names, as short as they stay distinct, and show one; none if None."""
         self.show_among(name_choices(names), name)
         self.setToolTip(f"{shown(name)}\n{self._meaning}" if name else self._meaning)
         self.setEnabled(bool(names))
@@ -240,7 +240,7 @@ class ChoiceButtons(FlowBar):
     choices
         The entries, the first chosen.
     more
-        What stands in the same line, behind the buttons.
+        Widgets in the same line, behind the buttons.
     """
 
     chosen = Signal(object)  # the value, when the user presses its button
@@ -336,7 +336,7 @@ class TextInput(QLineEdit):
     Parameters
     ----------
     hint
-        What it says while it is empty.
+        Its text while it is empty.
     meaning
         Its tooltip.
     read

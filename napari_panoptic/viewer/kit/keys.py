@@ -1,4 +1,4 @@
-"""The one table of keys: what is bound, and what the key list says."""
+"""The one table of keys: their bindings, and the texts of the key list."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Shortcut:
-    """A key and what it does."""
+    """A key and its effect."""
 
     #: As napari writes it: ``n``, ``Shift-n``, ``Alt-1``.
     key: str
-    #: What it does, in a few words.
+    #: Its effect, in a few words.
     meaning: str
     #: Id of the command in napari's palette; empty if it is only a key.
     action: str = ""

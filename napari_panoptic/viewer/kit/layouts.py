@@ -48,7 +48,7 @@ def lay_out(box: QWidget, *rows: Row, margins: Margins = NO_MARGINS) -> QVBoxLay
     column.setSpacing(SPACING_PX)
     fill(column, *rows)
     grows = any(row is None or isinstance(row, Grow) for row in rows)
-    column.addStretch(0 if grows else 1)  # 0 takes room only while what grows is hidden
+    column.addStretch(0 if grows else 1)  # 0 takes room only while the growing widget is hidden
     return column
 
 
@@ -98,7 +98,7 @@ class FlowBar(QWidget):
     Parameters
     ----------
     widgets
-        What stands in the line, from the left.
+        The widgets of the line, from the left.
     """
 
     def __init__(self, *widgets: QWidget) -> None:
@@ -164,7 +164,7 @@ class FoldingSection(QWidget):
     Parameters
     ----------
     title
-        What is in it.
+        Its contents.
     meaning
         The tooltip of the title.
     """
@@ -224,7 +224,7 @@ class Curtain(QWidget):
         self.show()
 
     def eventFilter(self, watched: QObject | None, event: QEvent | None) -> bool:  # noqa: N802
-        """Stay as large as the covered widget, and above what is added to it."""
+        """Stay as large as the covered widget, and above its later children."""
         covered = self.parentWidget()
         kinds = (QEvent.Type.Resize, QEvent.Type.ChildAdded, QEvent.Type.LayoutRequest)
         if covered is not None and event is not None and event.type() in kinds:
@@ -301,7 +301,7 @@ class ShrinkingPanel(QScrollArea):
         if panel is None:
             return QSize()
         hint = panel.minimumSizeHint()
-        # As in Qt's layouts, what is set explicitly counts instead of the hint.
+        # As in Qt's layouts, an explicit size counts instead of the hint.
         return QSize(panel.minimumWidth() or hint.width(), panel.minimumHeight() or hint.height())
 
     def _fit(self) -> None:

@@ -161,7 +161,7 @@ class _Conversation(QObject):
 def _listening(name: str) -> QLocalServer | None:
     """Return a server on a name, unless another window has it.
 
-    What a process that has ended left there is replaced. Qt would replace a live socket too, and
+    The leftover of a process that has ended is replaced. Qt would replace a live socket too, and
     on Windows several servers can have one name: so it is tried first.
     """
     if _answers(name):

@@ -44,7 +44,7 @@ class ChoiceMenu(QToolButton):
     Parameters
     ----------
     title
-        What is chosen; empty if the entries say it.
+        The subject of the choice; empty if the entries make it clear.
     meaning
         One sentence for the tooltip.
     choices
@@ -110,7 +110,7 @@ class ChoiceMenu(QToolButton):
 
 
 class MenuButton(ToolButton):
-    """A button with a menu that gathers other buttons: their menus, or what they do.
+    """A button with a menu that gathers other buttons: their menus, or their actions.
 
     Parameters
     ----------

@@ -38,7 +38,7 @@ class NameTable(QWidget):
     title
         What assistive technology calls the table.
     hint
-        What the empty field says; no field if empty.
+        The text of the empty field; no field if empty.
     """
 
     chosen = Signal(str)
@@ -76,11 +76,11 @@ class NameTable(QWidget):
         Parameters
         ----------
         names
-            What each row is called.
+            The name of each row.
         columns
             Their values.
         groups
-            What the filter searches beside the names, such as patients.
+            Texts that the filter searches beside the names, such as patients.
         """
         is_same = self._names == tuple(names)
         self._names, self._columns = tuple(names), tuple(columns)
@@ -120,11 +120,11 @@ class NameTable(QWidget):
         return [self._names[row] for row in self.table.rows()]
 
     def text(self, name: str, title: str) -> str:
-        """Return what a row says below a heading."""
+        """Return the text of a row below a heading."""
         return self._column(title).cell(self._names.index(name))
 
     def tooltip(self, name: str, title: str) -> str:
-        """Return what is explained of a row below a heading."""
+        """Return the tooltip of a row below a heading."""
         tooltip = self._column(title).tooltip
         return "" if tooltip is None else tooltip(self._names.index(name)) or ""
 

@@ -408,7 +408,7 @@ class Drawn:
     px: float
     #: How many pixels of the screen make one of the user's, as on a fine display.
     ratio: float
-    #: Width and height of what the graphics card holds of it, in its pixels.
+    #: Width and height of its texture on the graphics card, in pixels of that.
     size: tuple[int, int]
     #: The number that the card reads as 1.0.
     most: int
@@ -524,7 +524,7 @@ def redraw_part(layer: Labels, *windows: tuple[slice, ...]) -> bool:
 class EmptyStep(tuple[Any, ...]):
     """A change of no pixel, as an entry of a labels layer's history.
 
-    napari undoes and redoes it in order with the strokes. Subclasses add what was changed.
+    napari undoes and redoes it in order with the strokes. Subclasses add the changed values.
     """
 
     def __new__(cls, *_args: Any, **_options: Any) -> EmptyStep:

@@ -26,7 +26,7 @@ from napari_panoptic.report.plots.theme import fit_legend
 GREY_RANGE = 0.02
 """Colours whose channels differ by no more than this are ink or paper, not a team's."""
 LEAST_CONTRAST = 3.0
-"""What lines and marks need against what is behind them (WCAG 2.2, 1.4.11)."""
+"""The least contrast of lines and marks with their background (WCAG 2.2, 1.4.11)."""
 DARK = 0.18
 """Relative luminance below which a ground counts as dark."""
 RIMS_PT = 1.6

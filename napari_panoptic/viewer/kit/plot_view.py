@@ -1,4 +1,4 @@
-"""A plot in a panel, whose points lead to what they stand for; small plots that Qt draws."""
+"""A plot in a panel, whose points lead to their objects; small plots that Qt draws."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class PlotView(QWidget):
 
     @property
     def canvas(self) -> Any | None:
-        """What it is drawn on."""
+        """The canvas."""
         return self._canvas
 
     def show_plot(self, plot: Plot | None) -> None:
@@ -98,7 +98,7 @@ class PaintedPlot(QWidget):
     Parameters
     ----------
     name
-        What it shows, for screen readers.
+        Its content, for screen readers.
     """
 
     #: Left of, above and right of the plot.
@@ -115,7 +115,7 @@ class PaintedPlot(QWidget):
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
 
     def draw(self, painter: QPainter) -> None:
-        """Draw what is plotted."""
+        """Draw the plot."""
         raise NotImplementedError
 
     def why_empty(self) -> str:

@@ -28,7 +28,7 @@ def file_to_save(parent: QWidget | None, title: str, usual: Path | str, kinds: s
     parent
         Above which window.
     title
-        What is asked for.
+        The subject of the question.
     usual
         The file that is suggested.
     kinds

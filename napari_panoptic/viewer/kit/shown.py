@@ -2,7 +2,7 @@
 
 Qt takes any text that looks like HTML for HTML: in labels, tooltips and message
 boxes a team's name could then draw pictures from files or other machines, and
-look like a part of the program. What is shown of a file goes through `shown`.
+look like a part of the program. Text from a file goes through `shown`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class DeskMessages:
     """Hints and warnings in a desk's own place, until it is released.
 
     A notification of napari covers a part of the image, takes the keyboard focus when it closes,
-    and stays when what it says is over.
+    and stays when its subject is over.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What the strips above the images of all desks have, and the list of keys that they lead to."""
+"""The common parts of the strips above the images of all desks, and the list of keys."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class KeysButton(QToolButton):
 
 
 class NotesButton(QPushButton):
-    """How much was odd in the files of what is shown, and the way to the list; hidden without any.
+    """The number of findings in the shown files, and the way to their list; hidden without any.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class TitleLines(QWidget):
 
 
 class FigureTitle(TitleLines):
-    """What is shown with its figure, and below it the selected object; with keys and notes.
+    """The shown region with its figure, and below it the selected object; with keys and notes.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ INTRO = "Keys work wherever the mouse is; in a text field, letters are letters."
 
 
 class KeysDialog(QDialog):
-    """Every key and what it does; stays open beside the image.
+    """Every key and its effect; stays open beside the image.
 
     Parameters
     ----------

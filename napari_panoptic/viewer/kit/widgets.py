@@ -238,7 +238,7 @@ class ToolButton(QToolButton):
 
 
 def offer_link(view: QWidget, copy: Callable[[], object]) -> QAction:
-    """Offer to copy a link to what is selected in a list, in its context menu."""
+    """Offer to copy a link to the selection of a list, in its context menu."""
     entry = QAction("Copy link", view)
     entry.setToolTip("Copy a link to the selected object, for colleagues with the same cohort.")
     entry.triggered.connect(lambda _checked=False: copy())

@@ -142,7 +142,7 @@ class CompareLayers(Container[Any]):  # type: ignore[misc]
         return [ONE_CLASS, *(name for name in columns if name != "index"), TABLE_FILE]
 
     def _guess(self) -> None:
-        """Choose what is likely: the reference by its name, all others as predictions."""
+        """Choose likely layers: the reference by its name, all others as predictions."""
         layers = [layer for _, layer in self._objects()]
         for kind in (Labels, Points, Shapes):
             of_kind = [layer for layer in layers if isinstance(layer, kind)]

@@ -1,8 +1,8 @@
 """Layers of the user's on a desk, followed as they change.
 
 The layers are written as a small cohort into a temporary folder (`store`), and the desk opens on
-it. From then on they are watched (`watch`), and what changes in them is mirrored in the session
-(`mirror`). They are never changed themselves, but for the columns of results in their features.
+it. From then on they are watched (`watch`), and changes are mirrored in the session (`mirror`).
+They are never changed themselves, but for the columns of results in their features.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from napari_panoptic.viewer.layer_pair.watch import Connections, LayerWatch
 from napari_panoptic.viewer.opening import Opened, read_folder, show_in
 
 FOLLOW_MS = 16
-"""How long after a change of a layer it is compared with what was read last."""
+"""How long after a change of a layer it is compared with the pixels read last."""
 REST_MS = 150
 """The same for large layers, and for all that builds the comparison again."""
 NOT_WRITTEN = (
@@ -48,7 +48,7 @@ FEATURES_MS = 200
 
 @dataclass(frozen=True, eq=False)
 class _View:
-    """What is kept when a comparison is built again."""
+    """The state that is kept when a comparison is built again."""
 
     settings: Any
     layer: Layer | None
@@ -111,7 +111,7 @@ class LiveComparison:
         return not is_waiting and (self._desk is None or self._desk.is_settled)
 
     def start(self, earlier: LiveComparison | None = None) -> bool:
-        """Open the desk; False if the user keeps what is open.
+        """Open the desk; False if the user keeps the open cohort.
 
         Parameters
         ----------
@@ -245,7 +245,7 @@ class LiveComparison:
         session.region_changed.connect(restore)
 
     def _view(self) -> _View | None:
-        """Note how the comparison is looked at."""
+        """Return the present view of the comparison."""
         session = self._session
         if session is None:
             return None
@@ -387,7 +387,7 @@ class LiveComparison:
     # --- following ----------------------------------------------------------------------------
 
     def _take_changes(self) -> None:
-        """Mirror in the session what has changed in the layers."""
+        """Mirror changes of the layers in the session."""
         session, store = self._session, self._store
         if not self._is_alive() or not isinstance(session, Session) or store is None:
             return

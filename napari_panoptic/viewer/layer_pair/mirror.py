@@ -1,4 +1,4 @@
-"""What a session shows of the user's layers, and how it follows their changes."""
+"""The user's layers as a session shows them, and how it follows their changes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MOST_IDS = np.iinfo(np.uint16).max
 
 
 class Mirror:
-    """What was read of the layers, and which of their pixels may have changed since.
+    """The layers as they were read, and the pixels that may have changed since.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class Mirror:
         choice: ChosenLayers,
         comparison: arrays.LabelsComparison | arrays.PointsComparison,
     ) -> None:
-        """Take over what was read of the layers, which the session is about to show."""
+        """Take over layers that were read, which the session is about to show."""
         self._choice, self._slices = choice, self._slices_of(choice)
         self._changed.clear()
         if isinstance(comparison, arrays.PointsComparison):
@@ -116,7 +116,7 @@ class Mirror:
             self._changed[self._choice.ambiguous] = None
 
     def take_changes(self, session: Session, taken: Callable[[Layer], object]) -> None:
-        """Let a session follow what has changed; report each side that has.
+        """Let a session follow the changes; report each side that has changed.
 
         Raises
         ------

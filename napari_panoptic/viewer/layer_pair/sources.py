@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-TWO_D = "The program compares 2-D images; of stacks it compares the slice that is shown."
+TWO_D = "The program compares 2-D images; of stacks it compares the shown slice."
 _ONE_CLASS = ClassScheme((ONLY_CLASS,), ((255, 0, 0),))
 _MICROMETRES = {"micrometer", "um", "µm"}
 _CONFIDENCE = ("confidence", "score")
@@ -94,7 +94,7 @@ class ChosenLayers:
 def arrays_of(
     choice: ChosenLayers, viewer: Any
 ) -> arrays.LabelsComparison | arrays.PointsComparison:
-    """Read the slice that is shown of each layer.
+    """Read the shown slice of each layer.
 
     Raises
     ------
@@ -142,7 +142,7 @@ def placement_of(layer: Layer) -> Placement:
 
 
 def slice_of(layer: Layer, viewer: Any) -> tuple[int, ...]:
-    """Return the indices of the slice that is shown of a layer, along its leading axes."""
+    """Return the indices of the shown slice of a layer, along its leading axes."""
     if layer.ndim <= 2:
         return ()
     if tuple(viewer.dims.order[-2:]) != tuple(sorted(viewer.dims.order))[-2:]:
@@ -173,7 +173,7 @@ def is_large(layer: Layer, viewer: Any) -> bool:
 
 
 def shape_of(choice: ChosenLayers, viewer: Any) -> tuple[int, int]:
-    """Return height and width of what is compared; shapes and points have none of their own."""
+    """Return height and width of the compared pixels; shapes and points have none of their own."""
     for layer in choice.layers:
         if isinstance(layer, (Labels, Image)):
             height, width = _plane(layer, viewer).shape[:2]
@@ -461,7 +461,7 @@ def write_features(layer: Any, objects: pd.DataFrame, side: Side) -> None:
         ids = features["index"]
     placed = results.reindex(ids).reset_index(drop=True)
     merged = pd.concat([features, placed], axis=1)
-    # Others see each of these as an event: nothing is set that is so already.
+    # Others see each of these as an event: nothing is set that has the value already.
     if not merged.equals(layer.features):
         _WRITTEN[layer] = frozenset(names.values())
         layer.features = merged

@@ -82,7 +82,7 @@ class ConsensusView:
         self.apply_look(self._scene.look)
 
     def show_count(self, count: Count) -> None:
-        """Colour the objects by what is counted."""
+        """Colour the objects by their counts."""
         if self._picture is None:
             return
         found = self._picture.consensus

@@ -174,7 +174,7 @@ SETTLE_MS = 60
 
 
 class Fitted(Protocol):
-    """What can be shown as a whole."""
+    """The part that can be shown as a whole."""
 
     def fit(self) -> None:
         """Show all of it."""
@@ -184,7 +184,7 @@ class Fitted(Protocol):
 
 
 class SteadyView:
-    """Keeps in view what was in view before the canvas changed its size.
+    """Keeps the same part in view when the canvas changes its size.
 
     A region that filled the canvas fills it again. Otherwise the camera moves only if `keep`
     moves it.
@@ -194,7 +194,7 @@ class SteadyView:
     viewer
         The viewer.
     scene
-        What the viewer shows.
+        The shown part.
     keep
         Called with the size of the canvas before, where the user has zoomed.
     """

@@ -39,13 +39,13 @@ UNIFORMS = {
     "px": "float",  # label pixels per screen pixel
     "side_px": "float",  # the same in px of the sides, where the labels are a coarser level
     "half_width": "float",  # of lines, in screen px
-    "more": "float",  # half of what a full share in `objects` adds to it
+    "more": "float",  # half of a full share in `objects`
     "beneath": "sampler2D",  # labels of as many pixels, whose outlines lie beneath
     "half_width_beneath": "float",  # of their lines, in screen px
     "area": "float",  # the one of them that is hatched
     "casing": "float",  # width of a pale line on either side of them, in screen px
 }
-"""What the programs need to know."""
+"""Parameters of the programs."""
 
 _COLOUR_OF_ONE = """
 vec4 line_colour(float label, float line, float casing);
@@ -181,7 +181,7 @@ _PARTS = {
 
 
 def program(way: str, *, are_two: bool = False) -> str:
-    """Return the functions of a way to find outlines, with ``$`` before what they need to know.
+    """Return the functions of a way to find outlines, with ``$`` before their parameters.
 
     Parameters
     ----------
@@ -205,7 +205,7 @@ def colour(casing_alpha: float, *, are_two: bool = False) -> str:
 
 
 def needed(program: str) -> frozenset[str]:
-    """Return the names of what a program needs to know."""
+    """Return the names of a program's parameters."""
     return frozenset(re.findall(r"\$(\w+)", program))
 
 

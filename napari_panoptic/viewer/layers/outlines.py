@@ -42,7 +42,7 @@ _LONGEST_SIDE_PX = 255
 _STEPS_PER_PX = 64
 """In which an object's line can be wider than those of others."""
 _SIDE, _MORE = 0, 1
-"""Columns of what the graphics card knows of each label."""
+"""Columns of the table of labels on the graphics card."""
 _LOGGER = logging.getLogger(__name__)
 _OUTLINES: weakref.WeakKeyDictionary[Labels, weakref.ref[LayerOutlines]] = (
     weakref.WeakKeyDictionary()
@@ -51,7 +51,7 @@ _OUTLINES: weakref.WeakKeyDictionary[Labels, weakref.ref[LayerOutlines]] = (
 
 @dataclass
 class _Driver:
-    """What is known of the graphics driver."""
+    """Properties of the graphics driver."""
 
     accepts: bool | None = None
     """Whether it compiles the programs; None until the first of them is needed."""
@@ -107,7 +107,7 @@ class LayerOutlines:
         self._layer, self._viewer = weakref.ref(layer), weakref.ref(viewer)
         self._width_px, self._selected = 1.5, 0
         self._objects: _Objects | int = _LONGEST_SIDE_PX
-        self._is_told = False
+        self._is_reported = False
         """Whether the graphics card knows them."""
         self._beneath: Beneath | None = None
         self._beneath_px = 0.0
@@ -166,19 +166,19 @@ class LayerOutlines:
             self._redraw_objects()
 
     def set_usual_side(self, side_px: float) -> None:
-        """Set the shorter side of all objects, where labels do not tell which one is meant."""
+        """Set the shorter side of all objects, if labels do not identify a single one."""
         side = min(max(round(side_px), 1), _LONGEST_SIDE_PX)
         if side != self._objects:
             self._objects = side
             self._redraw_objects()
 
     def _redraw_objects(self) -> None:
-        """Draw with what is known of each label now."""
-        self._is_told = False
+        """Draw with the present table of labels."""
+        self._is_reported = False
         self._redraw()
 
     def table(self) -> NDArray[np.uint8]:
-        """Return what is known of each label, uint8 (65536, 2): `_SIDE` and `_MORE`."""
+        """Return the table of labels, uint8 (65536, 2): `_SIDE` and `_MORE`."""
         table = np.zeros((_LABELS, 2), np.uint8)
         table[:, _SIDE] = _LONGEST_SIDE_PX
         if isinstance(self._objects, _Objects):
@@ -218,9 +218,9 @@ class LayerOutlines:
             return None
         if self._programs is None:
             self._programs = _Programs(self.table(), self._beneath)
-        elif not self._is_told:
+        elif not self._is_reported:
             self._programs.set_objects(self.table())
-        self._is_told = True
+        self._is_reported = True
         factor = layer.downsample_factors[layer.data_level][-1] if layer.multiscale else 1
         widths_px = self._width_px, self._beneath_px
         return self._programs.present(drawn, widths_px, float(factor))
@@ -245,7 +245,7 @@ class _Objects:
         return all(getattr(self, name) is getattr(other, name) for name in fields)
 
     def write(self, table: NDArray[np.uint8]) -> None:
-        """Write what is known of each label."""
+        """Write the table of labels."""
         boxes, labels = self.boxes, self.values
         if labels is None:
             labels = np.arange(1, len(boxes) + 1)
@@ -299,7 +299,7 @@ class _Programs:
         self._note(objects)
 
     def set_objects(self, objects: NDArray[np.uint8]) -> None:
-        """Exchange what is known of each label."""
+        """Exchange the table of labels."""
         self._objects.set_data(_as_picture(objects))
         self._note(objects)
 
@@ -338,19 +338,19 @@ class _Programs:
 
 
 class _Program:
-    """One program, which is told only what changed."""
+    """One program; only changed values are sent to it."""
 
     def __init__(self, way: str, *, are_two: bool) -> None:
         code = outline_shader.program(way, are_two=are_two)
         colour = outline_shader.colour(CASING_ALPHA, are_two=are_two)
         self.shading = Shading(Function(code), colour)
         self._needed = outline_shader.needed(code)
-        self._told: dict[str, object] = {}
+        self._sent: dict[str, object] = {}
 
     def set(self, **uniforms: object) -> None:
         for name, value in uniforms.items():
-            if self._told.get(name) != value and name in self._needed:
-                self.shading.read[name] = self._told[name] = value
+            if self._sent.get(name) != value and name in self._needed:
+                self.shading.read[name] = self._sent[name] = value
 
 
 def _as_picture(objects: NDArray[np.uint8]) -> NDArray[np.uint8]:

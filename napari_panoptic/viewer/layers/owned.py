@@ -68,7 +68,7 @@ def own_when_added(viewer: Any, options: dict[str, Any], owner: Owner, role: str
     options
         Options of the layer data.
     owner, role
-        The kind of view that uses it, and what it shows there.
+        The kind of view that uses it, and its role there.
 
     Returns
     -------
@@ -153,12 +153,12 @@ def active_kept(viewer: Any) -> Iterator[None]:
 
 @dataclass(eq=False)
 class Slot:
-    """One layer of a view, and what the view knows of it."""
+    """One layer of a view, and its state."""
 
     role: str
     layer: Any
     content: object = None
-    """What the layer shows; None while it is hidden because there is nothing to show."""
+    """The content of the layer; None while it is hidden because there is nothing to show."""
     user_visible: bool | None = None
     """Whether the user showed or hid it; None if neither."""
 
@@ -229,7 +229,7 @@ class OwnedLayers(Generic[S]):
                 self._hold(role, layer)
 
     def add(self, role: str, layer: Layer, *, at: int | None = None) -> S:
-        """Add a layer to the viewer, above all others or at a place; active stays what was.
+        """Add a layer to the viewer, above all others or at a place; the active layer stays.
 
         Labels cannot be edited: the metrics would not follow.
         """
@@ -273,7 +273,7 @@ class OwnedLayers(Generic[S]):
             self.set_visible(role, False)
 
     def show_content(self, role: str, content: object) -> None:
-        """Set what a layer shows; show it if it was hidden because it had no contents."""
+        """Set the content of a layer; show it if it was hidden because it had none."""
         slot = self.slot(role)
         if slot is not None:
             was_empty, slot.content = slot.content is None, content

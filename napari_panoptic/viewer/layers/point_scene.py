@@ -39,7 +39,7 @@ SELECTED = "selected point"
 CIRCLE_WIDTH_UM, CROSS_UM = 0.9, 4.0
 """Width of the circles around annotated points, and size of the crosses of detections."""
 COMFORTABLE_UM = 90.0
-"""Width of what is seen when a point is centred from afar."""
+"""Width of the visible part when a point is centred from afar."""
 SMALLEST_CROSS_PX = 13.0
 """From afar crosses become no smaller on the screen: their colours could not be distinguished."""
 _TRANSPARENT = (0.0, 0.0, 0.0, 0.0)
@@ -79,7 +79,7 @@ class PointScene:
         self._connected: dict[Side, Points] = {}
         self._new_confidence = 1.0
 
-    # --- what is shown ---
+    # --- contents ---
 
     def show_frame(self, image: SlideImage | None, mpp_xy: tuple[float, float]) -> None:
         """Show another image, whole, and close the one before."""
@@ -325,7 +325,7 @@ class PointScene:
         if self._is_resizing or action == "changing":
             return
         if action != "changed":
-            self._is_changing = None  # what is added or removed is no step of a drag
+            self._is_changing = None  # adding or removing is no step of a drag
         self._take(side)
         self._is_changing = None
 

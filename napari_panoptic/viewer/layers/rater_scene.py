@@ -110,7 +110,7 @@ class RaterScene:
         return min(max(number, 0), len(picture.votes) - 1)
 
     def prepare(self) -> None:
-        """Add the layers, hidden and empty: what that takes is spent while a case is read."""
+        """Add the layers, hidden and empty, while a case is read: that takes time."""
         self._own.adopt_all()
         if list(self._own):
             return
@@ -166,7 +166,7 @@ class RaterScene:
         self._draw_outlines()
 
     def set_shown(self, shown: set[Shown]) -> None:
-        """Choose what is shown over the image."""
+        """Choose the layers over the image."""
         self.shown = shown
         self._draw_outlines()
         is_open = self._picture is not None and Shown.DISAGREEMENT in shown
@@ -261,7 +261,7 @@ class RaterScene:
             layer.scale, layer.units = spacing, (self._unit,) * layer.ndim
 
     def _put_away(self, slot: Slot) -> None:
-        """Hide a layer and empty it, so that it cannot be taken for what is shown now."""
+        """Hide a layer and empty it, so that it cannot be taken for the shown case."""
         layer = slot.layer
         self._own.hide_empty(slot.role)
         if isinstance(layer, Vectors) and len(layer.data):
@@ -289,7 +289,7 @@ class RaterScene:
     # --- outlines --------------------------------------------------------------------------------
 
     def _draw_outlines(self) -> None:
-        """Draw what is wanted of the slice that is looked at; all else stays hidden."""
+        """Draw the wanted layers of the shown slice; all else stays hidden."""
         picture, outlines = self._picture, self._outlines
         looks = set()
         for shown in _OUTLINES:
@@ -304,7 +304,7 @@ class RaterScene:
             self._prefetcher.request(outlines, self.slice_number, len(picture.votes), looks)
 
     def _fill(self, slot: Slot, outlines: OutlineSegments) -> None:
-        """Show outlines in one go: otherwise napari measures and draws after each change."""
+        """Show outlines in one go, or napari would measure and draw after each change."""
         layer = slot.layer
         with refresh_held(layer), layer.events.edge_color.blocker():
             layer.data = outlines.vectors

@@ -162,7 +162,7 @@ class Scene:
         self._set_alternatives([*self._without(view), view])
 
     def deactivate(self, view: AlternativeView) -> None:
-        """Show what was shown before a view was activated."""
+        """Show the view before the last one again."""
         if view in self._alternatives:
             self._set_alternatives(self._without(view))
 
@@ -194,7 +194,7 @@ class Scene:
         self.emphasise(self._emphasised)
 
     def _hide_own(self, view: AlternativeView) -> None:
-        """Hide what a view does not keep; new layers are seen again later as any new layer is."""
+        """Hide the layers that a view does not keep; new ones are shown later."""
         for slot in self._own:
             if slot.role in view.keeps:
                 continue
@@ -208,12 +208,12 @@ class Scene:
         return self._look
 
     def show(self, snapshot: RegionSnapshot, scheme: ClassScheme, team: str | None) -> None:
-        """Fill the layers with a snapshot; what did not change is left as it is.
+        """Fill the layers with a snapshot; unchanged ones are left alone.
 
         Parameters
         ----------
         snapshot
-            What there is to show.
+            The contents.
         scheme
             The classes and their colours.
         team
@@ -224,7 +224,7 @@ class Scene:
 
     @property
     def is_filling(self) -> bool:
-        """Whether layers are being filled: what they show is then neither old nor new."""
+        """Whether layers are being filled: their contents are then neither old nor new."""
         return bool(self._filling)
 
     def _fill(self, snapshot: RegionSnapshot, scheme: ClassScheme, team: str | None) -> None:
@@ -252,7 +252,7 @@ class Scene:
         else:
             for role, name, labels in self._object_contents(snapshot):
                 self._fill_objects(role, name, labels)
-        # The last one tells napari how far all layers reach.
+        # napari measures all layers after the last one.
         if snapshot.image is None:
             self._hide_empty(IMAGE)
         else:
@@ -312,7 +312,7 @@ class Scene:
             self._name_layers()
 
     def name_of(self, team: str) -> str:
-        """Return what the layer of a team is called."""
+        """Return the name of the layer of a team."""
         return UNNAMED if self._hides_teams else shown(team)
 
     def _name_layers(self) -> None:
@@ -355,7 +355,7 @@ class Scene:
             self._apply_look()
 
     def set_team(self, team: str | None, snapshot: RegionSnapshot | None = None) -> None:
-        """Show the objects of another team, with what was edited meanwhile."""
+        """Show the objects of another team, with the edits made meanwhile."""
         self._snapshot = snapshot or self._snapshot
         if team != self._team:
             self._forget_visible_teams()
@@ -730,7 +730,7 @@ class Scene:
             if slot is not None and labels is not None:
                 visible = self._is_drawn(slot) and not is_hidden and slot.user_visible is not False
                 self._own.set_visible(role, visible)
-        for name in self._snapshot.pending:  # their layers still show what was before
+        for name in self._snapshot.pending:  # their layers still show the region before
             self._own.set_visible(_TEAM + name, False)
 
     def _is_drawn(self, slot: _SceneSlot) -> bool:
@@ -764,7 +764,7 @@ class Scene:
 
     @property
     def ring_px(self) -> int:
-        """Width in image pixels of the ring around the selected object, or of what a line is in."""
+        """Width in image pixels of the ring around the selected object, or of the line's place."""
         on_screen_px = camera.LINE_AROUND_PX if self.are_lines else camera.RING_ON_SCREEN_PX
         return camera.ring_px(self.zoom, on_screen_px)
 

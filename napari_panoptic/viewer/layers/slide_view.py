@@ -69,7 +69,7 @@ class _Arrivals(QObject):
     arrived = QtSignal(str)  # the name of the layer that shows them
 
     def teller(self, name: str) -> Callable[[], None]:
-        """Return what tells of pixels of a layer.
+        """Return the reporter of the pixels of a layer.
 
         It keeps this object alive, which a signal by itself does not.
         """
@@ -101,7 +101,7 @@ class SlideView:
     """
 
     keeps: frozenset[str] = frozenset({IMAGE})
-    scale_changed = Signal(str)  # what the colours of squares mean, as rich text; empty for none
+    scale_changed = Signal(str)  # the meaning of the squares' colours, as rich text; empty for none
 
     def __init__(self, viewer: ViewerModel, scene: Scene) -> None:
         self._viewer, self._scene = viewer, scene
@@ -112,7 +112,7 @@ class SlideView:
         self._outcomes: Outcomes | None = None
         self._cells: FailureCells | None = None
         self._team: str | None = None
-        self.region: str | None = None  # the slide that is shown
+        self.region: str | None = None  # the shown slide
         self._shape = (0, 0)
         self._pixels = PixelSize.from_mpp(None)
         self._diameter_px = 1.0
@@ -209,7 +209,7 @@ class SlideView:
         return f"square of {edge} px: {found.text}"
 
     def enter(self, position: Sequence[float]) -> bool:
-        """Go near a world position where squares are shown; tells whether that was so."""
+        """Go near a world position if squares are shown; return whether they are."""
         if not self._shows_cells() or self._pixels.px_inside(position, self._shape) is None:
             return False
         camera = self._viewer.scene.camera
@@ -282,7 +282,7 @@ class SlideView:
         return self.is_far and layer is not None and bool(layer.visible)
 
     def _on_arrival(self, role: str) -> None:
-        """Draw what was drawn roughly from its pixels."""
+        """Draw from pixels what was drawn roughly."""
         layer = self._own.layer(role)
         if layer is not None and layer.visible:
             layer.refresh(extent=False, thumbnail=False)

@@ -2,14 +2,14 @@
 
 napari's grid gives every group of layers a cell. Each team gets a group of its
 own: the image, the objects of reference and team, both coloured by the team's
-outcomes, and rings around what is selected. The groups
+outcomes, and rings around the selection. The groups
 stand at the end of the layer list, counted from there; everything else is
 hidden meanwhile, and shown again as it was.
 
 The images come first, all in one batch; then, when they are drawn, the objects of all
 teams and the rings: napari arranges its canvas once for each batch, which takes longer
 than anything else. Layers that no cell needs any more are hidden at once, and removed
-when Qt has handled what is pending.
+when Qt has handled pending events.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ class TeamGrid:
         self._changing = Within()
         self._is_disturbed = False  # others added layers, or the user deleted one of a cell
         self._selection: Selection | None = None
-        # When Qt has handled what is pending.
+        # When Qt has handled pending events.
         self._tidier = single_shot(0, self._tidy)
         # After the cells: Qt paints when everything else has been handled.
         self._painting = single_shot(PAINTING_MS, self._on_painted)
@@ -257,7 +257,7 @@ class TeamGrid:
         restore
             Whether there still is a window.
         at_once
-            Whether to remove all layers now, rather than when Qt has handled what is pending.
+            Whether to remove all layers now, rather than when Qt has handled pending events.
         """
         if not restore:
             stop_timers(self._tidier, self._painting)
@@ -379,7 +379,7 @@ class TeamGrid:
         self._own.add(role, layer, at=at)
 
     def _show(self, contents: _Contents) -> None:
-        """Show cells, in place of what is on the canvas."""
+        """Show cells, in place of the present canvas."""
         self._stay_flat()
         self._coming = None
         before = self._shown
@@ -483,7 +483,7 @@ class TeamGrid:
                 viewer.layers.selection.active = before.active
 
     def _fill(self, contents: _Contents) -> None:
-        """Let the layers of the cells show what they do not show yet."""
+        """Bring the layers of the cells up to date."""
         self._shown = contents
         for team in contents.teams:
             self._fill_cell(team, contents)

@@ -1,8 +1,8 @@
 """From what happens to a labels layer to pixels that changed.
 
-Layers tell of their edits in many ways, and of some not at all: a stroke tells
-where it went, an undo only that something was redrawn, another plugin nothing.
-So an event is only taken as a hint if to look. What changed is found by
+Layers report their edits in many ways, and some not at all: a stroke reports
+its place, an undo only that something was redrawn, another plugin nothing.
+So an event is only a hint to look. What changed is found by
 comparing the layer with the session's own copy there, which makes the result
 independent of how the edit came about. Where there is no hint, the whole image
 is compared as soon as the hand rests.
@@ -118,7 +118,7 @@ class ClassChange(EmptyStep):
 
 
 class LayerWatch:
-    """Watches one labels layer and tells which of its pixels differ from the copy.
+    """Watches one labels layer and reports the pixels that differ from the copy.
 
     The layer's history is cleared: steps on other objects cannot be undone on these.
 
@@ -219,7 +219,7 @@ class LayerWatch:
             steps["redo"].clear()
 
     def follow_copy(self, box: Box | None = None) -> None:
-        """Write what was edited elsewhere into the layer.
+        """Write edits made elsewhere into the layer.
 
         Parameters
         ----------

@@ -88,12 +88,12 @@ class InspectionDialog(QDialog):
     def show_inspection(
         self, inspection: Inspection, picture: InspectionPicture | None, *, is_new: bool
     ) -> None:
-        """Show what was recognised.
+        """Show the recognised contents.
 
         Parameters
         ----------
         inspection
-            What was recognised.
+            The recognised contents.
         picture
             Both outlines; None if there is no such region.
         is_new

@@ -117,7 +117,7 @@ class LegendEntry(Clickable, PlainLabel):
 
 
 class ViewMenu(QToolButton):
-    """How objects are drawn, what their colours mean, and how opaque filled ones are."""
+    """The way objects are drawn, the meaning of their colours, and the opacity of filled ones."""
 
     look_chosen = Signal(Look)
 
@@ -222,7 +222,7 @@ class LegendStrip(QWidget):
         prediction: LabelImage | None,
         scheme: ClassScheme | None,
     ) -> None:
-        """Show counts per side, by status or class as colours tell it."""
+        """Show counts per side, by status or class, as objects are coloured."""
         labels: dict[Side, LabelImage | SideOutcomes | None] = {
             Side.REFERENCE: reference,
             Side.PREDICTION: prediction,

@@ -45,7 +45,7 @@ class PlaceNavigator(QWidget):
     Parameters
     ----------
     place
-        What a place is called: region, frame or case.
+        The word for a place: region, frame or case.
     with_patients
         Whether places belong to patients.
     """
@@ -109,11 +109,11 @@ class PlaceNavigator(QWidget):
 
     @property
     def marked(self) -> str | None:
-        """The place that is shown."""
+        """The shown place."""
         return self._shown
 
     def mark_place(self, name: str | None) -> None:
-        """Mark the place that is shown."""
+        """Mark the shown place."""
         self._shown = name
         self._mark()
 
@@ -143,7 +143,7 @@ class PlaceNavigator(QWidget):
         return "" if self._progress_row.isHidden() else self._progress.format()
 
     def show_stop(self, text: str, tooltip: str) -> None:
-        """Set what the button beside the progress does."""
+        """Set the action of the button beside the progress."""
         self.stop.setText(text)
         self.stop.setToolTip(tooltip)
 
@@ -252,7 +252,7 @@ def name_column(
 
 
 def patient_column(meaning: str, patients: Sequence[str]) -> Column:
-    """Make a column of patients, as short as they can be told apart."""
+    """Make a column of patients, as short as they stay distinct."""
     return name_column("Patient", meaning, distinct_names(patients), full=patients)
 
 
@@ -275,7 +275,7 @@ def figure_column(
         Word and sentence why a row may have no figure; empty while it is not known.
         None at all where every row is like that.
     in_words
-        Whether the word stands there instead of the figure; otherwise a dash.
+        Whether the word stands in place of the figure; a dash if not.
     """
     instead = {
         row: word if in_words else UNDEFINED
@@ -340,7 +340,7 @@ class Navigator(PlaceNavigator):
         self.show_progress(0, 0)
 
     def show_region(self, name: str) -> None:
-        """Mark the region that is shown."""
+        """Mark the shown region."""
         self.mark_place(name)
         self._fill_teams()
 

@@ -1,4 +1,4 @@
-"""What was odd in the files: vanished, overlapping, missing, unknown."""
+"""Findings in the files: vanished, overlapping, missing, unknown."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class NotesDialog(QDialog):
         return [item.text(_DETAILS) for item in self._items()]
 
     def words(self) -> list[tuple[str, str]]:
-        """Return what each line is about, and whose it is."""
+        """Return the subject of each line, and its owner."""
         return [(item.text(0), item.text(2)) for item in self._items()]
 
     def _items(self) -> list[QTreeWidgetItem]:
@@ -117,7 +117,7 @@ class NotesDialog(QDialog):
         return [item for item in items if item is not None]
 
     def show_findings(self, place: str, findings: Sequence[Finding]) -> None:
-        """List what was odd at a place."""
+        """List the findings at a place."""
         self.intro.setText(
             f"{place}: {counted(len(findings), 'note')}. Nothing was dropped silently."
             if findings

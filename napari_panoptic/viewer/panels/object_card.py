@@ -48,13 +48,13 @@ _VERDICT = next(column for column in COLUMNS if column.name == "verdict")
 
 @dataclass(frozen=True, eq=False)
 class Card:
-    """What is shown of an object."""
+    """The shown facts of an object."""
 
     #: Its figures.
     facts: ObjectFacts
     #: Why it has its status.
     sentence: Sentence
-    #: Why it failed, from what the failures of the cohort have in common; None if that is unknown.
+    #: Why it failed, from the common traits of the cohort's failures; None if that is unknown.
     reason: Reason | None = None
     #: The matched object, or None.
     partner: Named | None = None
@@ -286,7 +286,7 @@ class ObjectPresenter(SeenPresenter[ObjectCard]):
         )
 
     def _reason(self, name: FailureName) -> Reason | None:
-        """Return why an object failed by the first answer that tells; nothing is asked for it."""
+        """Return the reason of a failure from the first answer that has one; asks no question."""
         presenters = (part.presenter for part in self.link.parts)
         asked = (own for own in presenters if isinstance(own, QuestionPresenter))
         return next(filter(None, (own.reason(name) for own in asked)), None)
@@ -294,7 +294,7 @@ class ObjectPresenter(SeenPresenter[ObjectCard]):
     def _drawing(
         self, snapshot: RegionSnapshot, selection: Selection
     ) -> Callable[[int, float], QImage] | None:
-        """Return what draws the object; None on a slide, which is not held in memory."""
+        """Return the source of the object's picture; None on a slide, which is not held."""
         found = snapshot.evaluations.get(selection.team)
         if found is None:
             return None

@@ -1,4 +1,4 @@
-"""What a panel needs to be part of the desk, and what it may use there."""
+"""The interface between a panel and the desk that it is part of."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Panels:
 
 @dataclass(frozen=True, eq=False)
 class Surroundings:
-    """What a part may use while a cohort is shown."""
+    """The objects that a part may use while a cohort is shown."""
 
     #: The napari viewer.
     viewer: Any
@@ -100,7 +100,7 @@ class Presenter(ABC, Generic[PanelT]):
 
     @abstractmethod
     def connections(self) -> Connections:
-        """Return the signals of session and panels, and what follows them."""
+        """Return the signals of session and panels, and their slots."""
 
     @abstractmethod
     def refresh(self) -> None:
@@ -121,7 +121,7 @@ class Presenter(ABC, Generic[PanelT]):
         return False
 
     def begin(self) -> None:
-        """Do what needs all connections."""
+        """Start work that needs all connections."""
 
     def close(self) -> None:
         """Stop all work; touch no widget."""
@@ -189,7 +189,7 @@ class PanelPart(Generic[PresenterT]):
             signal.disconnect(slot)
         self._connected = []
         self._call(self._kind.close)
-        # Kept until it has reported what it writes.
+        # Kept until it has reported the written files.
         is_writing = self.presenter is not None and self.presenter.is_writing
         self._ending = self.presenter if is_writing else None
         self.presenter = None

@@ -163,7 +163,7 @@ class QueuePresenter(Presenter[QueueBar]):
             self._rest.start()
 
     def _show_limit(self, _changed: object = None) -> None:
-        """Show the limit, unless its title would tell a blind reviewer what fails."""
+        """Show the limit, unless its title would reveal failures to a blind reviewer."""
         is_blind = self.link.state.is_blind
         self.panel.show_limit("" if is_blind else self.link.failures.order.limit_text)
         self._show_choices()
@@ -177,7 +177,7 @@ class QueuePresenter(Presenter[QueueBar]):
         self.panel.follow.setChecked(follow)
 
     def _show_place(self) -> None:
-        """Show the place, unless it would tell a blind reviewer what fails."""
+        """Show the place, unless it would reveal failures to a blind reviewer."""
         begin = time.perf_counter()
         is_known = self.session.snapshot is not None and not self.link.state.is_blind
         self.panel.show_place(self.link.failures.place() if is_known else None)

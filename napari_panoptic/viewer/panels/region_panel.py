@@ -30,7 +30,7 @@ from napari_panoptic.viewer.layers.labels import MarkLayer
 from napari_panoptic.viewer.panels.part import Connections, PanelT, Presenter, Surroundings
 
 WAITING = "Evaluating …"
-"""Shown in place of what is of another region, or of another team."""
+"""Shown in place of a result of another region or team."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +45,7 @@ class Here:
 
 @dataclass(frozen=True, eq=False)
 class ResultHere:
-    """What a worker found in a region for a team."""
+    """The result of a worker in a region for a team."""
 
     here: Here
 
@@ -55,7 +55,7 @@ T = TypeVar("T", bound=ResultHere)
 
 @dataclass(frozen=True, eq=False)
 class Material:
-    """What a worker needs to know of a region; nothing in it changes any more."""
+    """The input of a worker about a region; nothing in it changes any more."""
 
     #: The region. Its label images may be under edit: not for workers.
     snapshot: RegionSnapshot
@@ -73,14 +73,14 @@ class Material:
         return tuple(team for team in self.snapshot.predictions if team in known)
 
     def complete(self) -> dict[str, Evaluation]:
-        """Evaluate what has not been; for workers."""
+        """Evaluate the rest; for workers."""
         settings = self.settings.replaced(distances=False)
         done = {team: evaluate(pair, settings) for team, pair in self.pairs.items()}
         return {team: done.get(team) or self.evaluations[team] for team in self.teams}
 
 
 def material(session: Session, *, teams: Collection[str] | None = None) -> Material | None:
-    """Take what there is now of the current region.
+    """Take the present state of the current region.
 
     Parameters
     ----------
@@ -145,12 +145,12 @@ class Sight(QObject):
 
     @classmethod
     def of(cls, widget: QWidget) -> Sight:
-        """Return what watches a panel, made when it is asked for first."""
+        """Return the watch of a panel, made on first use."""
         known = widget.findChild(cls, options=Qt.FindChildOption.FindDirectChildrenOnly)
         return known if isinstance(known, cls) else cls(widget)
 
     def eventFilter(self, watched: QObject | None, event: QEvent | None) -> bool:  # noqa: N802
-        """Notice what may show or hide the widget; no event is held back."""
+        """Notice events that may show or hide the widget; none is held back."""
         kind = None if event is None else event.type()
         if kind in (QEvent.Type.ParentChange, QEvent.Type.Show):
             self._find_dock()
@@ -184,7 +184,7 @@ _MAY_CHANGE_SIGHT = (
 
 
 class SeenPresenter(Presenter[PanelT]):
-    """Computes what its panel shows, and only while that is in sight."""
+    """Computes the contents of its panel, and only while that is in sight."""
 
     def __init__(self, around: Surroundings, panel: PanelT) -> None:
         super().__init__(around, panel)
@@ -193,7 +193,7 @@ class SeenPresenter(Presenter[PanelT]):
 
     @abstractmethod
     def compute_now(self) -> None:
-        """Compute and show what is so now; called only while it can be seen."""
+        """Recompute and show the contents; called only while the panel is visible."""
 
     @property
     def is_in_sight(self) -> bool:
@@ -226,7 +226,7 @@ class SeenPresenter(Presenter[PanelT]):
             self.compute_now()
 
     def is_shown(self, snapshot: RegionSnapshot) -> bool:
-        """Return whether a result is of the region that is shown."""
+        """Return whether a result is of the shown region."""
         return self.session.snapshot is not None and self.session.snapshot.region == snapshot.region
 
     def select_id(self, side: Side, id_: int) -> None:
@@ -262,7 +262,7 @@ class RegionPresenter(SeenPresenter[PanelT], Generic[PanelT, T]):
     def __init__(self, around: Surroundings, panel: PanelT) -> None:
         super().__init__(around, panel)
         self.value: T | None = None
-        """What is listed; None where that is of another region or team, or nothing is."""
+        """The listed result; None without one, or if it is of another region or team."""
         self.marks = MarkLayer(around.viewer, self.marks_name)
         self._latest: Latest[T] = Latest(self._take)
         self._asked: tuple[object, ...] = ()
@@ -310,7 +310,7 @@ class RegionPresenter(SeenPresenter[PanelT], Generic[PanelT, T]):
         super().refresh()
 
     def compute_now(self) -> None:
-        """Compute in a worker what the panel shows, unless it is that of the same evaluation."""
+        """Compute the contents in a worker, unless they are of the same evaluation."""
         snapshot, team = self.session.snapshot, self.session.team
         if snapshot is None or team is None:
             self._forget(why_nothing(self.session))

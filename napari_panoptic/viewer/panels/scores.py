@@ -1,4 +1,4 @@
-"""What the scores of a team are worth, and the region without predictions of low score."""
+"""The value of a team's scores, and the region without predictions of low score."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ TOO_MANY = "No threshold in a region with more objects than colours."
 
 
 class ThresholdBar(QWidget):
-    """The threshold of the region on the screen, and what it leaves out."""
+    """The threshold of the region on the screen, and the objects that it leaves out."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -52,7 +52,7 @@ class ThresholdBar(QWidget):
     def show_threshold(
         self, limits: tuple[float, float], threshold: float | None, text: str
     ) -> None:
-        """Show a threshold between the limits of all scores, and what it leaves out."""
+        """Show a threshold between the limits of all scores, and the objects that it leaves out."""
         low, high = limits
         with QSignalBlocker(self.slider):
             self.slider.setRange(low, high)
@@ -78,7 +78,7 @@ class ScoresView(QuestionView):
 
 
 class ScoresPresenter(QuestionPresenter):
-    """What the scores of the team that is shown are worth, and the threshold of the region."""
+    """The value of the shown team's scores, and the threshold of the region."""
 
     kind = ScoreQuality
     title, key = ScoreQuality.title, ScoreQuality.key
@@ -127,7 +127,7 @@ class ScoresPresenter(QuestionPresenter):
         bar.show_threshold(_limits(scores), threshold, text)
 
     def _on_slider(self, value: float) -> None:
-        """Leave out what is below; nothing at the lower end."""
+        """Leave out lower scores; none at the lower end."""
         self._set(None if value <= self.panel.threshold.slider.minimum() else value)
 
     def _on_reset(self) -> None:
@@ -147,7 +147,7 @@ class ScoresPresenter(QuestionPresenter):
 
 
 def _why_no_threshold(session: Session) -> str | None:
-    """Return why the region that is shown has no threshold; None if it may have one."""
+    """Return why the shown region has no threshold; None if it may have one."""
     snapshot = session.snapshot
     if session.team is None:
         return NO_TEAM

@@ -193,7 +193,7 @@ class SettingsPresenter(Presenter[SettingsPanel]):
         ]
 
     def refresh(self) -> None:
-        """Offer what the cohort has, and show what is chosen."""
+        """Offer the choices of the cohort, and show the chosen ones."""
         self.panel.show_cohort(self.session.cohort)
         self.panel.team.show_choice(self.session.team)
         self._show_settings()

@@ -34,7 +34,7 @@ NOT_INSTALLED = (
 
 
 class StartPanel(QWidget):
-    """Ways to begin; shows what is being read, and why something could not be opened.
+    """Ways to begin; shows the progress of reading, and why something could not be opened.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ class StartPanel(QWidget):
             event.acceptProposedAction()
 
     def dropEvent(self, event: QDropEvent | None) -> None:  # noqa: N802
-        """Open what was dropped."""
+        """Open dropped files."""
         if event is not None and (paths := dropped_files(event)):
             event.acceptProposedAction()
             self._open(paths, self)

@@ -1,4 +1,4 @@
-"""The strip above the image: what is shown, how far a slide is, and the selected object."""
+"""The strip above the image: the shown region, the progress of a slide, the selected object."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ class TitleStrip(TitleLines):
         self.figure.set_rich(f"<b style='font-size: large'>{figure}</b>")
 
     def title(self) -> str:
-        """Return what is shown in words: region, team and rules."""
+        """Return region, team and rules in words."""
         return " · ".join((*self._what, self.rules.text()))
 
     def show_selected(self, facts: ObjectFacts | None) -> None:
@@ -228,7 +228,7 @@ class TitleStrip(TitleLines):
 
 
 class TitlePresenter(Presenter[TitleStrip]):
-    """Names what is shown and what is selected, and lists what was odd in the files."""
+    """Names the shown region and the selected object, and lists the findings in the files."""
 
     title = "Title"
     shows_outcomes = False  # it leaves them out itself
@@ -313,7 +313,7 @@ class TitlePresenter(Presenter[TitleStrip]):
         self._show_headline()
 
     def _show_headline(self, _changed: object = None) -> None:
-        """Show what changes also while the region is edited: the rules and the PQ."""
+        """Show the rules and the PQ, which also change while the region is edited."""
         session = self.session
         if self.link.state.is_blind and session.snapshot is not None:
             self.panel.show_title([BLIND], None)
@@ -421,7 +421,7 @@ class SlidePresenter(Presenter[SlideBar]):
         self.panel.show_words(words or NEAR_A_SLIDE, SCALE_MEANING if words else "")
 
     def say_when_empty(self, words: str | None) -> None:
-        """Show why there are no figures and no objects; None for what the region lacks."""
+        """Show why there are no figures and no objects; None if the region lacks them."""
         words = words or why_nothing(self.session)
         self.link.panels.metrics.say_when_empty(words)
         self.link.panels.objects.say_when_empty(words)

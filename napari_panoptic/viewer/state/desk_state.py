@@ -1,4 +1,4 @@
-"""The state of a desk: the one owner of what the user chose to see, and how. No Qt here.
+"""The state of a desk: the one owner of the user's choices of what to see, and how. No Qt here.
 
 The session owns what is evaluated (cohort, region, team, settings, selection, edits). Panels,
 layers and the command palette change the fields below and follow their events; nothing else
@@ -28,7 +28,7 @@ from napari_panoptic.viewer.state.preferences import (
 
 @dataclass(eq=False)
 class DeskState:
-    """What the user chose to see; each field has an event of the same name."""
+    """The user's choices; each field has an event of the same name."""
 
     events: ClassVar[SignalGroupDescriptor] = SignalGroupDescriptor()
 
@@ -50,13 +50,13 @@ class DeskState:
     overview: bool = True
     #: Names of the columns that the object table does not show.
     hidden_columns: frozenset[str] = frozenset()
-    #: What the canvas shows in the workspace for teams.
+    #: The view on the canvas in the workspace for teams.
     team_view: ViewMode = ViewMode.GRID
     #: Which teams are compared as versions, and where.
     versions: VersionChoice = field(default_factory=VersionChoice)
-    #: What the mouse does on points.
+    #: The action of the mouse on points.
     tool: ToolInHand = field(default_factory=ToolInHand)
-    #: What the canvas shows now; follows the workspace, and is not restored.
+    #: The view on the canvas now; follows the workspace, and is not restored.
     mode: ViewMode = field(default=ViewMode.ONE, metadata={"is_kept": False})
     #: Whether teams and statuses are hidden from a reviewer; not restored.
     is_blind: bool = field(default=False, metadata={"is_kept": False})

@@ -1,4 +1,4 @@
-"""What the desk remembers from one day to the next: napari's settings for this plugin.
+"""The desk's memory from one day to the next: napari's settings for this plugin.
 
 People can see and change them in napari's preferences. Where napari does not
 know the plugin (it is not installed, only imported), they last as long as the
@@ -128,7 +128,7 @@ class _Kept(Generic[KeptT]):
 
 @dataclass
 class Preferences:
-    """Reads and writes what is remembered; a value that makes no sense counts as unset."""
+    """Reads and writes remembered values; one that makes no sense counts as unset."""
 
     _kept_here: dict[tuple[str, str], Any] = field(default_factory=dict)
 

@@ -42,7 +42,7 @@ _TOOL_HINTS = {
 
 
 class DetectionSettingsPanel(FormPanel):
-    """Team, distance, threshold, and what is done with edits."""
+    """Team, distance, threshold, and the actions on edits."""
 
     settings_chosen = Signal(DetectionSettings)
     tool_wanted = Signal(object, object)  # Side or None, Tool
@@ -106,7 +106,7 @@ class DetectionSettingsPanel(FormPanel):
         self._show_tool(held)
 
     def _show_edits(self, session: DetectionSession, side: Side) -> None:
-        """Show what may be undone, and what is not saved."""
+        """Show whether steps can be undone, and the unsaved edits."""
         self.undo.setEnabled(session.may_undo())
         self.redo.setEnabled(session.may_undo(back=False))
         words = [f"{name} ({team or 'annotation'})" for name, team in session.unsaved]
@@ -179,7 +179,7 @@ class DetectionTitle(FigureTitle):
         )
 
     def show_session(self, session: DetectionSession) -> None:
-        """Show what is looked at, and its F-measure."""
+        """Show the chosen frame, and its F-measure."""
         self.notes.show_count(len(session.findings))
         if session.shown is None:
             failed = next(iter(session.failed.values()), "")
@@ -294,7 +294,7 @@ class DetectionLegend(QWidget):
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
     def show_session(self, session: DetectionSession) -> None:
-        """Count what is shown."""
+        """Count the shown points."""
         judged = session.judged
         for side, status, word in _LEGEND:
             text = UNDEFINED

@@ -174,7 +174,7 @@ class PointTable(QWidget):
         lay_out(self, self.only_failures, self.note, Grow(self.table), margins=(4, 4, 4, 4))
 
     def show_session(self, session: DetectionSession) -> None:
-        """List the points of what is shown."""
+        """List the points of the shown frame."""
         judged, why = session.judged, session.why_nothing_is_judged()
         self.note.show_text(why)
         self.table.setVisible(not why)  # empty then, and the text needs the room
@@ -373,7 +373,7 @@ class CurveView(PaintedPlot):
         self.threshold_chosen.emit(float(self._curve.thresholds[int(np.argmin(away))]))
 
     def draw_axes(self, painter: QPainter) -> None:
-        """Draw the labelled lines, what they show, and lines of equal F-measure."""
+        """Draw the labelled lines, their marks, and lines of equal F-measure."""
         super().draw_axes(painter)
         painter.drawText(self.text_below(1), int(Qt.AlignmentFlag.AlignCenter), "recall")
         painter.save()

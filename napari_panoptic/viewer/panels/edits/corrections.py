@@ -53,9 +53,9 @@ class CorrectedAnnotations:
     session
         The live state.
     edits
-        What is drawn.
+        The edits.
     mending
-        What was mended, and by whom.
+        The mends, and who made them.
     files
         Runs what writes.
     """
@@ -109,7 +109,7 @@ class CorrectedAnnotations:
     def _take(
         self, folder: Path, regions: Sequence[str], before: int, written: CorrectionsWriter
     ) -> None:
-        """Report what was written; what was not edited since the revision `before` is saved."""
+        """Report written files; parts not edited since the revision `before` are saved."""
         n, of = len(written.rows), len(written.differences)
         said = f"{counted(n, 'correction')} in {counted(of, 'region')} saved in {folder}"
         inexact = {each["region"] for each in written.differences if each["differing_px"]}

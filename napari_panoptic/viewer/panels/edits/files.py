@@ -1,4 +1,4 @@
-"""What was drawn: written to files, read from files, and recovered from an earlier window."""
+"""Drawings: written to files, read from files, and recovered from an earlier window."""
 
 from __future__ import annotations
 
@@ -54,20 +54,20 @@ CHANGED_FILES = (
 )
 T = TypeVar("T")
 _Written = tuple[tuple[Path, ...], tuple[Finding, ...]]
-"""Files, and what they do not hold."""
+"""Files, and the contents that they lack."""
 
 
 class EditsFiles:
-    """Saves what was drawn, and opens objects of files as if they had been drawn.
+    """Saves drawings, and opens objects of files as if they had been drawn.
 
     Parameters
     ----------
     session
         The live state.
     edits, shapes
-        What is drawn.
+        The edits.
     panel
-        Shows what is being written or read, and says which side is meant.
+        Shows the progress of writing and reading, and names the side.
     ended
         Called after something was written or read, as long as this is not closed.
     """
@@ -91,7 +91,7 @@ class EditsFiles:
         return self._jobs.is_busy
 
     def close(self) -> None:
-        """Touch no widget any more; what is being written is still reported."""
+        """Touch no widget any more; files being written are still reported."""
         self.is_closed = True
 
     def start(self, compute: Callable[[], T], take: Callable[[T], None], state: str = "") -> None:
@@ -116,7 +116,7 @@ class EditsFiles:
         self.start(write, take, f"Saving {path.name}…")
 
     def save_all(self) -> bool:
-        """Ask where to save what is not saved, and write it; True if all of it is saved."""
+        """Ask where to save unsaved edits, and write them; True if all are saved."""
         unsaved = self.edits.unsaved_objects()
         if len(unsaved) == 1:
             path = self._ask_where(unsaved[0])
@@ -173,7 +173,7 @@ class EditsFiles:
         return paths if may_replace(self.panel, files) else []
 
     def _take_saved(self, path: Path, objects: Objects, before: int, answer: _Written) -> None:
-        """Report what was written; what was not edited since the revision `before` is saved."""
+        """Report written files; parts not edited since the revision `before` are saved."""
         written, losses = answer
         if losses:
             lost = ". ".join(finding.message for finding in losses)
@@ -218,7 +218,7 @@ class EditsFiles:
         self.start(read, take, f"Opening {path.name}…")
 
     def may_replace(self, part: EditedPart) -> bool:
-        """Ask before what was drawn and not saved is replaced."""
+        """Ask before unsaved drawings are replaced."""
         at_stake = [part]
         if part.side is Side.REFERENCE:
             at_stake.append(EditedPart(part.region, None))  # the file may have areas
@@ -274,9 +274,9 @@ class RecoveredEdits:
     Parameters
     ----------
     files
-        Runs what looks for it, and asks before something is replaced.
+        Runs the search, and asks before something is replaced.
     autosaver
-        Finds what was left.
+        Finds the autosaves.
     around
         Has the link, which leads to other regions.
     """
@@ -288,7 +288,7 @@ class RecoveredEdits:
         self._left: list[tuple[Autosave, bool]] = []
 
     def look(self, *, title: str = "") -> None:
-        """Look in the background for what is left; bring a dock to the front if there is any.
+        """Look for autosaves in the background; bring a dock to the front if there are any.
 
         Parameters
         ----------
@@ -306,7 +306,7 @@ class RecoveredEdits:
         self._files.start(self._autosaver.left_behind, take)
 
     def show(self) -> None:
-        """Offer what is left of the region that is shown, or to go to another one."""
+        """Offer the autosaves of the shown region, or to go to another one."""
         here = self._here()
         offered = here or self._left
         if not offered:
@@ -328,7 +328,7 @@ class RecoveredEdits:
         self._panel.show_left(text, button, may_restore=may_restore)
 
     def restore(self) -> None:
-        """Continue with what is left of this region, or go to its region."""
+        """Continue with the autosave of this region, or go to its region."""
         here = [autosave for autosave, _ in self._here()]
         if not here:
             if self._left:
@@ -368,13 +368,13 @@ class RecoveredEdits:
             self.look()
 
     def _here(self) -> list[tuple[Autosave, bool]]:
-        """List the left edits of the region that is shown."""
+        """List the left edits of the shown region."""
         snapshot = self._session.snapshot
         name = None if snapshot is None else snapshot.region.name
         return [(autosave, same) for autosave, same in self._left if autosave.part.region == name]
 
     def _restore(self, autosave: Autosave) -> None:
-        """Let a side of the region that is shown, or its ambiguous area, be what was drawn."""
+        """Let a side of the shown region, or its ambiguous area, be what was drawn."""
         session, part, content = self._session, autosave.part, autosave.read()
         if session.snapshot is None or content.shape != session.snapshot.shape:
             raise PanopticError("the image now has another size; discard these edits")

@@ -60,7 +60,7 @@ _SIDES = {Status.FP: (Side.PREDICTION,), Status.IGNORED: tuple(Side)}
 
 
 class EditsPanel(ScrollPanel):
-    """The controls of editing; knows nothing of what they do."""
+    """The controls of editing; knows nothing of their effects."""
 
     shown = Signal()
     corrected_wanted = Signal(str)  # the format, OWN for that of the files
@@ -149,7 +149,7 @@ class EditsPanel(ScrollPanel):
             self.differences.fill(HEADER, difference_rows(before, now))
 
     def showEvent(self, event: QShowEvent | None) -> None:  # noqa: N802
-        """Be up to date when the panel comes to the front."""
+        """Refresh when the panel comes to the front."""
         super().showEvent(event)
         self.shown.emit()
 
@@ -261,9 +261,9 @@ def state_text(
     session
         The live state.
     copies
-        The working copies of the region that is shown.
+        The working copies of the shown region.
     unsaved
-        What is not saved, of all regions.
+        The unsaved edits of all regions.
     is_on
         Whether editing is switched on.
     draws_areas

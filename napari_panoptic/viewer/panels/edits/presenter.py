@@ -51,7 +51,7 @@ class EditsPresenter(Presenter[EditsPanel]):
         self.autosaver = Autosaver(session, edits)
         self._recovered = RecoveredEdits(self.files, self.autosaver, around)
         self._is_given_up = False
-        #: What can be done with the chosen objects; other panels use it too.
+        #: The actions on the chosen objects; other panels use them too.
         self.mending = ObjectActions(
             session,
             self.link.history,
@@ -91,7 +91,7 @@ class EditsPresenter(Presenter[EditsPanel]):
         )
 
     def connections(self) -> Connections:
-        """List what is listened to."""
+        """Return the signals of session and panel, and their slots."""
         session, panel, files = self.session, self.panel, self.files
         return [
             (session.region_changed, self._on_region),
@@ -156,7 +156,7 @@ class EditsPresenter(Presenter[EditsPanel]):
         return self._is_given_up
 
     def refresh(self) -> None:
-        """Show what is edited, and what it did."""
+        """Show the edits, and their effect."""
         panel, is_there = self.panel, self.session.evaluation is not None
         panel.edit.setChecked(self.edits.is_on)
         panel.shapes.setChecked(self.shapes.is_on)
@@ -166,7 +166,7 @@ class EditsPresenter(Presenter[EditsPanel]):
         self._show_steps()
         self._fill_menus()
         self._recovered.show()
-        if panel.isVisible():  # otherwise when it comes to the front
+        if panel.isVisible():  # if not, when it comes to the front
             self._show_copies()
 
     def _show_steps(self) -> None:
@@ -187,7 +187,7 @@ class EditsPresenter(Presenter[EditsPanel]):
         self._on_edit()
 
     def do(self, action: ObjectAction) -> None:
-        """Do an action on the chosen objects of the region that is shown."""
+        """Do an action on the chosen objects of the shown region."""
         if reason := self.link.why_unseen:
             show_info(reason)
             return
@@ -214,7 +214,7 @@ class EditsPresenter(Presenter[EditsPanel]):
         return [(side, int(sides[side][row])) for side, row in rows if row < len(sides[side])]
 
     def undo(self, *, redo: bool = False) -> None:
-        """Undo what was done last, or redo what was undone last."""
+        """Undo the last step, or redo the one undone last."""
         if problem := self.link.history.undo(redo=redo):
             show_info(problem)
 
@@ -240,10 +240,10 @@ class EditsPresenter(Presenter[EditsPanel]):
         self.mending.asking = asking
         PREFERENCES.claims = str(asking)
 
-    # What is shown.
+    # Display.
 
     def _show_copies(self) -> None:
-        """Show the working copies, and what they did to the figures."""
+        """Show the working copies, and their effect on the figures."""
         panel, session = self.panel, self.session
         copies = self.edits.copies_here()
         for button in (panel.save, panel.open):
@@ -305,7 +305,7 @@ class EditsPresenter(Presenter[EditsPanel]):
         self._places.arrive()
         self.refresh()
 
-    def _on_discarded(self, *_told: object) -> None:
+    def _on_discarded(self, *_: object) -> None:
         self.edits.forget_histories()
         if (snapshot := self.session.snapshot) is not None:
             self.link.history.forget_region(snapshot.region.name)
@@ -329,7 +329,7 @@ class EditsPresenter(Presenter[EditsPanel]):
             self.link.scene.show_ambiguous(None if snapshot is None else snapshot.ambiguous)
             self.shapes.follow_area(is_step=bool(self.mending.applying))
 
-    # What the user does.
+    # User actions.
 
     def _on_edit(self) -> None:
         on = self.panel.edit.isChecked()

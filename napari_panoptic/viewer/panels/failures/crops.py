@@ -28,7 +28,7 @@ _BYTES_PER_PX = 4
 
 @dataclass(eq=False)
 class _Order:
-    """What the worker is to cut; replaced as a whole by the window, emptied by the worker."""
+    """The crops for the worker; replaced as a whole by the window, emptied by the worker."""
 
     reader: CropReader | None = None
     size: CropSize = field(default_factory=lambda: CropSize(1, 1))
@@ -52,9 +52,9 @@ class _Cut:
 
 
 class Crops:
-    """Pictures of failures, of the region that is shown and of any other.
+    """Pictures of failures, of the shown region and of any other.
 
-    Those of the region that is shown, and of regions with edits, are cut on the main thread,
+    Those of the shown region, and of regions with edits, are cut on the main thread,
     a few at a time, since edits change their objects; those of others in a worker.
     """
 
@@ -93,7 +93,7 @@ class Crops:
         reader
             Reads all other regions.
         live
-            Returns the source of a failure in the region that is shown, or in one with
+            Returns the source of a failure in the shown region, or in one with
             edits; None for others.
         """
         self.stop()
@@ -117,7 +117,7 @@ class Crops:
         return self._kept.get(name)
 
     def want(self, names: Sequence[FailureName]) -> None:
-        """Cut what is missing of these, instead of what was wanted before."""
+        """Cut the missing ones of these, instead of those wanted before."""
         missing = [name for name in names if name not in self._kept or name in self._stale]
         for name in names:
             if name in self._kept:
@@ -148,7 +148,7 @@ class Crops:
 
     def _on_cut(self, cut: _Cut) -> None:
         is_current = cut.reader is self._order.reader and cut.size == self._order.size
-        # Edits may have changed a region that is shown by now.
+        # Edits may have changed a shown region by now.
         if is_current and self._live(cut.name) is None:
             self._keep(cut.name, cut.picture)
             self.changed.emit()
@@ -181,7 +181,7 @@ class Crops:
 
 
 class LiveSources:
-    """The sources of crops of the region that is shown, and of regions with edits.
+    """The sources of crops of the shown region, and of regions with edits.
 
     Regions with edits differ from their files, which may lack the object of a failure.
     """
@@ -196,7 +196,7 @@ class LiveSources:
         self._now = {}
 
     def note(self, session: Session) -> None:
-        """Take what is shown now; also before a region with edits is left."""
+        """Take over the shown region; also before a region with edits is left."""
         snapshot = session.snapshot
         self._now = {at: own for at, own in self._now.items() if session.has_edits(at[0])}
         if snapshot is not None:

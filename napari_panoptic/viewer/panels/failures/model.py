@@ -147,7 +147,7 @@ class FailureModel(QAbstractListModel):
         return f"{section.title}  {styles.count_text(len(section.rows))}"
 
     def caption(self, row: int) -> Caption:
-        """Return what stands below the crop of a failure."""
+        """Return the text below the crop of a failure."""
         columns = self.failures.columns
         status = STATUSES[int(columns["status"][row])]
         names: Sequence[str] = ("", *self.failures.class_names)
@@ -199,7 +199,7 @@ class FailureModel(QAbstractListModel):
 
 
 def _tooltip(failures: CohortFailures, row: int) -> str:
-    """Return what the tooltip says about a failure."""
+    """Return the tooltip of a failure."""
     columns, place, side = failures.columns, failures.place(row), failures.side(row)
     names = ("", *failures.class_names)
     partner_id = int(columns["partner_id"][row])

@@ -71,7 +71,7 @@ MOST_REASONS = 8
 
 
 class FailuresPanel(QWidget):
-    """The gallery with its menus; signals what the user wants of other panels."""
+    """The gallery with its menus; emits the user's requests to other panels."""
 
     size_changed = Signal()
 
@@ -124,7 +124,7 @@ class FailuresPanel(QWidget):
         self.view.setVisible(not text)
 
     def show_chosen(self, text: str) -> None:
-        """Show what the chosen failures have in common; empty if none are chosen."""
+        """Show the common traits of the chosen failures; empty if none are chosen."""
         self.chosen.setText(text)
         for widget in (self.chosen, self.show_all):
             widget.setVisible(bool(text))
@@ -145,7 +145,7 @@ class FailuresPanel(QWidget):
         )
 
     def show_filters(self) -> None:
-        """Show on their button what the filters let through."""
+        """Show the filters on their button."""
         chosen = {"status": self.status.checked(), "cause": self.cause.checked()}
         self.filters.setText(filter_text(chosen))
 
@@ -160,7 +160,7 @@ class FailuresPanel(QWidget):
 
 
 class FailuresPresenter(SeenPresenter[FailuresPanel]):
-    """The failures of all regions, of the region that is shown, or those listed in the table."""
+    """The failures of all regions, of the shown region, or those listed in the table."""
 
     title = "Failures"
     key = "g"
@@ -261,7 +261,7 @@ class FailuresPresenter(SeenPresenter[FailuresPanel]):
         took_ms = 1000 * (time.perf_counter() - begin)
         self._rest.setInterval(max(REST_MS, round(REST_PER_WORK * took_ms)))
 
-    # What there is.
+    # Contents.
 
     def _queue(self, scope: InScope) -> FailureQueue:
         steps, snapshot = self.link.failures, self.session.snapshot
@@ -322,7 +322,7 @@ class FailuresPresenter(SeenPresenter[FailuresPanel]):
             self._crops.resize(size)
             self.panel.view.look_again()
 
-    # What is said.
+    # Texts.
 
     def _say(self) -> None:
         """Show how many failures there are, or why none, and which regions are missing."""
@@ -345,7 +345,7 @@ class FailuresPresenter(SeenPresenter[FailuresPanel]):
         self._show_line()
 
     def _show_line(self) -> None:
-        """Show what there is, or what was saved so far."""
+        """Show the number of failures, or of saved crops."""
         scope, line = self._in_scope, self.panel.line
         if self._saved is not None:
             done, total = styles.count_text(self._saved.done), styles.count_text(self._saved.total)
@@ -371,7 +371,7 @@ class FailuresPresenter(SeenPresenter[FailuresPanel]):
         line.set_text(text, tooltip=tooltip)
 
     def _chosen_text(self, only: FailureSet | None) -> str:
-        """Return what the chosen failures have in common, and their number."""
+        """Return the common traits of the chosen failures, and their number."""
         if only is None:
             return ""
         now, total = len(self.failures), len(only.names)
@@ -462,7 +462,7 @@ class FailuresPresenter(SeenPresenter[FailuresPanel]):
         if only is not None:
             self.panel.view.scrollToTop()
 
-    # What the user does.
+    # User actions.
 
     def _on_scope(self, scope: Scope) -> None:
         """Limit N no longer where the gallery does not show the limit."""
@@ -474,7 +474,7 @@ class FailuresPresenter(SeenPresenter[FailuresPanel]):
         self.link.failures.show_only(None)
 
     def _on_selection_moved(self) -> None:
-        """Choose what is selected here for a verdict."""
+        """Choose the selection for a verdict."""
         self.link.failures.choose(self.selected_failures())
         self._show_line()
 

@@ -1,4 +1,4 @@
-"""What the gallery is about: the failures in scope, and what is known of their regions."""
+"""The subject of the gallery: the failures in scope, and their regions."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class Scope(MenuChoice):
     """Which failures the gallery shows."""
 
     ALL = "all regions", "The failures of all regions of the cohort, except whole slides."
-    REGION = "this region", "The failures of the region that is shown."
+    REGION = "this region", "The failures of the shown region."
     LISTED = "listed objects", "The failures that the object table lists, in its order."
     CHOSEN = "chosen failures", "The failures that another panel chose, such as those of a slice."
 
 
 @dataclass(frozen=True, eq=False)
 class InScope:
-    """What the gallery is about at one moment."""
+    """The subject of the gallery at one moment."""
 
     session: Session
     scope: Scope
@@ -55,7 +55,7 @@ class InScope:
 
     @cached_property
     def lines(self) -> dict[tuple[str, str], RegionSummary | None]:
-        """Region and team -> what is known of their failures so far; team by team."""
+        """Region and team -> their failures as far as known; team by team."""
         only, known = self.only, self.session.summaries
         regions = self.session.cohort.regions
         places = [(region.name, team) for team in self.teams for region in regions]
@@ -70,7 +70,7 @@ class InScope:
 
     @property
     def left_out(self) -> list[RegionSummary]:
-        """What is known of regions without failures to show, such as whole slides."""
+        """Regions without failures to show, such as whole slides."""
         lines = self.lines.values() if self.is_over_cohort else ()
         return [line for line in lines if line is not None and line.failures is None]
 
@@ -117,7 +117,7 @@ class InScope:
         return None if snapshot is None else snapshot.region.name
 
     def _as_now(self, block: Block) -> Block:
-        """Return given objects with what was edited meanwhile."""
+        """Return given objects as later edits have left them."""
         only, snapshot = self.only, self.session.snapshot
         if only is None or snapshot is None or snapshot.region.name != block.region:
             return block

@@ -36,7 +36,7 @@ EMPTY = "No objects to list. Open a cohort."
 _LEAST_ROWS = 2
 """How many rows can be seen however low the panel is."""
 LONGEST_TITLE_PX = 300
-"""Longest description of what is listed; names of classes may be long."""
+"""Longest description of the listed objects; names of classes may be long."""
 ALL_HIDDEN = "No object passes the filters. Choose “All objects” in the menu “Filter”."
 
 
@@ -89,7 +89,7 @@ class ObjectTable(QWidget):
     """
 
     object_selected = Signal(Side, int)
-    rows_selected = Signal()  # others than before, by the user or from outside
+    rows_selected = Signal()  # a different selection, by the user or from outside
     centre_wanted = Signal(Side, int)
     filter_changed = Signal(ObjectFilter)
     verdicts_changed = Signal()
@@ -197,7 +197,7 @@ class ObjectTable(QWidget):
 
     @property
     def outcomes(self) -> Outcomes | None:
-        """What the listed objects come from."""
+        """The outcomes of the listed objects."""
         return self._outcomes
 
     def standing_out(self) -> ListedObjects | None:
@@ -240,7 +240,7 @@ class ObjectTable(QWidget):
         view.heading.sortIndicatorChanged.connect(lambda _column, _order: self._show_count())
         view.selection().currentRowChanged.connect(lambda *_rows: self._on_row())
         view.selection().selectionChanged.connect(lambda *_rows: self.rows_selected.emit())
-        # A click on the current row selects its object once more, which no row change tells.
+        # A click on the current row selects its object once more, which no change of rows reports.
         view.current_row_clicked.connect(self._on_row)
         view.centre_wanted.connect(
             lambda row: self.centre_wanted.emit(*self.model.rows.object_of(row))

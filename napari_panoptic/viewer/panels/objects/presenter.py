@@ -135,7 +135,7 @@ class ObjectsPresenter(Presenter[ObjectTable]):
         self._show_listed()
 
     def _show_listed(self) -> None:
-        """Let what the table lists stand out on the image, where that was asked for."""
+        """Let the listed objects stand out on the image, if that was chosen."""
         self.link.scene.set_listed(self.panel.standing_out())
 
 

@@ -96,7 +96,7 @@ class CasesPanel(PlaceNavigator):
         rows: Mapping[tuple[str, str], Mapping[str, object]],
         unread: Collection[str],
     ) -> None:
-        """Show the cases of a structure, and the teams; mark what is wanted.
+        """Show the cases of a structure, and the teams; mark the wanted ones.
 
         The lowest Dice comes first, unless another column was asked for.
 
@@ -173,7 +173,7 @@ class CasesPanel(PlaceNavigator):
 
 
 class LevelsPanel(ScrollPanel):
-    """The average, Dice at each level, and what is drawn."""
+    """The average, Dice at each level, and the choice of drawings."""
 
     shown_changed = Signal(object)  # set[Shown]
 
@@ -391,7 +391,7 @@ def _fill_pairs(
 
 
 class RaterTitle(TitleLines):
-    """One line above the image: what is shown, and the way to what was odd and to all keys."""
+    """One line above the image: the shown case, and the way to the findings and to all keys."""
 
     notes_clicked = Signal()
     keys_clicked = Signal()
@@ -407,7 +407,7 @@ class RaterTitle(TitleLines):
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
     def show_title(self, text: str, findings: Sequence[Finding] = ()) -> None:
-        """Show what is looked at, and how much was odd in its files."""
+        """Show the chosen case, and the number of findings in its files."""
         self.selected.set_text(text, tooltip="\n".join(finding.message for finding in findings))
         self.notes.show_count(len(findings))
 
@@ -417,7 +417,7 @@ class RaterTitle(TitleLines):
 
 
 class RaterLegend(RichLabel):
-    """Below the image: what the colours mean, and the keys; over two lines where it must."""
+    """Below the image: the meaning of colours, and the keys; over two lines if necessary."""
 
     def __init__(self, keys: str) -> None:
         super().__init__()

@@ -57,7 +57,7 @@ class SliceStrip(PaintedPlot):
             self.slice_chosen.emit(number)
 
     def mouseMoveEvent(self, event: QMouseEvent | None) -> None:  # noqa: N802
-        """Show what is under the mouse; with a button pressed, go there."""
+        """Show the values under the mouse; with a button pressed, go there."""
         number = None if event is None else self._slice_at(event.position().x())
         if event is None or number is None:
             return

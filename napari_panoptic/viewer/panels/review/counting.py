@@ -87,7 +87,7 @@ class ReviewCounting:
             self.show()
 
     def forget(self, regions: Iterable[str]) -> None:
-        """Count some regions again; the one that is shown is up to date."""
+        """Count some regions again; the shown one is up to date."""
         for region in set(regions) - {self._region}:
             self._lines.pop(region, None)
 
@@ -97,7 +97,7 @@ class ReviewCounting:
         self._lines.clear()
 
     def take(self, judged: Judged | None) -> None:
-        """Take the verdicts on what is shown; out of sight, figures are computed later."""
+        """Take the verdicts on the shown region; out of sight, figures are computed later."""
         self._verdicts.keep(judged)
         self.show_reviewed()
         if not self._sight.is_seen:
@@ -160,7 +160,7 @@ class ReviewCounting:
         self.show()
 
     def _follow_task(self) -> CountingTask | None:
-        """Return what is counted now, None without a team; forget the lines of anything else."""
+        """Return the subject of counting, None without a team; forget the lines of others."""
         session = self._session
         if session.team is None:
             return None

@@ -1,4 +1,4 @@
-"""What a review keeps: drafts, verdicts and what other windows wrote, and exports."""
+"""The files of a review: drafts, verdicts, those of other windows, and exports."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from napari_panoptic.viewer.state.preferences import PREFERENCES
 ObjectName = tuple[str, str, str, str, int]
 """Reviewer, region, team, side and id of an object."""
 _KINDS = (str, str, str, str, int, str, str)
-"""Of what is remembered of an object: its name, its tags and its note."""
+"""Fields of a remembered draft: the object's name, its tags and its note."""
 Texts = tuple[str, str]
 """Tags and note of an object."""
 
@@ -61,7 +61,7 @@ class Drafts:
     reviewing
         The review.
     verdicts
-        What is saved with the verdicts of the cohort.
+        The verdicts of the cohort.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class Drafts:
             self._texts[(reviewer, *name[1:])] = self._texts.pop(name)
 
     def keep_typed(self, names: Iterable[FailureName]) -> None:
-        """Keep what is typed with its objects, also where no verdict follows."""
+        """Keep typed texts with their objects, also if no verdict follows."""
         if not self._panel.has_draft:
             self.forget(names)
             return
@@ -162,7 +162,7 @@ class ReviewFiles:
     Parameters
     ----------
     session
-        What is reviewed.
+        The review.
     panel
         The parent of the dialogs.
     reviewing
@@ -201,7 +201,7 @@ class ReviewFiles:
         self._tick.start()
 
     def close(self) -> None:
-        """Stop checking, ignore answers still to come, and report no more what is written."""
+        """Stop checking, ignore answers still to come, and report written files no more."""
         self._is_closed = True
         stop_timers(self._tick)
         self._check.drop()
@@ -284,7 +284,7 @@ class ReviewFiles:
             return
         sides = {}
         for side in Side:
-            # A copy: what is shown may be painted on while the file is written.
+            # A copy: the shown labels may be painted on while the file is written.
             sides[side] = (session.edited_labels(side), object_details(judged, side))
         self._write(
             partial(_write_objects, path, sides, region, team, session.cohort.scheme),
@@ -303,7 +303,7 @@ class ReviewFiles:
         return {id(record): row for record, row in zip(here, rows, strict=True)}
 
     def _evaluator(self) -> Callable[[str, str], Evaluation | None]:
-        """Return what evaluates a region and team in a worker, None where that is impossible."""
+        """Return a function that evaluates a region and team in a worker, None if impossible."""
         session = self._session
         cohort, settings, source = session.cohort, session.settings, session.source
         regions = {region.name for region in cohort.regions}

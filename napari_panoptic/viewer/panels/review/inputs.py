@@ -1,4 +1,4 @@
-"""What a reviewer enters: verdicts by large buttons, a name, tags and notes."""
+"""Inputs of a reviewer: verdicts by large buttons, a name, tags and notes."""
 
 from __future__ import annotations
 
@@ -125,9 +125,9 @@ class VerdictButtons(QWidget):
         Parameters
         ----------
         text
-            What has ended, in a few words.
+            The thing that has ended, in a few words.
         detail
-            What the user can do.
+            The next steps.
         """
         self._end_text = text
         # Relative to the theme's own size, which style sheets would overrule.
@@ -138,7 +138,7 @@ class VerdictButtons(QWidget):
         self._show_enabled()
 
     def end_text(self) -> str:
-        """Return what is shown at the end of the queue; empty before."""
+        """Return the text at the end of the queue; empty before."""
         return self._end_text
 
     def minimumSizeHint(self) -> QSize:  # noqa: N802

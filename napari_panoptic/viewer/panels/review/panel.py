@@ -82,7 +82,7 @@ _LOWEST_PX = 96
 
 
 class ReviewExport(StrEnum):
-    """What can be written, in the words of the menu."""
+    """The files that can be written, in the words of the menu."""
 
     OWN = "My verdicts as CSV…"
     ALL = "All reviewers' verdicts as CSV…"
@@ -300,7 +300,7 @@ class ReviewPanel(ScrollPanel):
         Parameters
         ----------
         title
-            What the object is called; None without a selection.
+            The name of the object; None without a selection.
         record
             The verdict on it, or None; also where several objects are selected.
         verdict
@@ -316,7 +316,7 @@ class ReviewPanel(ScrollPanel):
         self.verdicts.show_verdict(verdict, enabled=title is not None)
         self.withdrawal.setEnabled(record is not None)
         kept = ("", "") if record is None else (record.tag, record.note)
-        # What is being typed stays: it is the draft.
+        # Text being typed stays: it is the draft.
         if fresh or kept != self._shown:
             self._shown = kept
             tags, note = draft or kept
@@ -390,7 +390,7 @@ class ReviewPanel(ScrollPanel):
         self.stop.setVisible(can_stop)
 
     def show_figures(self, units: Sequence[BeforeAfter]) -> None:
-        """Show what the figures would be if the verdicts were right."""
+        """Show the figures that would follow if the verdicts were right."""
         header = [Cell("", WHAT_IF)]
         for unit in units:
             header += [
@@ -543,7 +543,7 @@ class ReviewPanel(ScrollPanel):
         self.name.editingFinished.connect(self._on_name)
         for edited in (self.note.edited, self.tags.edited):
             edited.connect(self._show_draft)
-        # Enter and Esc leave the field: N and its like would otherwise go into the text.
+        # Enter and Esc leave the field: N and similar keys would go into the text.
         for field in (self.name, self.note, self.tags.line):
             field.entered.connect(self.typing_ended.emit)
             field.escaped.connect(self.typing_ended.emit)
@@ -563,7 +563,7 @@ class ReviewPanel(ScrollPanel):
     def _show_heading(self) -> None:
         """Show the name, or its field if the section is open or the name is missing."""
         is_open = self.settings.fold.isChecked() or not self._reviewer
-        # A field that is hidden while one types in it would lose what is typed.
+        # A field that is hidden while one types in it would lose the typed text.
         self.name.setVisible(is_open or self.name.hasFocus())
         self.settings.setVisible(is_open or self.name.hasFocus())
         self._as.set_text(f"Reviewer: {self._reviewer}")

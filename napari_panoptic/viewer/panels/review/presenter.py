@@ -69,7 +69,7 @@ NOT_NEWLY_SELECTED = (
 
 
 class TakesVerdicts(Protocol):
-    """What the keys of verdicts apply to."""
+    """The receiver of the keys of verdicts."""
 
     def give(self, verdict: Verdict) -> None:
         """Save a verdict."""
@@ -103,7 +103,7 @@ class ReviewPresenter(Presenter[ReviewPanel]):
         self._settle = single_shot(SETTLE_MS, self._on_settled)
         self.keys = SingleKeys(self.link.panels.title, JUDGING_KEYS)
         self.key_taker: Callable[[], TakesVerdicts] = lambda: self
-        """Return what the keys of verdicts apply to now: an item while a plan is reviewed."""
+        """Return the receiver of the keys of verdicts: an item while a plan is reviewed."""
         self.reviewing = Reviewing(
             session,
             reviewer=state.reviewer,
@@ -144,7 +144,7 @@ class ReviewPresenter(Presenter[ReviewPanel]):
         return self.counting.is_busy or self.files.is_busy
 
     def connections(self) -> Connections:
-        """Return the signals of session, table and panel, and what follows them."""
+        """Return the signals of session, table and panel, and their slots."""
         session, panel, link = self.session, self.panel, self.link
         dialog, failures = panel.compare_dialog, link.failures
         return [
@@ -214,7 +214,7 @@ class ReviewPresenter(Presenter[ReviewPanel]):
         self.reviewing.close()
         self.link.state.reviewer = self.reviewing.reviewer
 
-    # What is shown.
+    # Display.
 
     def refresh(self) -> None:
         """Show verdicts as they are now; place and figures once the panel is seen."""
@@ -249,7 +249,7 @@ class ReviewPresenter(Presenter[ReviewPanel]):
         self.panel.history.show_object(entries)
 
     def _show_object(self) -> None:
-        """Show what a verdict applies to, and its verdict, tags and note."""
+        """Show the object of a verdict, and its verdict, tags and note."""
         session, names, selection = self.session, self._queue.chosen(), self.session.selection
         is_one = len(names) == 1
         subject = None
@@ -323,7 +323,7 @@ class ReviewPresenter(Presenter[ReviewPanel]):
         self.return_keys()
 
     def undo(self) -> None:
-        """Withdraw the newest verdicts of this window, with what they mended; show their object."""
+        """Withdraw the newest verdicts of this window, with their mends; show their object."""
         self.panel.finish_name()
         if (problem := self._steps.undo_last()) is not None:
             if problem:
@@ -353,7 +353,7 @@ class ReviewPresenter(Presenter[ReviewPanel]):
             edits.corrected.save(form)
 
     def _edits(self) -> EditsPresenter | None:
-        """Return what mends objects, where its panel is there."""
+        """Return the presenter of edits, if its panel is there."""
         try:
             return self.link.presenter(EditsPresenter)
         except LookupError:
@@ -414,7 +414,7 @@ class ReviewPresenter(Presenter[ReviewPanel]):
             self.return_keys()
 
     def _take_back(self, records: Sequence[ReviewRecord]) -> None:
-        """Follow the withdrawal of verdicts; what was typed for them is not lost."""
+        """Follow the withdrawal of verdicts; their typed texts are not lost."""
         self._queue.allow()
         self._adjudicating.read_again()
         self._drafts.restore(records)
@@ -480,7 +480,7 @@ class ReviewPresenter(Presenter[ReviewPanel]):
         self._saved = records[0] if len(records) == 1 else None
 
     def _is_ready(self) -> bool:
-        """Return whether verdicts can be given; say what is missing."""
+        """Return whether verdicts can be given; report why not."""
         self.panel.finish_name()
         if not self.reviewing.reviewer:
             show_info(ASK_FOR_NAME)
@@ -539,11 +539,11 @@ class ReviewPresenter(Presenter[ReviewPanel]):
             {UNDO_KEY: taker.undo, GO_ON_KEY: taker.go_on, NOTE_KEY: taker.write}[key]()
 
     def _on_sight(self, seen: bool) -> None:
-        """Fill in what was left out while the panel was hidden."""
+        """Fill in the parts that were left out while the panel was hidden."""
         if seen and self.counting.is_stale:
             self.refresh()
 
-    def _on_discarded(self, *_told: object) -> None:
+    def _on_discarded(self, *_: object) -> None:
         if (snapshot := self.session.snapshot) is not None:
             region = snapshot.region.name
             self._steps.forget(lambda step: step.forget_mend(region))
@@ -570,12 +570,12 @@ class ReviewPresenter(Presenter[ReviewPanel]):
         if regions:
             self._adjudicating.read_again()
             self._settle.start()
-        # Without changes, only what the window has read already is looked through.
+        # Without changes, only regions that the window has read are searched.
         if self._saved is not None and self._saved.region in (*regions, self._queue.region):
             self._follow_saved(self._saved)
 
     def _follow_saved(self, record: ReviewRecord) -> None:
-        """Report if another window withdrew or replaced the verdict that is shown as saved."""
+        """Report if another window withdrew or replaced the shown verdict as saved."""
         if record in self.reviewing.records(record.region):
             return
         is_here = (self._queue.region, self.session.team) == (record.region, record.team)

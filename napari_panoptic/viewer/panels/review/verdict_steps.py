@@ -1,4 +1,4 @@
-"""Verdicts that were given in a window and what they mended, as steps that can be undone."""
+"""Verdicts that were given in a window and their mends, as steps that can be undone."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class VerdictSteps:
     history
         The order of all steps of the window.
     replay
-        What they call.
+        The functions that they call.
     """
 
     def __init__(self, history: EditHistory, replay: Replay) -> None:
@@ -49,7 +49,7 @@ class VerdictSteps:
         records: Sequence[ReviewRecord],
         mended: Step | None,
     ) -> None:
-        """Note verdicts that were given just now, and what they mended."""
+        """Note verdicts that were given just now, and their mends."""
         step = VerdictStep(self._replay, given, records, mended)
         self._steps.append(step)
         self._history.push(step.own)
@@ -77,7 +77,7 @@ class VerdictSteps:
 
 
 class VerdictStep:
-    """Verdicts that were given together, and what they mended."""
+    """Verdicts that were given together, and their mends."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class VerdictStep:
         return not self._given and self._mended is None
 
     def undo(self) -> str:
-        """Undo what they mended and withdraw them; return why not, empty if it was done."""
+        """Undo the mends and withdraw the verdicts; return why not, empty if it was done."""
         if problem := self._replay_mend(redo=False):
             return problem
         withdrawn = self._replay.reviewing.take_back(self._records) if self._records else []
@@ -129,7 +129,7 @@ class VerdictStep:
         return self._replay_mend(redo=True)
 
     def forget_mend(self, region: str) -> None:
-        """Forget what they mended in a region whose edits were discarded."""
+        """Forget the mends in a region whose edits were discarded."""
         if self._mended is not None and self._mended.region == region:
             self._mended = None
 
@@ -150,7 +150,7 @@ class VerdictStep:
         self._records = [record for record in self._records if record not in records]
 
     def _replay_mend(self, *, redo: bool) -> str:
-        """Undo or redo what they mended, as long as that is possible; return why not now."""
+        """Undo or redo the mends, as long as that is possible; return why not now."""
         if self._mended is None:
             return ""
         try:
