@@ -347,9 +347,9 @@ class Session:
             return True
         self._selection = None
         self.region_changed.emit(self._snapshot)
-        found = self._refound(before) if same_region else None
-        if found is not None:
-            self.select(found)
+        selection = self._refound(before) if same_region else None
+        if selection is not None:
+            self.select(selection)
         elif before is not None and self._selection is None:
             self.selection_changed.emit(None)
         return True

@@ -243,27 +243,27 @@ def _held_in_steps(
         # Decoding pixels releases the GIL, beside the annotation and the first team.
         pixels = pool.submit(_pixels, region, kept)
         if kept is not None and isinstance(kept.work, HeldRegion):
-            work = kept.work.copy()
+            held = kept.work.copy()
         else:
-            work = HeldRegion(cohort, region, settings)
-        start = _without_teams(cohort, work, region, settings, source)
+            held = HeldRegion(cohort, region, settings)
+        start = _without_teams(cohort, held, region, settings, source)
         if first in names and len(names) > 1:
-            done[first] = work.evaluate(first, settings, source)
+            done[first] = held.evaluate(first, settings, source)
     image, odd = pixels.result()
     findings = (*odd, *(finding for finding in start.findings if finding not in odd))
     start = replace(start, image=image, findings=findings)
-    if any(found.evaluation is not None for found in done.values()):
+    if any(evaluated_team.evaluation is not None for evaluated_team in done.values()):
         yield _with_teams(cohort, start, names, done)
     others = [name for name in names if name not in done]
 
     def evaluated(name: str) -> Evaluated[Evaluation] | None:
-        return work.evaluate(name, settings, source) if is_wanted() else None
+        return held.evaluate(name, settings, source) if is_wanted() else None
 
     with ThreadPoolExecutor(max_workers=AT_A_TIME) as pool:
-        for name, found in zip(others, pool.map(evaluated, others), strict=True):
-            if found is None:
+        for name, evaluated_team in zip(others, pool.map(evaluated, others), strict=True):
+            if evaluated_team is None:
                 return
-            done[name] = found
+            done[name] = evaluated_team
     yield _with_teams(cohort, start, names, done)
 
 

@@ -95,8 +95,8 @@ def evaluate_cohort_summary(
                 line = RegionSummary.of(region.name, team, None, (finding,))
                 yield replace(line, is_slide=is_slide)
             continue
-        for team, found in held.each_team(wanted, quick, source):
-            findings = found.of_team
+        for team, result in held.each_team(wanted, quick, source):
+            findings = result.of_team
             if held.reference(quick).masks is None:  # the annotation's findings are the reason
-                findings = found.findings
-            yield RegionSummary.of(region.name, team, found.evaluation, findings)
+                findings = result.findings
+            yield RegionSummary.of(region.name, team, result.evaluation, findings)

@@ -330,25 +330,25 @@ class DeskShell(ABC):
             return
         self.messages = MessageBoard(window, self._is_current)
         hints = DeskMessages(self._is_current, self.show_message)
-        own = dock_of(self.strip)
-        if own is not None:
-            window.addDockWidget(Qt.DockWidgetArea.TopDockWidgetArea, own)
-            own.setTitleBarWidget(QWidget())
-            own.show()
+        strip_dock = dock_of(self.strip)
+        if strip_dock is not None:
+            window.addDockWidget(Qt.DockWidgetArea.TopDockWidgetArea, strip_dock)
+            strip_dock.setTitleBarWidget(QWidget())
+            strip_dock.show()
         legend, name = self.legend_strip(), f"{self.name} legend"
         around = [(title, widget, "right") for title, widget in self.docked().items()]
         strips = [] if self.strip.isAncestorOf(legend) else [name]
         around += [(name, legend, "bottom") for name in strips]
         size = WindowSize(window)
-        self._docks = found = add_docks(self._viewer, around, strips)
+        self._docks = docks = add_docks(self._viewer, around, strips)
         give_corners_to_sides(window)
         self._bar.leave.setHidden(is_own(window))  # there is nothing behind the desk
-        movable = {title: dock for title, dock in found.items() if title != name}
+        movable = {title: dock for title, dock in docks.items() if title != name}
         for title, dock in movable.items():
             action = dock.toggleViewAction()
             if action is not None:  # in napari's Window menu
                 action.triggered.connect(partial(self._on_menu, title))
-        self._arranger = Arranger(window, movable, found.get(name, legend), size)
+        self._arranger = Arranger(window, movable, docks.get(name, legend), size)
         self._keyboard = Keyboard(self._viewer, window, movable.values(), (self.strip, legend))
         for title in self.extras:
             movable[title].visibilityChanged.connect(self._show_extras)
@@ -359,7 +359,7 @@ class DeskShell(ABC):
             self._arrange(self.empty)
             self._bar.offer_workspaces(False)
         # The legend's letters stay small, or it would make the columns beside the image narrow.
-        fonts = DockFonts([*movable.values(), *([] if own is None else [own])])
+        fonts = DockFonts([*movable.values(), *([] if strip_dock is None else [strip_dock])])
         guard, titles = CloseGuard(window, self.may_leave), TitleButtons(movable.values())
         self._helpers = [self._arranger, guard, fonts, titles, size, self._keyboard]
         self._helpers += [self.messages, hints]

@@ -161,8 +161,8 @@ class LiveEdits:
         wanted = self._to_watch()
         snapshot = self._session.snapshot
         region = "" if snapshot is None else snapshot.region.name
-        known = {side: (watch.layer, watch.values) for side, watch in self._watches.items()}
-        if known == wanted and region == self._region:
+        watched = {side: (watch.layer, watch.values) for side, watch in self._watches.items()}
+        if watched == wanted and region == self._region:
             self._give_locks()
             return
         for watch in self._watches.values():
@@ -390,9 +390,9 @@ class LiveEdits:
             raise PanopticError(self._why_not())
         opened = without_erased(masks.labels.with_overlaps(Overlaps.FLATTEN))
         ids = opened.ids.copy()
-        known = session.known_ids(side)
-        is_new = ~np.isin(ids, known)
-        ids[is_new] = int(known.max(initial=0)) + 1 + np.arange(is_new.sum())
+        known_ids = session.known_ids(side)
+        is_new = ~np.isin(ids, known_ids)
+        ids[is_new] = int(known_ids.max(initial=0)) + 1 + np.arange(is_new.sum())
         if int(watch.values.values(ids).max(initial=0)) > MAX_OBJECTS:
             raise PanopticError(
                 f"a layer has room for {MAX_OBJECTS} objects, and the file has {len(ids)}"

@@ -65,7 +65,7 @@ class CaseView:
 
 
 def load_view(
-    cohort: RatedCohort, wanted: WantedCase, known: CaseView | None
+    cohort: RatedCohort, wanted: WantedCase, previous: CaseView | None
 ) -> Iterator[CaseView]:
     """Load and evaluate the wanted case; if it is the same, only another team's map is read.
 
@@ -79,12 +79,12 @@ def load_view(
     PanopticError
         Where the raters' masks cannot be read.
     """
-    if known is not None and (known.wanted.case, known.wanted.structure) == (
+    if previous is not None and (previous.wanted.case, previous.wanted.structure) == (
         wanted.case,
         wanted.structure,
     ):
-        loaded, raters, objects = known.loaded, known.raters, known.objects
-        images = known.images
+        loaded, raters, objects = previous.loaded, previous.raters, previous.objects
+        images = previous.images
     else:
         loaded = load_reference(cohort, cohort.region(wanted.case), wanted.structure)
         raters = objects = None
@@ -94,7 +94,7 @@ def load_view(
     if wanted.team is not None:
         prediction = load_map(cohort, wanted.team, loaded)
         values = prediction.values
-    found = (*loaded.findings, *images.findings, *(prediction.findings if prediction else ()))
+    findings = (*loaded.findings, *images.findings, *(prediction.findings if prediction else ()))
     view = CaseView(
         wanted,
         loaded,
@@ -104,7 +104,7 @@ def load_view(
         None,
         images,
         _picture(cohort, loaded, images, values),
-        tuple(dict.fromkeys(found)),
+        tuple(dict.fromkeys(findings)),
     )
     if values.size > PICTURE_FIRST_VOXELS:
         yield view

@@ -376,16 +376,16 @@ def draw_contours_with(
     theirs = getattr(type(layer), "_calculate_contour", None)
     if theirs is None or list(inspect.signature(theirs).parameters)[1:] != ["labels", "data_slice"]:
         return False
-    known = weakref.ref(layer)
+    layer_ref = weakref.ref(layer)
 
     def contour(labels: NDArray[Any], data_slice: tuple[slice, ...]) -> NDArray[Any] | None:
-        own = known()
-        if own is None or own.contour < 1 or unless():
+        labels_layer = layer_ref()
+        if labels_layer is None or labels_layer.contour < 1 or unless():
             return None
         if labels.ndim != 2:
-            return cast("NDArray[Any] | None", theirs(own, labels, data_slice))
+            return cast("NDArray[Any] | None", theirs(labels_layer, labels, data_slice))
         # As far around the changed part as a rim reaches.
-        reach = int(own.contour)
+        reach = int(labels_layer.contour)
         around = tuple(
             slice(max(part.start - reach, 0), min(part.stop + reach, size))
             for part, size in zip(data_slice, labels.shape, strict=True)
@@ -456,9 +456,9 @@ def shade_labels_with(
     def build_colours() -> Any:
         if in_use[0] is None:
             return colours()
-        own = Function(in_use[0].colour)
-        own["colour_of"] = Function(node.cmap.glsl_map)
-        return own
+        function = Function(in_use[0].colour)
+        function["colour_of"] = Function(node.cmap.glsl_map)
+        return function
 
     def prepare_draw(view: Any) -> Any:
         if node._data is not None:

@@ -179,11 +179,11 @@ class LiveComparison:
         if is_reopened and self._desk is not None and not self._desk.may_leave():
             return False
         self._mirror.read(self._choice, comparison)
-        place = self._store.new_place()
+        folder = self._store.new_place()
         placement = sources.placement_of(self._choice.reference)
 
         def prepare() -> Opened:
-            opened = read_folder(comparison.write(place))
+            opened = read_folder(comparison.write(folder))
             cohort: Any = opened.cohort
             return replace(opened, cohort=replace(cohort, placement=placement))
 

@@ -299,17 +299,17 @@ def _points_comparison(choice: ChosenLayers, viewer: Any) -> arrays.PointsCompar
             "Points are paired within a distance in µm; set the layers' units to micrometer and "
             "their scale to the pixel size, in µm."
         )
-    found = {layer: _points_of(layer, viewer) for layer in choice.sides}
+    points_of = {layer: _points_of(layer, viewer) for layer in choice.sides}
     image, limits, shape = None, None, (1, 1)
     if choice.image is None:
-        highest = [points[:, :2].max(axis=0, initial=0) for points in found.values()]
+        highest = [points[:, :2].max(axis=0, initial=0) for points in points_of.values()]
         width, height = np.ceil(np.max(highest, axis=0)).astype(int) + 1
         shape = int(height), int(width)
     else:
         image, limits = _image_of(choice.image, viewer)
     return arrays.PointsComparison(
-        found[choice.reference][:, :2],
-        {team: found[layer] for layer, team in choice.teams.items()},
+        points_of[choice.reference][:, :2],
+        {team: points_of[layer] for layer, team in choice.teams.items()},
         mpp_xy=placement.scale_yx[::-1],
         shape=shape,
         image=image,

@@ -142,8 +142,8 @@ class PointScene:
 
     def mark(self, selection: tuple[Side, int] | None) -> None:
         """Mark the selected point by a white ring, or none."""
-        place = self._place_of(selection)
-        if place is None:
+        position = self._place_of(selection)
+        if position is None:
             self._own.set_visible(SELECTED, False)
             return
         before = self._active_side()
@@ -155,9 +155,9 @@ class PointScene:
             is_sized = np.allclose(layer.size, ring_px) and np.array_equal(
                 layer.scale, self._pixels.scale
             )
-            if layer.visible and np.array_equal(layer.data, [place]) and is_sized:
+            if layer.visible and np.array_equal(layer.data, [position]) and is_sized:
                 return
-            layer.data = np.array([place])
+            layer.data = np.array([position])
             put_in_place(layer, self._pixels)
             layer.size = ring_px
             layer.face_color = [_TRANSPARENT]

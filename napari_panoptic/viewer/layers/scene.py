@@ -412,7 +412,7 @@ class Scene:
         at = None if snapshot is None else self._pixels.px_inside(position, snapshot.shape)
         if snapshot is None or at is None:
             return []
-        found: list[tuple[int, Pointed]] = []
+        candidates: list[tuple[int, Pointed]] = []
         for role, name, labels in self._object_contents(snapshot):
             layer = self._own.layer(role)
             if layer is None or labels is None or not layer.visible or not labels.index[at]:
@@ -425,8 +425,8 @@ class Scene:
             pointed = Pointed(None if is_reference else name, side, row)
             if self._is_left_out(pointed, int(labels.ids[labels.index[at] - 1])):
                 continue
-            found.append((self._viewer.layers.index(layer), pointed))
-        return [pointed for _, pointed in sorted(found, key=lambda pair: -pair[0])]
+            candidates.append((self._viewer.layers.index(layer), pointed))
+        return [pointed for _, pointed in sorted(candidates, key=lambda pair: -pair[0])]
 
     def _is_left_out(self, pointed: Pointed, id_: int) -> bool:
         """Return whether an object is not drawn, because only listed ones are."""
@@ -785,22 +785,22 @@ class Scene:
         """Colour objects by status: those of the reference, for the current team."""
         side = slot.side
         team = slot.role.removeprefix(_TEAM) if slot.is_team else self._team
-        is_too_many, own = contents.too_many_objects(labels), None
+        is_too_many, outcomes = contents.too_many_objects(labels), None
         evaluations = {} if self._snapshot is None else self._snapshot.evaluations
         evaluation = evaluations.get(team or "")
         if evaluation is not None:
             # Without the predictions that a threshold leaves out.
-            labels, own = evaluation.pair.side(side), evaluation.outcomes.side(side)
+            labels, outcomes = evaluation.pair.side(side), evaluation.outcomes.side(side)
         listed = self._listed if team == self._team else None
-        wanted = (labels, own, self._look.colour_by, listed)
+        wanted = (labels, outcomes, self._look.colour_by, listed)
         if self._scheme is None or slot.coloured_by == wanted:
             return
         slot.coloured_by = wanted
         values = None if slot.values is None or is_too_many else slot.values.values(labels.ids)
-        if own is not None and not is_too_many:
-            self._lines(slot).set_boxes(own.bbox, values)
-        lut = contents.object_lut(labels, own, self._scheme, self._look.colour_by, values)
-        if listed is not None and own is not None:
+        if outcomes is not None and not is_too_many:
+            self._lines(slot).set_boxes(outcomes.bbox, values)
+        lut = contents.object_lut(labels, outcomes, self._scheme, self._look.colour_by, values)
+        if listed is not None and outcomes is not None:
             lut = listed.faded(lut, side, labels, values)
         # The other side's colours often stay: then there is nothing to send to the card.
         if slot.lut is None or not np.array_equal(slot.lut, lut):

@@ -44,7 +44,7 @@ class PlaceNavigator(QWidget):
 
     Parameters
     ----------
-    place
+    noun
         The word for a place: region, frame or case.
     with_patients
         Whether places belong to patients.
@@ -53,25 +53,25 @@ class PlaceNavigator(QWidget):
     place_chosen = Signal(str)
 
     def __init__(
-        self, place: str, *, with_patients: bool = True, parent: QWidget | None = None
+        self, noun: str, *, with_patients: bool = True, parent: QWidget | None = None
     ) -> None:
         super().__init__(parent)
-        self._place, self._with_patients = place, with_patients
+        self._place, self._with_patients = noun, with_patients
         self._patients: dict[str, str] = {}
         self._shown: str | None = None
         or_patient = " or patient" if with_patients else ""
-        self.places = NameTable(f"{place.capitalize()}s", f"Filter by {place}{or_patient}")
+        self.places = NameTable(f"{noun.capitalize()}s", f"Filter by {noun}{or_patient}")
         self.teams = NameTable("Teams")
         self.by_patient = QCheckBox("By patient")
-        self.by_patient.setToolTip(f"One row per patient: the counts of all {place}s together.")
+        self.by_patient.setToolTip(f"One row per patient: the counts of all {noun}s together.")
         self.by_patient.toggled.connect(lambda _: self.fill_places())
         self.by_patient.setVisible(with_patients)
         self.places.filter_row.addWidget(self.by_patient)
         self.hint = WrappedLabel()
         self._splitter = _Tables(self.places, self.teams)
         self._progress, self.stop = QProgressBar(), PushButton("Stop")
-        self.previous = PushButton("◀ Previous", f"Previous {place}, in the order of the table (K)")
-        self.following = PushButton("Next ▶", f"Next {place}, in the order of the table (J)")
+        self.previous = PushButton("◀ Previous", f"Previous {noun}, in the order of the table (K)")
+        self.following = PushButton("Next ▶", f"Next {noun}, in the order of the table (J)")
         self._progress_row, self.body = QWidget(), QWidget()
         self.above = QVBoxLayout()
         self.places.chosen.connect(self._on_place)

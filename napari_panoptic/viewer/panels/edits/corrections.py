@@ -137,7 +137,7 @@ def _write(
     settings: EvaluationSettings,
     source: Source | None,
     form: str,
-    found: Sequence[EditedAnnotation],
+    edited_annotations: Sequence[EditedAnnotation],
     done: Sequence[DoneMend],
 ) -> CorrectionsWriter:
     """Write the annotations of regions, with the table and the record."""
@@ -145,13 +145,13 @@ def _write(
     places, pixels = [], []
     with complete_folder(folder) as part:
         writer = CorrectionsWriter(cohort, settings, source, form_to_write, part)
-        for edited in found:
-            own = [each for each in done if each.region == edited.region.name]
-            annotation = mended_annotation(edited, own)
+        for edited in edited_annotations:
+            mends = [each for each in done if each.region == edited.region.name]
+            annotation = mended_annotation(edited, mends)
             writer.add(annotation)
             places += places_to_draw(edited.region, annotation.corrections)
-            pixels += pixels_lost(edited.region.name, own)
-        written = {edited.region.name for edited in found}
+            pixels += pixels_lost(edited.region.name, mends)
+        written = {edited.region.name for edited in edited_annotations}
         for name in dict.fromkeys(each.region for each in done if each.region not in written):
             noted = noted_places(cohort.region(name), done)
             writer.add(noted)
@@ -159,7 +159,7 @@ def _write(
         writer.describe()
         paths = [
             path
-            for edited in found
+            for edited in edited_annotations
             if edited.region.reference is not None
             for path in edited.region.reference.all_paths
         ]

@@ -244,10 +244,10 @@ class FailuresPresenter(SeenPresenter[FailuresPanel]):
         self._use_files()
         queue = self._queue(scope)
         failures, by = queue.failures, GroupBy(self.panel.group_by.choice)
-        found = sections(failures, queue.rows, by, self.link.failures.small_px)
+        groups = sections(failures, queue.rows, by, self.link.failures.small_px)
         view = self.panel.view
         stays_at_top = view.is_at_top and self.link.failures.is_as_opened
-        view.refill(lambda: view.items.show(failures, found, by))
+        view.refill(lambda: view.items.show(failures, groups, by))
         if len(failures) and not self._is_field_known:
             self.field_px = _usual_field_px(failures)
             self._is_field_known = scope.only is None  # a few objects may all be small

@@ -206,20 +206,21 @@ class LevelsPanel(ScrollPanel):
 
     def show_view(self, view: CaseView | None, level: int, why_none: str) -> None:
         """Show the figures of a case; dashes without a team, and until they are there."""
-        settings, found = self._settings, None if view is None else view.comparison
+        settings, comparison = self._settings, None if view is None else view.comparison
         n = len(settings.levels)
         texts, dice, sizes = [UNDEFINED] * 3, [math.nan] * n, [(UNDEFINED, UNDEFINED)] * n
-        if found is not None:
+        if comparison is not None:
             spread = (math.nan, math.nan)
             if view is not None and view.raters is not None:
                 spread = view.raters.spread
-            stands = standing(found.left_out_score(settings), spread)
-            texts = [ratio(found.score(settings)), ratio(found.brier), STANDING_WORDS[stands]]
-            dice = found.dice(settings).tolist()
-            counts = [found.counts[place] for place in range(n)]
+            stands = standing(comparison.left_out_score(settings), spread)
+            score, words = ratio(comparison.score(settings)), STANDING_WORDS[stands]
+            texts = [score, ratio(comparison.brier), words]
+            dice = comparison.dice(settings).tolist()
+            counts = [comparison.counts[k] for k in range(n)]
             sizes = [(count(float(c.reference)), count(float(c.prediction))) for c in counts]
         for figure, text in zip((self.average, self.brier, self.stands), texts, strict=True):
-            figure.set_text(text, reason=why_none if found is None else "")
+            figure.set_text(text, reason=why_none if comparison is None else "")
         blues = level_colours(REFERENCE_COLOURS, n)
         header = [
             Cell("Level", "The compared pixels are those whose probability reaches it."),
@@ -229,11 +230,11 @@ class LevelsPanel(ScrollPanel):
         ]
         rows = [
             [
-                Cell(f"{value:g}", "Draw this level.", colour=blues[place], target=place),
-                Cell(ratio(dice[place]), target=place, bold=True),
-                *(Cell(size, target=place) for size in sizes[place]),
+                Cell(f"{value:g}", "Draw this level.", colour=blues[k], target=k),
+                Cell(ratio(dice[k]), target=k, bold=True),
+                *(Cell(size, target=k) for size in sizes[k]),
             ]
-            for place, value in enumerate(settings.levels)
+            for k, value in enumerate(settings.levels)
         ]
         self.table.fill(header, rows)
         self.table.show_chosen(level)
@@ -333,36 +334,36 @@ class RatersPanel(ScrollPanel):
 
     def show_view(self, view: CaseView | None, settings: RatersSettings, why_none: str) -> None:
         """Show the agreement on a structure of a case, or why there is none."""
-        found = None if view is None else view.raters
+        comparison = None if view is None else view.raters
         objects = None if view is None else view.objects
-        for own in (self.strip, self.pairs, self._pairs_title):
-            own.setVisible(found is not None)
+        for widget in (self.strip, self.pairs, self._pairs_title):
+            widget.setVisible(comparison is not None)
         self.quality.setVisible(objects is not None)
         self._quality_title.setVisible(objects is not None)
-        if view is None or found is None:
+        if view is None or comparison is None:
             self.note.setText(why_none)
             return
         team = None
         if view.wanted.team is not None and view.comparison is not None:
             team = (view.wanted.team, view.comparison.left_out_score(settings))
         colours = [rater_colour(number) for number in view.picture.raters]
-        averages = found.left_out_mean.tolist()
-        self.strip.show_spread(list(zip(found.raters, averages, colours, strict=True)), team)
-        self.note.setText(_comparison_text(found, team))
+        averages = comparison.left_out_mean.tolist()
+        self.strip.show_spread(list(zip(comparison.raters, averages, colours, strict=True)), team)
+        self.note.setText(_comparison_text(comparison, team))
         names = [
             Cell(
                 name,
                 f"{count(float(area))} px. Click to draw this rater alone, again for all.",
                 colour=colour,
-                target=place,
+                target=k,
             )
-            for place, (name, area, colour) in enumerate(
-                zip(found.raters, found.area_px, colours, strict=True)
+            for k, (name, area, colour) in enumerate(
+                zip(comparison.raters, comparison.area_px, colours, strict=True)
             )
         ]
         meaning = "Against the mean of all others."
         others = [Cell(ratio(average), meaning, bold=True) for average in averages]
-        _fill_pairs(self.pairs, names, found.pairwise, others)
+        _fill_pairs(self.pairs, names, comparison.pairwise, others)
         if objects is not None:
             pq, f1 = objects.of_class(view.wanted.structure)
             table = np.where(np.triu(np.ones(pq.shape, bool)), pq, f1)

@@ -134,13 +134,13 @@ class CompareDialog(QDialog):
         self.intro.setText(BLIND if others else TOO_FEW)
         self._clear()
 
-    def show_agreement(self, found: ReviewerAgreement) -> None:
+    def show_agreement(self, compared: ReviewerAgreement) -> None:
         """Show kappa, the table of verdicts and the disagreements."""
-        self._shown = found
-        self._kappa.setText(agreement_text(found))
+        self._shown = compared
+        self._kappa.setText(agreement_text(compared))
         self._kappa.show()
-        agreement = found.agreement
-        header = [Cell(f"{found.first} ↓  {found.second} →", "Objects by the two verdicts.")]
+        agreement = compared.agreement
+        header = [Cell(f"{compared.first} ↓  {compared.second} →", "Objects by the two verdicts.")]
         header += [_verdict_cell(name) for name in agreement.categories]
         total = max(agreement.n, 1)
         rows = [
@@ -155,17 +155,17 @@ class CompareDialog(QDialog):
         ]
         self._table.fill(header, rows)
         self._table.setVisible(bool(rows))
-        names = ("Object", shown(found.first), shown(found.second))
+        names = ("Object", shown(compared.first), shown(compared.second))
         self.list.setHeaderLabels([*names, *_LIST_HEADINGS])
         self.list.clear()
-        for number, disagreement in enumerate(found.disagreements):
+        for number, disagreement in enumerate(compared.disagreements):
             item = QTreeWidgetItem(_disagreement_texts(disagreement))
             item.setData(0, Qt.ItemDataRole.UserRole, number)
             self.list.addTopLevelItem(item)
         for column in range(self.list.columnCount()):
             self.list.resizeColumnToContents(column)
-        self.list.setVisible(bool(found.disagreements))
-        self.export.setEnabled(bool(found.items))
+        self.list.setVisible(bool(compared.disagreements))
+        self.export.setEnabled(bool(compared.items))
         self.third.setHidden(self._is_third(self._own))
         self._show_third()
         self._actions.show()
