@@ -96,8 +96,7 @@ class TestWindow:
 
 class TestCanvas:
     @pytest.mark.long
-    def test_it_ends_where_single_steps_lead(self, make_napari_viewer):
-        viewer = make_napari_viewer(show=True)
+    def test_it_ends_where_single_steps_lead(self, viewer):
         viewer.add_layer(Labels(np.zeros((40, 60), np.uint16)))
         camera = viewer.window._qt_viewer.canvas.camera._view.camera
         moves = []
@@ -368,12 +367,11 @@ class TestHistories:
 
 
 @pytest.mark.long
-def test_docks_make_napari_save_its_settings_once(make_napari_viewer, close_desk, monkeypatch):
+def test_docks_make_napari_save_its_settings_once(viewer, close_desk, monkeypatch):
     saved = []
     settings = get_settings()
     monkeypatch.setattr(type(settings), "save", lambda *_args, **_options: saved.append(1))
     assert settings._save_on_change
-    viewer = make_napari_viewer()
     saved.clear()
     with private.settings_saved_once(settings):
         desk = desk_of(viewer)
