@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache, partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -77,9 +78,19 @@ def loaded(small_cohort: Cohort) -> Callable[[str, EvaluationSettings], RegionSn
     return cache(partial(load_region, small_cohort))
 
 
-@pytest.mark.parametrize("source", [None, Source.SUBMISSION])
 @pytest.mark.parametrize("change", CHANGES)
-@pytest.mark.parametrize("name", NAMES[:3])
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        (NAMES[0], None),
+        (NAMES[1], Source.SUBMISSION),
+        *(
+            pytest.param(*own, marks=pytest.mark.long)
+            for own in product(NAMES[:3], (None, Source.SUBMISSION))
+            if own not in ((NAMES[0], None), (NAMES[1], Source.SUBMISSION))
+        ),
+    ],
+)
 def test_what_is_taken_over_gives_the_same_figures(
     small_cohort: Cohort,
     loaded: Callable[[str, EvaluationSettings], RegionSnapshot],

@@ -6,20 +6,21 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from fuzz.judge import HELD, LARGEST_PX, MEMORY_BYTES, Judge, Logbook
 from fuzz.targets import TARGETS
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.io.files.guard import largest_px
 from tests.support.paths import REPOSITORY
 
-INPUTS = 60
 
-
-def test_damaged_files_give_typed_errors_or_sound_values(tmp_path: Path) -> None:
+@pytest.mark.parametrize("n_inputs", [20, pytest.param(60, marks=pytest.mark.long)])
+def test_damaged_files_give_typed_errors_or_sound_values(tmp_path: Path, n_inputs: int) -> None:
     # In a process of its own: libraries can crash.
     log = tmp_path / "log"
     done = subprocess.run(
-        [sys.executable, "-m", "fuzz.short", str(INPUTS), str(log)],
+        [sys.executable, "-m", "fuzz.short", str(n_inputs), str(log)],
         cwd=REPOSITORY,
         capture_output=True,
         text=True,

@@ -58,6 +58,17 @@ OBJECT_CELLS = (
     *("hausdorff_px", "hausdorff_um", "area_px", "centroid_y_px", "centroid_x_px", "score"),
 )
 
+
+def choices(*options: tuple[str, ...]) -> list[Any]:
+    """Return all combinations: half of them, with every value of each option, for each run."""
+    return [
+        values if sum(places) % 2 == 0 else pytest.param(*values, marks=pytest.mark.long)
+        for places, values in zip(
+            product(*(range(len(own)) for own in options)), product(*options), strict=True
+        )
+    ]
+
+
 Labels = np.ndarray
 ClassMasks = dict[str, Labels]
 Rows = list[dict[str, Any]]
@@ -317,9 +328,7 @@ def assert_same_scores(folder: Path, expected: dict[str, Rows]) -> None:
     )
 
 
-@pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("restoration", RESTORATIONS)
+@pytest.mark.parametrize(("restoration", "rule", "policy"), choices(RESTORATIONS, RULES, POLICIES))
 def test_colour_coded(
     small_folder: Path, evaluated: Evaluate, restoration: str, rule: str, policy: str
 ) -> None:
@@ -335,8 +344,7 @@ def test_colour_coded(
     assert_same_scores(folder, expected)
 
 
-@pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize(("rule", "policy"), choices(RULES, POLICIES))
 def test_submissions(small_folder: Path, evaluated: Evaluate, rule: str, policy: str) -> None:
     folder = evaluated("--source", "submission", "--matching", rule, "--ambiguous", policy)
     expected = expected_tables(

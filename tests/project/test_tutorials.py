@@ -26,6 +26,7 @@ def words(text: str) -> str:
     return " ".join(text.split())
 
 
+@pytest.mark.usefixtures("no_plots")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_commands_print_what_the_page_says(
     page: Path,

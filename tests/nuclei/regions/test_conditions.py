@@ -159,8 +159,14 @@ def assert_all_same(
 # --- the same as single evaluations -----------------------------------------------------------
 
 
-def test_every_condition_gives_what_it_gives_alone(small_cohort: Cohort, alone: Alone) -> None:
-    assert_all_same(small_cohort, UNSHIFTED, alone)
+@pytest.mark.parametrize(
+    "number", [0, 1, 4, *(pytest.param(number, marks=pytest.mark.long) for number in (2, 3))]
+)
+def test_every_condition_gives_what_it_gives_alone(
+    small_cohort: Cohort, alone: Alone, number: int
+) -> None:
+    cohort = replace(small_cohort, regions=(small_cohort.regions[number],))
+    assert_all_same(cohort, UNSHIFTED, alone)
 
 
 @pytest.mark.long
