@@ -176,6 +176,7 @@ class Sweep(Question):
     )
     hint = "Press “Compute” to see which setting is best, and what each step changes."
     tables = (SWEEP, SWEEP_CAUSES, SWEEP_STEPS, FLIPS, SWEEP_PATIENTS)
+    has_score = False
     page = "sweep.html"
     share_of_gathering = 1.0
 
