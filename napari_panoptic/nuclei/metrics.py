@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.outcomes import Outcomes
 from napari_panoptic.statistics.means import quotient, quotients, sums_by_group
+from napari_panoptic.tables.columns import TableSpec, name_column, number, unshown, whole
+from napari_panoptic.tables.figures import writer
 from napari_panoptic.values.vocabulary import STATUS_CODE, Status
 
 if TYPE_CHECKING:
@@ -24,23 +26,6 @@ if TYPE_CHECKING:
 
 FloatArray = NDArray[np.float64]
 _FN, _FP = STATUS_CODE[Status.FN], STATUS_CODE[Status.FP]
-
-CLASS_COLUMNS = (
-    "class",
-    "tp",
-    "fp",
-    "fn",
-    "iou_sum",
-    "pq",
-    "sq",
-    "dq",
-    "precision",
-    "recall",
-    "f1",
-    "mean_iou",
-    "mean_hausdorff_px",
-    "mean_hausdorff95_px",
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,6 +224,22 @@ FIGURE_NAMES: Mapping[str, str] = {
 }
 """Titles of axes and columns."""
 
+CLASSES = TableSpec(
+    "",
+    "class",
+    [
+        name_column("class"),
+        *(whole(key, key.upper()) for key in ("tp", "fp", "fn")),
+        unshown("iou_sum"),
+        *(number(key, FIGURE_NAMES[key]) for key in ("pq", "sq", "dq")),
+        *map(number, ("precision", "recall", "f1")),
+        *(
+            number(key, FIGURE_NAMES[key], writer(key))
+            for key in ("mean_iou", "mean_hausdorff_px", "mean_hausdorff95_px")
+        ),
+    ],
+)
+
 
 def count(outcomes: Outcomes) -> Counts:
     """Count the outcomes of one label pair.
@@ -301,7 +302,7 @@ def unit_metrics(counts: Counts) -> Metrics:
 
 
 def class_metrics(counts: Counts) -> pd.DataFrame:
-    """Compute the figures of each class; one row per class, columns ``CLASS_COLUMNS``.
+    """Compute the figures of each class; one row per class, columns of `CLASSES`.
 
     precision, recall and f1 are those of the classification of matched pairs,
     on the row-normalised confusion matrix.
@@ -309,7 +310,7 @@ def class_metrics(counts: Counts) -> pd.DataFrame:
     import pandas as pd
 
     columns = {"class": list(counts.class_names), **class_figures(counts)}
-    return pd.DataFrame(columns, columns=list(CLASS_COLUMNS))
+    return pd.DataFrame(columns, columns=CLASSES.keys)
 
 
 def class_figures(counts: Counts) -> dict[str, NDArray[np.int64] | FloatArray]:

@@ -13,10 +13,9 @@ from napari_panoptic.nuclei.averages import summed
 from napari_panoptic.nuclei.class_masks import BY_PAIR
 from napari_panoptic.nuclei.conventions import Sum
 from napari_panoptic.nuclei.metrics import (
-    CLASS_COLUMNS,
+    CLASSES,
     FIGURE_NAMES,
     METRIC_NAMES,
-    Counts,
     class_figures,
     class_metrics,
     confusion_frame,
@@ -73,17 +72,7 @@ def _spread(key: str) -> TableColumn:
     return TableColumn(FIGURE_NAMES[key], cell, (f"{key}_mean", f"{key}_sd"))
 
 
-def _class_figure(key: str) -> TableColumn:
-    if key == "iou_sum":
-        return unshown(key)
-    if key in ("tp", "fp", "fn"):
-        return whole(key, key.upper())
-    return number(key, FIGURE_NAMES.get(key, key), writer(key))
-
-
-_TEAM, _PATIENT, _CLASS = (name_column(key) for key in ("team", "patient", "class"))
-CLASS_FIGURES = [_class_figure(key) for key in CLASS_COLUMNS if key != "class"]
-"""Columns of the figures of a class."""
+_TEAM, _PATIENT = name_column("team"), name_column("patient")
 REGIONS = TableSpec(
     "regions.csv",
     "class present in a region, and one row `mean`",
@@ -103,7 +92,7 @@ PATIENTS_BY_CLASS = TableSpec(
     "patients_by_class.csv",
     "team, patient and class",
     # The file's columns are a contract; this one is in reports only.
-    [_TEAM, _PATIENT, _CLASS, *(c for c in CLASS_FIGURES if c.keys != ("mean_hausdorff95_px",))],
+    [_TEAM, _PATIENT, *(c for c in CLASSES.columns if c.keys != ("mean_hausdorff95_px",))],
 )
 TEAMS = TableSpec(
     "teams.csv",
@@ -208,9 +197,8 @@ def patients_by_class_table(evaluation: CohortEvaluation) -> pd.DataFrame:
             frame.insert(0, "team", team)
             frame.insert(1, "patient", patient)
             frames.append(frame)
-    empty = class_metrics(Counts.zero(evaluation.cohort.scheme.names)).iloc[:0]
     if not frames:
-        return pd.DataFrame(columns=["team", "patient", *empty.columns])
+        return pd.DataFrame(columns=["team", "patient", *CLASSES.keys])
     return pd.concat(frames, ignore_index=True)
 
 

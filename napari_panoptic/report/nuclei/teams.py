@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from napari_panoptic.common.text import english_list
 from napari_panoptic.nuclei.averages import summed
-from napari_panoptic.nuclei.metrics import METRIC_NAMES, class_metrics
+from napari_panoptic.nuclei.metrics import CLASSES, METRIC_NAMES, class_metrics
 from napari_panoptic.nuclei.regions.cohort_evaluation import CohortEvaluation
 from napari_panoptic.report import plots
 from napari_panoptic.report.columns import spec_table, table, team_column
 from napari_panoptic.report.nuclei.cohort_report import CohortReport
 from napari_panoptic.report.nuclei.tables import (
-    CLASS_FIGURES,
     PATIENTS,
     TEAMS,
     confusion_table,
@@ -139,15 +138,10 @@ def classes_section(report: CohortReport) -> list[Child]:
         f"distances are over all matched nuclei of any predicted class. {UNDEFINED}: undefined, "
         "for example because the cohort has no nucleus of the class."
     )
-    class_figures = [column for column in CLASS_FIGURES if column.cell is not None]
-    columns = [name_column("class"), team_column(teams), *class_figures]
+    class_column, *figures = CLASSES.shown()
+    columns = [class_column, team_column(teams), *figures]
     by_patient = patients_by_class_table(report.evaluation)
-    patient_columns = [
-        name_column("patient"),
-        team_column(teams),
-        name_column("class"),
-        *class_figures,
-    ]
+    patient_columns = [name_column("patient"), team_column(teams), class_column, *figures]
     every = table("patients_by_class", "The same for each patient.", patient_columns, by_patient)
     return [
         table("classes", caption, columns, pooled, rows.to_dict("records")),

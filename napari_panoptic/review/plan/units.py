@@ -18,7 +18,7 @@ from napari_panoptic.common.findings import Finding
 from napari_panoptic.common.progress import UNWATCHED, Progress
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.matching import NO_PARTNER
-from napari_panoptic.nuclei.outcomes import Outcomes, SideOutcomes
+from napari_panoptic.nuclei.outcomes import SideOutcomes
 from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
 from napari_panoptic.nuclei.regions.run import walk_teams
 from napari_panoptic.review.identity import one_spelling
@@ -219,36 +219,19 @@ def units_of(evaluation: Evaluation, team: str, patient: str, region: str) -> Un
     team, patient, region
         Names.
     """
-    parts = [*_objects(evaluation.outcomes), _tiles(evaluation.pair)]
-    names = {"team": team, "patient": patient, "region": region}
-    return _named(parts, evaluation.outcomes.class_names, names)
-
-
-def objects_of(outcomes: Outcomes, team: str, patient: str, region: str) -> Units:
-    """Return the items of one team in one region without the tiles; see `units_of`."""
-    names = {"team": team, "patient": patient, "region": region}
-    return _named(_objects(outcomes), outcomes.class_names, names)
-
-
-def _named(
-    parts: Sequence[dict[str, NDArray[Any]]],
-    class_names: tuple[str, ...],
-    names: dict[str, str],
-) -> Units:
-    """Return all rows of one team in one region."""
-    joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    columns = {name: np.full(len(joined["id"]), value, object) for name, value in names.items()}
-    return Units(class_names=class_names, **columns, **joined)
-
-
-def _objects(outcomes: Outcomes) -> list[dict[str, NDArray[Any]]]:
+    outcomes = evaluation.outcomes
     reference, prediction = outcomes.reference, outcomes.prediction
-    return [
+    parts = [
         _pairs(reference, prediction, Status.TP, ItemKind.TP),
         _pairs(reference, prediction, Status.MISCLASSIFIED, ItemKind.MISCLASSIFIED),
         _unmatched(reference, Status.FN),
         _unmatched(prediction, Status.FP),
+        _tiles(evaluation.pair),
     ]
+    joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    names = {"team": team, "patient": patient, "region": region}
+    columns = {name: np.full(len(joined["id"]), value, object) for name, value in names.items()}
+    return Units(class_names=outcomes.class_names, **columns, **joined)
 
 
 def _pairs(
