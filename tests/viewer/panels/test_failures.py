@@ -870,8 +870,8 @@ class TestExport:
         (folder / "failures.csv").write_text("mine")
         asked = []
 
-        def refuse(*told):
-            asked.append(told[-1])
+        def refuse(_parent, _title, text, *_buttons):
+            asked.append(text)
             return QMessageBox.StandardButton.No
 
         with patch.object(QMessageBox, "question", refuse):
