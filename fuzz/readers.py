@@ -412,7 +412,7 @@ def read_review(path: Path) -> None:
         store.regions(team="t")
         store.agreement("me", "you")
         store.verdicts(include_others=True)
-        store.poll(include_others=True)
+        store.poll()
         store.recent(20)
         rows = verdict_rows(store.verdicts(include_others=True), lambda _region, _team: None)
         write_table(path.with_suffix(".csv"), VERDICT_TABLE, verdict_frame(rows))

@@ -625,15 +625,10 @@ class ReviewStore:
     def _is_own(self, record: ReviewRecord) -> bool:
         return record.reviewer == self._reviewer and record.role is self.role
 
-    def poll(self, *, include_others: bool = False) -> tuple[str, ...]:
+    def poll(self) -> tuple[str, ...]:
         """Return the regions in which other windows changed verdicts since the last call.
 
-        Cheap enough to be called every second.
-
-        Parameters
-        ----------
-        include_others
-            Also changes of other reviewers' verdicts.
+        Those of an adjudicator are of all reviewers. Cheap enough to be called every second.
 
         Returns
         -------
@@ -655,12 +650,11 @@ class ReviewStore:
                 newest=newest,
             )
             self._seen = version, newest
-        is_everybody = include_others or self._adjudicates is not None
         regions = set()
         for change in found:
             match change.value:
                 case VerdictGiven() | VerdictWithdrawn() as value if value.writer != self._writer:
-                    if is_everybody or value.reviewer == self._reviewer:
+                    if self._adjudicates is not None or value.reviewer == self._reviewer:
                         regions.add(change.region)
         return tuple(sorted(regions))
 
