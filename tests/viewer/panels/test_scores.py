@@ -12,6 +12,7 @@ from qtpy.QtTest import QTest
 from napari_panoptic.explain.failures import FailureName
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.values.vocabulary import Side
+from napari_panoptic.viewer.desk import link
 from napari_panoptic.viewer.desk.nuclei import PARTS
 from napari_panoptic.viewer.kit.widgets import is_in_sight
 from napari_panoptic.viewer.panels.failures.panel import FailuresPresenter
@@ -136,6 +137,29 @@ def test_threshold_shows_the_region_as_if_low_scores_had_not_been_written(
     assert session.evaluation is whole
     assert "below" not in desk.panels.title.title()
     assert drawn_ids(desk, "scored") == set(whole.outcomes.prediction.ids.tolist())
+
+
+def test_going_to_an_object_that_is_not_shown_says_why(open_desk, part, wait_until, monkeypatch):
+    desk, session, said = open_desk, open_desk.session, []
+    monkeypatch.setattr(link, "show_info", said.append)
+    outcomes = session.evaluation.outcomes
+    low = int(outcomes.prediction.ids[outcomes.prediction.score < LEAST][0])
+    sure = int(outcomes.prediction.ids[outcomes.prediction.score > LEAST][0])
+    region, absent = session.snapshot.region.name, "{} does not exist under the current settings."
+    desk.link.go_to(region, Side.PREDICTION, 9999)
+    assert said.pop() == absent.format("prediction 9999")
+    part.panel.threshold.slider.setValue(LEAST)
+    wait_until(lambda: desk.is_settled)
+    desk.link.go_to(region, Side.PREDICTION, low)
+    hidden = f"prediction {low} has a score below the threshold. Reset the threshold in Scores."
+    assert said.pop() == hidden
+    desk.link.go_to(region, Side.PREDICTION, 9999)
+    assert said.pop() == absent.format("prediction 9999")
+    desk.link.go_to(region, Side.REFERENCE, 9999)
+    assert said.pop() == absent.format("reference 9999")
+    desk.link.go_to(region, Side.PREDICTION, sure)
+    assert not said
+    assert session.selection.id == sure
 
 
 @pytest.mark.long
