@@ -45,13 +45,13 @@ def tables(sample, tmp_path_factory):
 
 
 def _values(path):
-    return np.asarray(nibabel.load(path).dataobj).T.squeeze()
+    return tifffile.imread(path)
 
 
 def test_the_figures_of_a_case_equal_the_oracle_on_its_files(sample, tables):
     folder = sample / "prostate" / "case04"
-    masks = [_values(path) > 0 for path in sorted(folder.glob("task02_seg*.nii.gz"))]
-    values = _values(sample / "Teams" / "shifted" / "prostate" / "case04" / "task02.nii.gz")
+    masks = [_values(path) > 0 for path in sorted(folder.glob("task02_seg*.tif"))]
+    values = _values(sample / "Teams" / "shifted" / "prostate" / "case04" / "task02.tif")
     cohort = open_raters(sample)
     expected = oracle.dice_at_levels(oracle.reference_of(masks), values, cohort.settings)
     levels = tables["levels"]
@@ -67,6 +67,22 @@ def test_the_figures_of_a_case_equal_the_oracle_on_its_files(sample, tables):
     ].iloc[0]
     assert row["dice"] == pytest.approx(oracle.average(expected))
     assert row["brier"] == pytest.approx(oracle.brier(masks, values))
+
+
+def test_the_sample_needs_no_further_package(sample, monkeypatch):
+    monkeypatch.setitem(sys.modules, "nibabel", None)
+    cohort = open_raters(sample)
+    for case, structure in (
+        ("prostate/case01", "prostate/task02"),
+        ("kidney/case01", "kidney/task01"),
+    ):
+        loaded = load_reference(
+            cohort, next(at for at in cohort.cases if at.name == case), structure
+        )
+        assert not loaded.findings
+        assert loaded.reference.votes.any()
+        assert len(load_images(loaded).images) == 1
+    assert loaded.spacing_mm == pytest.approx((3.0, 0.8, 0.8), rel=1e-4)
 
 
 def test_tables_hang_together(tables):
@@ -354,9 +370,13 @@ def test_modalities_and_images_that_do_not_fit(tmp_path):
 
 
 def test_another_affine_is_said(sample, tmp_path):
-    folder = shutil.copytree(sample / "kidney", tmp_path / "kidney")
-    path = folder / "case01" / "task01_seg02.nii.gz"
-    nibabel.save(nibabel.Nifti1Image(np.asarray(nibabel.load(path).dataobj), np.eye(4)), path)
+    folder = tmp_path / "kidney" / "case01"
+    folder.mkdir(parents=True)
+    shutil.copy(sample / "kidney" / "case01" / "image.tif", folder)
+    for number in (1, 2, 3):
+        mask = _values(sample / "kidney" / "case01" / f"task01_seg0{number}.tif")
+        sizes = np.diag([1.0, 1.0, 1.0 + (number == 2), 1.0])
+        nibabel.save(nibabel.Nifti1Image(mask.T, sizes), folder / f"task01_seg0{number}.nii.gz")
     (finding,) = evaluate_raters(open_raters(tmp_path)).findings
     assert "the affine of 'task01_seg02.nii.gz' differs" in finding.message
 

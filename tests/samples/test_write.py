@@ -18,10 +18,10 @@ from napari_panoptic.values.cohort import Task
 DIGESTS = {
     Task.NUCLEI: "eac6b252b85b19eb163d30a08417580a2fa8f0557e47ce8aa0b306846e09d89e",
     Task.DETECTIONS: "15dd578a532543e163b2b5bb3249cb93a9c87be9abfae4456cc3395186527687",
-    Task.RATERS: "50208b52732928748be809cbc80c07e0c881575d657e1aec3a36f25c24f61872",
+    Task.RATERS: "f9fe2e3ef0d504932aa4013172dda8c41f6f0145e11d767461afe800841a7fce",
 }
 """Of names and content of all files, as the program wrote them that once drew the cohorts; for
-detections without the frames."""
+detections without the frames. Those of raters were converted from NIfTI."""
 SMALL_IMPORTS = """
 import sys
 from napari_panoptic.cli.main import main

@@ -28,10 +28,11 @@ SHELVES = ("teams", "predictions", "submissions", "results")
 DEEPEST = 6
 """Deepest level of folders that is searched for QUBIQ's files."""
 
-_NIFTI = r"\.nii(?:\.gz)?"
-_MASK = re.compile(rf"(?P<structure>.+?)_seg(?P<rater>[0-9]+){_NIFTI}", re.IGNORECASE)
-_IMAGE = re.compile(rf"image(?:[_-](?P<modality>.+))?{_NIFTI}", re.IGNORECASE)
-_MAP = re.compile(rf"(?P<structure>.+?)(?:{_NIFTI}|\.tiff?|\.png|\.npy)", re.IGNORECASE)
+_TIFF = re.compile(r"\.tiff?$", re.IGNORECASE)
+_VOLUME = r"(?:\.nii(?:\.gz)?|\.tiff?)"
+_MASK = re.compile(rf"(?P<structure>.+?)_seg(?P<rater>[0-9]+){_VOLUME}", re.IGNORECASE)
+_IMAGE = re.compile(rf"image(?:[_-](?P<modality>.+))?{_VOLUME}", re.IGNORECASE)
+_MAP = re.compile(rf"(?P<structure>.+?)(?:{_VOLUME}|\.png|\.npy)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -167,7 +168,7 @@ def qubiq_files(listing: Listing) -> QubiqFiles:
     """Look through the folders for masks, images and probability maps.
 
     A mask is called ``STRUCTURE_segNN.nii.gz``, an image ``image.nii.gz`` or
-    ``image_MODALITY.nii.gz``; anything else that could be an image may be a map.
+    ``image_MODALITY.nii.gz``, or ``.tif``; anything else that could be an image may be a map.
     """
     masks, images, maps = [], [], []
     for file in _below(listing, listing.root, ()):
@@ -192,7 +193,9 @@ def looks_like_qubiq(folder: Path) -> bool:
     try:
         if any(listing.below((ANNOTATIONS,))):
             return False
-        return any(_MASK.fullmatch(f.path.name) for f in _below(listing, folder, ()))
+        names = (file.path.name for file in _below(listing, folder, ()))
+        # Other TIFFs may be called so as well: a description must say what they are.
+        return any(_MASK.fullmatch(name) and not _TIFF.search(name) for name in names)
     except OSError:
         return False  # opening the folder reports why
 

@@ -492,7 +492,7 @@ def _tag_mpp(
 
 def _property_tags(properties: Mapping[str, str]) -> tuple[float | None, float | None]:
     um = MICROMETRES.get(properties.get("tiff.ResolutionUnit", ""))
-    um = um or _imagej_um(properties.get("tiff.ImageDescription", ""))
+    um = um or _imagej_um(_imagej_entries(properties.get("tiff.ImageDescription", "")))
     x = _positive(properties.get("tiff.XResolution"))
     y = _positive(properties.get("tiff.YResolution"))
     return (um / x if um and x else None, um / y if um and y else None)
@@ -505,9 +505,19 @@ def _resolution_tags(path: Path) -> tuple[float | None, float | None]:
         with foreign_decoder():
             tags, description = tiff.pages[0].tags, tiff.pages[0].description
         um = MICROMETRES.get(RESOLUTION_UNITS.get(_tag(tags, "ResolutionUnit"), ""))
-        um = um or _imagej_um(description)
+        um = um or _imagej_um(_imagej_entries(description))
         x, y = _ratio(_tag(tags, "XResolution")), _ratio(_tag(tags, "YResolution"))
     return (um / x if um and x else None, um / y if um and y else None)
+
+
+def imagej_spacing_um(path: Path) -> tuple[float | None, float | None, float | None]:
+    """Return the distances of voxels (z, y, x) that ImageJ wrote into a TIFF; None if unknown."""
+    um = _imagej_um(stated := _imagej(path))
+    if um is None:
+        return None, None, None
+    x, y = _resolution_tags(path)
+    z = _positive(stated.get("spacing"))
+    return None if z is None else z * um, y, x
 
 
 def _imagej(path: Path) -> dict[str, str]:
@@ -526,9 +536,9 @@ def _imagej_entries(description: str) -> dict[str, str]:
     return {key.strip(): value.strip() for key, _, value in pairs}
 
 
-def _imagej_um(description: str) -> float | None:
+def _imagej_um(stated: Mapping[str, str]) -> float | None:
     """Return the micrometres of ImageJ's unit of length, in which its resolution is; else None."""
-    unit = _imagej_entries(description).get("unit", "").casefold()
+    unit = stated.get("unit", "").casefold()
     for micro in ("\\u00b5", "\u00b5", "\u03bc"):  # the first as ImageJ writes it, escaped
         unit = unit.replace(micro, "u")
     return _IMAGEJ_UM.get(unit)

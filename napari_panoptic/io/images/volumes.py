@@ -22,7 +22,7 @@ from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.text import counted
 from napari_panoptic.io.files.guard import check_file
 from napari_panoptic.io.images.lazy_levels import CHUNK_PX
-from napari_panoptic.io.images.slides import SLIDE_ENDINGS, read_image
+from napari_panoptic.io.images.slides import SLIDE_ENDINGS, imagej_spacing_um, read_image
 from napari_panoptic.io.pixels.decode import (
     check_complete,
     check_segments,
@@ -327,7 +327,12 @@ def _read_tiff(path: Path, what: str) -> Volume:
         is_colour = series.axes.endswith("S") and series.shape[-1] in (3, 4)
         with foreign_decoder():
             values = series.asarray()
-        return Volume(_flat(values, is_colour), path, is_colour)
+    values = _flat(values, is_colour)
+    n_axes = values.ndim - is_colour
+    um = [distance for distance in imagej_spacing_um(path)[-n_axes:] if distance is not None]
+    spacing_mm = tuple(distance / 1000 for distance in um)
+    is_stated = n_axes in SPATIAL and len(um) == n_axes
+    return Volume(values, path, is_colour, spacing_mm if is_stated else None)
 
 
 def _read_npy(path: Path, what: str) -> Volume:

@@ -34,6 +34,26 @@ def test_nifti_comes_with_x_last_and_its_spacing(tmp_path):
     assert slice_.spacing_mm == (0.5, 0.25)
 
 
+def test_the_spacing_of_imagej_is_read_and_no_other_of_a_tiff(tmp_path):
+    values = np.arange(24, dtype=np.uint16).reshape(2, 3, 4)
+    stated = {"axes": "ZYX", "unit": "mm", "spacing": 2.0}
+    tifffile.imwrite(
+        tmp_path / "v.tif", values, imagej=True, resolution=(4.0, 2.0), metadata=stated
+    )
+    assert read_volume(tmp_path / "v.tif", WHAT).spacing_mm == pytest.approx((2.0, 0.5, 0.25))
+    stated = {"axes": "YX", "unit": "um"}
+    tifffile.imwrite(
+        tmp_path / "s.tif", values[0], imagej=True, resolution=(4.0, 2.0), metadata=stated
+    )
+    assert read_volume(tmp_path / "s.tif", WHAT).spacing_mm == pytest.approx((5e-4, 2.5e-4))
+    tifffile.imwrite(
+        tmp_path / "no.tif", values, imagej=True, resolution=(4.0, 2.0), metadata={"unit": "mm"}
+    )
+    assert read_volume(tmp_path / "no.tif", WHAT).spacing_mm is None
+    tifffile.imwrite(tmp_path / "o.tif", values[0], resolution=(72, 72), resolutionunit="INCH")
+    assert read_volume(tmp_path / "o.tif", WHAT).spacing_mm is None
+
+
 def test_modalities_of_nifti_stay_an_axis(tmp_path):
     stored = np.zeros((5, 4, 1, 3), np.float32)  # x, y, z, modality
     nibabel.save(nibabel.Nifti1Image(stored, np.eye(4)), tmp_path / "m.nii.gz")
