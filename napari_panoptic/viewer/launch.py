@@ -24,7 +24,7 @@ from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.viewer.desk.nuclei import Desk, desk_of
 from napari_panoptic.viewer.desk.window import fit_into_screen, mark_own
 from napari_panoptic.viewer.kit.napari_private import settings_saved_once, window_of
-from napari_panoptic.viewer.kit.questions import folder_from
+from napari_panoptic.viewer.kit.questions import existing_folder
 from napari_panoptic.viewer.kit.shown import OpeningReport, shown
 from napari_panoptic.viewer.opening import (
     TITLE_END,
@@ -155,7 +155,7 @@ def run_link(link: ObjectLink) -> int:
 def _ask_for_folder_of(viewer: napari.Viewer, link: ObjectLink, report: OpeningReport) -> None:
     recent = PREFERENCES.recent_cohorts()
     title = f"Open link: the folder of the cohort {link.cohort.name}"
-    folder = folder_from(window_of(viewer), shown(title), recent[0].parent if recent else "")
+    folder = existing_folder(window_of(viewer), shown(title), recent[0].parent if recent else "")
     if folder is not None:
         open_link_in(viewer, folder, link, report)
 

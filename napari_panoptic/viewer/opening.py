@@ -29,7 +29,7 @@ from napari_panoptic.viewer.desk.nuclei import Desk
 from napari_panoptic.viewer.desk.shell import DeskShell, Wanted
 from napari_panoptic.viewer.jobs.jobs import Several
 from napari_panoptic.viewer.kit.napari_private import unwrapped, window_check, window_of
-from napari_panoptic.viewer.kit.questions import folder_from
+from napari_panoptic.viewer.kit.questions import existing_folder
 from napari_panoptic.viewer.kit.shown import NOTIFICATIONS, OpeningReport, show_error, shown
 from napari_panoptic.viewer.panels.inspection import InspectionDialog
 from napari_panoptic.viewer.state.preferences import PREFERENCES
@@ -222,7 +222,7 @@ def ask_for_folder(
     """Let the user choose a cohort's folder, and open it in the background."""
     last = PREFERENCES.last_cohort
     title = "Open cohort: a folder with images, annotations and predictions"
-    folder = folder_from(parent, title, "" if last is None else last)
+    folder = existing_folder(parent, title, "" if last is None else last)
     if folder is not None:
         inspect_in_background(viewer, folder, report)
 

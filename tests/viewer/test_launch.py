@@ -213,7 +213,7 @@ def choose(_parent, title, _start):
     return cohort.root
 
 
-napari.run, launch.folder_from = look, choose
+napari.run, launch.existing_folder = look, choose
 assert launch.run_view(cohort, link=link) == 0
 assert launch.run_link(link) == 0
 """

@@ -7,11 +7,19 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from qtpy.compat import isalive
 from qtpy.QtCore import QEvent, QObject, Qt
-from qtpy.QtWidgets import QFileDialog, QMainWindow, QMessageBox, QWidget
+from qtpy.QtWidgets import (
+    QDialogButtonBox,
+    QFileDialog,
+    QLineEdit,
+    QMainWindow,
+    QMessageBox,
+    QWidget,
+)
 
 from napari_panoptic.common.text import english_list
 from napari_panoptic.viewer.kit.shown import shown
@@ -38,8 +46,53 @@ def file_to_save(parent: QWidget | None, title: str, usual: Path | str, kinds: s
     return Path(chosen) if chosen else None
 
 
+class FolderDialog(QFileDialog):
+    """Asks for a folder to write into. A name that does not exist becomes a new folder.
+
+    The dialogs of the system, and Qt's own, refuse such a name.
+    """
+
+    def __init__(self, parent: QWidget | None, title: str, start: str) -> None:
+        super().__init__(parent, title, start)
+        self.setFileMode(QFileDialog.FileMode.Directory)
+        self.setOptions(QFileDialog.Option.ShowDirsOnly | QFileDialog.Option.DontUseNativeDialog)
+        for field in self.findChildren(QLineEdit):
+            field.textChanged.connect(self._allow)  # after Qt has looked whether it exists
+
+    @staticmethod
+    def ask(parent: QWidget | None, title: str, start: str) -> str:
+        """Return the folder that the user chooses; empty if the user cancels."""
+        dialog = FolderDialog(parent, title, start)
+        is_chosen = bool(dialog.exec())
+        chosen = dialog.selectedFiles() if is_chosen else []
+        dialog.deleteLater()
+        return chosen[0] if chosen else ""
+
+    def accept(self) -> None:
+        """Create the folder if there is none; Qt reports a name that cannot be one."""
+        with suppress(OSError):
+            for name in self.selectedFiles():
+                Path(name).mkdir(parents=True, exist_ok=True)
+        super().accept()
+
+    def _allow(self, text: str) -> None:
+        for box in self.findChildren(QDialogButtonBox):
+            button = box.button(QDialogButtonBox.StandardButton.Open)
+            if button is not None:
+                button.setEnabled(bool(text.strip()))
+
+
 def folder_from(parent: QWidget | None, title: str, start: Path | str = "") -> Path | None:
-    """Ask for a folder, from a folder on; None if the user cancels."""
+    """Ask for a folder to write into, from a folder on; None if the user cancels.
+
+    A name that does not exist becomes a new folder.
+    """
+    chosen = FolderDialog.ask(parent, title, str(start))
+    return Path(chosen) if chosen else None
+
+
+def existing_folder(parent: QWidget | None, title: str, start: Path | str = "") -> Path | None:
+    """Ask for a folder to read, from a folder on; None if the user cancels."""
     chosen = QFileDialog.getExistingDirectory(parent, title, str(start))
     return Path(chosen) if chosen else None
 

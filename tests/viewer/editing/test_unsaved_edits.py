@@ -26,6 +26,7 @@ from napari_panoptic.values.labels import LabelImage
 from napari_panoptic.values.vocabulary import Side, Verdict
 from napari_panoptic.viewer.desk.nuclei import desk_of
 from napari_panoptic.viewer.editing import autosaving
+from napari_panoptic.viewer.kit.questions import FolderDialog
 from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
 from tests.support.sandbox import sandbox
 from tests.viewer.finding import FIRST
@@ -93,7 +94,7 @@ def chosen(file, folder):
     """Choose a file, or a folder, in the next file dialog."""
     with (
         patch.object(QFileDialog, "getSaveFileName", return_value=(file, "")),
-        patch.object(QFileDialog, "getExistingDirectory", return_value=folder),
+        patch.object(FolderDialog, "ask", return_value=folder),
     ):
         yield
 

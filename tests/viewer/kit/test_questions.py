@@ -3,9 +3,9 @@
 import pytest
 from qtpy.QtCore import Qt, QTimer
 from qtpy.QtTest import QTest
-from qtpy.QtWidgets import QApplication, QWidget
+from qtpy.QtWidgets import QApplication, QLineEdit, QWidget
 
-from napari_panoptic.viewer.kit.questions import is_confirmed, may_replace
+from napari_panoptic.viewer.kit.questions import folder_from, is_confirmed, may_replace
 
 KEYS = (Qt.Key.Key_Return, Qt.Key.Key_Escape)
 
@@ -32,3 +32,30 @@ def test_enter_and_escape_replace_no_file(parent, tmp_path, key):
     (tmp_path / "a.csv").write_text("")
     answer_with(key)
     assert not may_replace(parent, [tmp_path / "a.csv"])
+
+
+def type_and_press_enter(name):
+    dialog = QApplication.activeModalWidget()
+    field = dialog.findChild(QLineEdit)
+    field.clear()
+    QTest.keyClicks(field, name)
+    QTest.keyClick(field, Qt.Key.Key_Return)
+
+
+@pytest.mark.parametrize("name", ["there", "new", "new/and deeper"])
+def test_a_folder_to_write_into_may_be_new(parent, tmp_path, name):
+    (tmp_path / "there").mkdir()
+    QTimer.singleShot(0, lambda: type_and_press_enter(name))
+    assert folder_from(parent, "Corrected annotation", tmp_path) == tmp_path / name
+    assert (tmp_path / name).is_dir()
+
+
+def test_a_folder_that_was_not_chosen_is_not_made(parent, tmp_path):
+    def cancel():
+        dialog = QApplication.activeModalWidget()
+        QTest.keyClicks(dialog.findChild(QLineEdit), "new")
+        dialog.reject()
+
+    QTimer.singleShot(0, cancel)
+    assert folder_from(parent, "Corrected annotation", tmp_path) is None
+    assert not list(tmp_path.iterdir())

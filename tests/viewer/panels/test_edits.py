@@ -6,7 +6,6 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from qtpy.QtWidgets import QFileDialog
 
 from napari_panoptic import evaluate_pair
 from napari_panoptic.io.formats.format import Objects
@@ -15,6 +14,7 @@ from napari_panoptic.live.autosaves import EditedPart
 from napari_panoptic.values.labels import LabelImage
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.kit.inputs import Choice
+from napari_panoptic.viewer.kit.questions import FolderDialog
 from napari_panoptic.viewer.panels.edits.files import EditsFiles
 from napari_panoptic.viewer.panels.edits.panel import EditsPanel, difference_rows, signed
 from napari_panoptic.viewer.panels.review.panel import difference_text
@@ -89,7 +89,7 @@ def square_of(size):
 def test_all_edits_are_saved_in_files_of_their_own(tmp_path, sample_cohort):
     edits, session = FakeEdits(), SimpleNamespace(cohort=sample_cohort)
     files = EditsFiles(session, edits, None, None, lambda: None)
-    with patch.object(QFileDialog, "getExistingDirectory", return_value=str(tmp_path)):
+    with patch.object(FolderDialog, "ask", return_value=str(tmp_path)):
         assert files.save_all()
     saved = [read_objects(path, SCHEME, (20, 20)).labels for path in tmp_path.glob("*.tif")]
     areas = sorted(np.count_nonzero(labels.index) for labels in saved)

@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 from qtpy.QtCore import QPoint, Qt
 from qtpy.QtTest import QTest
-from qtpy.QtWidgets import QFileDialog, QMessageBox
+from qtpy.QtWidgets import QMessageBox
 
 from napari_panoptic.display import styles
 from napari_panoptic.display.crop_reader import CropReader, CropSize
@@ -28,6 +28,7 @@ from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import CAUSES, STATUS_CODE, STATUSES, Side, Status
 from napari_panoptic.viewer.desk.failure_steps import FIRST as FIRST_OF_ALL
 from napari_panoptic.viewer.desk.failure_steps import LAST, LAST_CHOSEN
+from napari_panoptic.viewer.kit.questions import FolderDialog
 from napari_panoptic.viewer.kit.widgets import is_in_sight
 from napari_panoptic.viewer.panels.failures.crops import KEPT_BYTES, Crops
 from napari_panoptic.viewer.panels.failures.panel import (
@@ -842,9 +843,7 @@ class TestExport:
         failures.panel.status.uncheck("misclassified")
 
         def save():
-            with patch.object(
-                QFileDialog, "getExistingDirectory", return_value=str(tmp_path), autospec=True
-            ):
+            with patch.object(FolderDialog, "ask", return_value=str(tmp_path), autospec=True):
                 QTest.mouseClick(failures.panel.export, Qt.MouseButton.LeftButton)
             wait_until(lambda: desk.is_settled)
             return tmp_path

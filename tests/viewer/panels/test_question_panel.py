@@ -5,11 +5,12 @@ import pandas as pd
 import pytest
 from qtpy.QtCore import Qt
 from qtpy.QtTest import QTest
-from qtpy.QtWidgets import QFileDialog, QMessageBox
+from qtpy.QtWidgets import QMessageBox
 
 from napari_panoptic.questions.causes import Causes
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.desk.nuclei import PARTS
+from napari_panoptic.viewer.kit.questions import FolderDialog
 from napari_panoptic.viewer.kit.widgets import is_in_sight
 from napari_panoptic.viewer.panels.failures.panel import FailuresPresenter
 from napari_panoptic.viewer.panels.question.presenter import NOT_EDITED, STALE, STOPPED
@@ -142,7 +143,7 @@ def test_it_can_be_stopped(part, wait_until):
 
 def test_what_is_saved_is_what_is_shown(part, wait_until, tmp_path, monkeypatch):
     ask(part, wait_until)
-    monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_a, **_k: str(tmp_path))
+    monkeypatch.setattr(FolderDialog, "ask", lambda *_a, **_k: str(tmp_path))
     QTest.mouseClick(part.panel.save, LEFT)
     wait_until(lambda: not part.is_busy)
     assert {path.name for path in tmp_path.iterdir()} == {"causes.csv", "causes.json"}
@@ -161,7 +162,7 @@ def test_a_file_that_is_there_is_replaced_only_if_the_user_agrees(
         asked.append(text)
         return QMessageBox.StandardButton.No
 
-    monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_a, **_k: str(tmp_path))
+    monkeypatch.setattr(FolderDialog, "ask", lambda *_a, **_k: str(tmp_path))
     monkeypatch.setattr(QMessageBox, "question", refuse)
     QTest.mouseClick(part.panel.save, LEFT)
     wait_until(lambda: not part.is_busy)

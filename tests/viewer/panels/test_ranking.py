@@ -22,6 +22,7 @@ from napari_panoptic.values.conventions import (
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.desk.nuclei import PARTS
 from napari_panoptic.viewer.jobs import cohort_work, jobs
+from napari_panoptic.viewer.kit.questions import FolderDialog
 from napari_panoptic.viewer.kit.widgets import is_in_sight
 from napari_panoptic.viewer.panels import ranking
 from napari_panoptic.viewer.panels.failures.panel import FailuresPresenter
@@ -457,7 +458,7 @@ class TestReport:
         told = []
         monkeypatch.setattr(ranking, "show_info", told.append)
         monkeypatch.setattr(ranking, "show_error", told.append)
-        monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_a: str(tmp_path))
+        monkeypatch.setattr(FolderDialog, "ask", lambda *_a: str(tmp_path))
         QTest.mouseClick(evaluated.panel.tables, LEFT)
         assert told == [f"3 tables are in {tmp_path}"]
         found = pd.read_csv(tmp_path / "conventions.csv", keep_default_na=False, na_values={})

@@ -8,7 +8,7 @@ import pytest
 from lxml import etree
 from qtpy.QtCore import Qt
 from qtpy.QtTest import QTest
-from qtpy.QtWidgets import QFileDialog, QPushButton
+from qtpy.QtWidgets import QPushButton
 
 from napari_panoptic.cli.main import main
 from napari_panoptic.explain.failures import (
@@ -26,6 +26,7 @@ from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.values.settings import AmbiguousPolicy
 from napari_panoptic.values.vocabulary import STATUS_CODE, Side, Status, Verdict
 from napari_panoptic.viewer.desk.nuclei import PARTS
+from napari_panoptic.viewer.kit.questions import FolderDialog
 from napari_panoptic.viewer.kit.widgets import is_in_sight
 from napari_panoptic.viewer.panels.failures.panel import FailuresPresenter
 from napari_panoptic.viewer.panels.question.presenter import STALE
@@ -157,7 +158,7 @@ def test_it_lists_and_saves_what_the_command_writes(
     assert main(["suspects", str(planted[0]), "-o", str(tmp_path / "command")]) == 0
     (tmp_path / "window").mkdir()
     chosen = str(tmp_path / "window")
-    monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_args: chosen)
+    monkeypatch.setattr(FolderDialog, "ask", lambda *_args: chosen)
     QTest.mouseClick(part.panel.save, LEFT)
     wait_until(lambda: not part.is_busy)
     for name in Suspects.file_names():
@@ -193,7 +194,7 @@ def test_an_export_and_a_search_each_have_their_own_stop(
     part, open_desk, tmp_path, monkeypatch, wait_until
 ):
     settings = open_desk.session.settings
-    monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_args: str(tmp_path))
+    monkeypatch.setattr(FolderDialog, "ask", lambda *_args: str(tmp_path))
     QTest.mouseClick(part.panel.save, LEFT)
     other = settings.replaced(ambiguous=AmbiguousPolicy.KEEP)
     open_desk.panels.settings.settings_chosen.emit(other)

@@ -3,13 +3,13 @@
 import pytest
 from qtpy.QtCore import Qt
 from qtpy.QtTest import QTest
-from qtpy.QtWidgets import QFileDialog
 
 from napari_panoptic.cli.main import main
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.questions.sweep import Sweep
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.desk.nuclei import PARTS
+from napari_panoptic.viewer.kit.questions import FolderDialog
 from napari_panoptic.viewer.kit.widgets import is_in_sight
 from napari_panoptic.viewer.panels.failures.panel import FailuresPresenter
 from napari_panoptic.viewer.panels.question.presenter import STALE
@@ -60,7 +60,7 @@ def test_it_says_and_saves_what_the_command_writes(
     assert main(["sweep", str(sweep_folder), "-o", str(tmp_path / "command")]) == 0
     (tmp_path / "window").mkdir()
     chosen = str(tmp_path / "window")
-    monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_args: chosen)
+    monkeypatch.setattr(FolderDialog, "ask", lambda *_args: chosen)
     click_and_wait(part.panel.save, part, wait_until)
     for name in set(Sweep.file_names()) - {Sweep.page}:  # ids in its plots are random
         if name != Sweep.record_file():
