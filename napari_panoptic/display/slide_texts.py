@@ -17,6 +17,7 @@ TEAMS = _TOO_LARGE + (
 VERSIONS = _TOO_LARGE + (
     "Versions are compared on smaller regions here; choose “whole cohort” to include slides."
 )
+REGION = _TOO_LARGE + "Choose a smaller region in the Regions panel."
 GROUPS = _TOO_LARGE + (
     "Instead of groups, filter the table by cause: split, merged, fragment, merger and duplicate "
     "list the same objects one by one."

@@ -1,9 +1,10 @@
-"""The answer to a question over a cohort, which each face shows in its own way."""
+"""The answer to a question, which each face shows in its own way."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from napari_panoptic.common.errors import PanopticError
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class UnansweredError(PanopticError):
-    """A question has no answer in a cohort.
+    """A question has no answer in a cohort or region.
 
     Parameters
     ----------
@@ -57,11 +58,25 @@ class AnswerTable:
     heading: str = ""
     #: Whether it is too long for pages.
     is_long: bool = False
+    #: What is said in its place if it has no rows.
+    empty: str = ""
+    #: Whether it stays in sight above the table that is chosen.
+    is_summary: bool = False
+    #: Returns the objects that a row is made of, for the table below it; None if it has no parts.
+    members: Callable[[int], AnswerTable] | None = None
 
     @property
     def title(self) -> str:
         """What it lists, in a few words."""
         return self.heading or self.spec.row
+
+    @cached_property
+    def row_of(self) -> Mapping[FailureName, int]:
+        """Object -> the first row that is about it; empty if rows are not about objects."""
+        if self.objects is None or not self.is_of_objects:
+            return {}
+        rows = reversed(range(len(self.frame)))
+        return {name: row for row in rows for name in self.objects(row).names}
 
     @property
     def is_shown(self) -> bool:
@@ -114,18 +129,20 @@ class AnswerRecord:
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """What a question over a cohort found."""
+    """What was found in a cohort or region."""
 
     #: The result in a sentence.
     headline: str
     #: Further sentences: figures, and what to keep in mind.
-    notes: tuple[str, ...]
+    notes: tuple[str, ...] = ()
     #: The tables; those that are written come in the order of their files.
-    tables: tuple[AnswerTable, ...]
+    tables: tuple[AnswerTable, ...] = ()
     #: The plots.
-    plots: tuple[AnswerPlot, ...]
-    #: The JSON file.
-    record: AnswerRecord
+    plots: tuple[AnswerPlot, ...] = ()
+    #: The JSON file; empty if there is none.
+    record: AnswerRecord = AnswerRecord({}, (), ())
+    #: The meaning of the figures of the headline, for its tooltip.
+    about: str = ""
     #: Returns why an object failed, or None if the answer does not tell.
     reason: Callable[[FailureName], Reason | None] = lambda _name: None
 

@@ -68,7 +68,7 @@ ALL = "all"
 class Groups(TeamQuestion):
     """What splits, mergers and duplicates cost a team."""
 
-    title = "Groups"
+    title = "Group costs"
     heading = "What splits, mergers and duplicates cost"
     about = (
         "Find the splits, mergers and duplicates of a team as groups of objects, and write them to "

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import cache
 from importlib import import_module
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 from napari_panoptic.common.errors import PanopticError, SettingsError
 from napari_panoptic.common.findings import Finding
@@ -28,6 +28,7 @@ from napari_panoptic.values.cohort import Cohort, Region, Source
 from napari_panoptic.values.conventions import DEFAULT_PROTOCOL
 from napari_panoptic.values.settings import EvaluationSettings
 
+KindT = TypeVar("KindT")
 Menu = Callable[[Mapping[str, Any]], Sequence[tuple[Any, str, str]]]
 """Returns value, text and meaning of the entries of an input, given the inputs before it."""
 
@@ -76,14 +77,13 @@ def whole_number(least: int, why: str = "") -> Callable[[str], int]:
     return read
 
 
-def options_of(kind: type[Question]) -> dict[str, Option]:
+def options_of(kind: type[Any]) -> dict[str, Option]:
     """Return the fields of a question that are options of its own, in their order."""
     return {f.name: f.metadata["option"] for f in fields(kind) if "option" in f.metadata}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Question(ABC):
-    """What is asked of a cohort. Two equal questions have the same answer while files stay."""
+class AnyQuestion(ABC):
+    """What the faces of questions over cohorts and about regions need to know of them."""
 
     title: ClassVar[str]
     """Title of the panel."""
@@ -91,14 +91,32 @@ class Question(ABC):
     """Heading of the section of a report; the title if empty."""
     key: ClassVar[str | None] = None
     """Key that brings the panel to the front."""
+    verb: ClassVar[str] = "Compute"
+    """The text of the button that asks."""
+    hint: ClassVar[str]
+    """What the panel says before anything was asked."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return its name, which is that of its module; also of its command, if it has one."""
+        return cls.__module__.rpartition(".")[2]
+
+    @classmethod
+    def in_short(cls) -> str:
+        """Return the first line of its module: what it does, without its files."""
+        return (sys.modules[cls.__module__].__doc__ or "").strip().partition("\n")[0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question(AnyQuestion):
+    """What is asked of a cohort. Two equal questions have the same answer while files stay."""
+
     about: ClassVar[str]
     """What the command does, for its help."""
     tables: ClassVar[tuple[TableSpec, ...]]
     """The tables that it writes."""
     page: ClassVar[str] = ""
     """The HTML file that it writes beside them; empty if none."""
-    verb: ClassVar[str] = "Compute"
-    """The text of the button that asks."""
     too_large: ClassVar[str] = ""
     """What follows where a region is too large to be held, in place of the usual reason."""
     done: ClassVar[str] = "evaluated"
@@ -114,8 +132,6 @@ class Question(ABC):
     read, and the ambiguous policy."""
     share_of_gathering: ClassVar[float] = 0.5
     """The share of the work that `gather` is; the rest is `answered`."""
-    hint: ClassVar[str]
-    """What the panel says before anything was asked."""
 
     #: How objects are matched; the protocol is the name of these settings.
     settings: EvaluationSettings = field(default_factory=EvaluationSettings)
@@ -124,16 +140,6 @@ class Question(ABC):
     source: Source | None = None
     #: Regions of more pixels are left out, or read in windows.
     held_up_to_px: int = HELD_UP_TO_PX
-
-    @classmethod
-    def name(cls) -> str:
-        """Return the name of its command, which is that of its module."""
-        return cls.__module__.rpartition(".")[2]
-
-    @classmethod
-    def in_short(cls) -> str:
-        """Return the first line of its module: what it does, without its files."""
-        return (sys.modules[cls.__module__].__doc__ or "").strip().partition("\n")[0]
 
     @classmethod
     def suited(cls, settings: EvaluationSettings) -> EvaluationSettings:
@@ -388,12 +394,15 @@ def question_kind(name: str) -> type[Question]:
     """Return the question of a name, whose module is imported."""
     if name not in question_names():
         raise SettingsError(f"there is no question '{name}'")
-    module = import_module(f"napari_panoptic.questions.{name}")
+    return kind_in(f"napari_panoptic.questions.{name}", Question)  # type: ignore[type-abstract]
+
+
+def kind_in(module_name: str, base: type[KindT]) -> type[KindT]:
+    """Return the last class of a module that is derived from a base; the module is imported."""
+    module = import_module(module_name)
     own = [
         kind
         for kind in vars(module).values()
-        if isinstance(kind, type)
-        and issubclass(kind, Question)
-        and kind.__module__ == module.__name__
+        if isinstance(kind, type) and issubclass(kind, base) and kind.__module__ == module_name
     ]
     return own[-1]

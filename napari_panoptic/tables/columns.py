@@ -18,6 +18,7 @@ from napari_panoptic.tables.markup import (
     named,
     plain_text,
 )
+from napari_panoptic.values.vocabulary import Status
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,6 +34,10 @@ class CellContent:
     shown: Child
     #: The number by which rows are sorted, NaN if undefined; None to sort by the text.
     value: float | None = None
+    #: The status whose colour marks the cell; None for no mark.
+    status: Status | None = None
+    #: More about it, for its tooltip; empty for what is said of its row.
+    about: str = ""
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import napari
 from qtpy.compat import isalive
 from qtpy.QtWidgets import QMainWindow, QWidget
 
+from napari_panoptic.display.regions.question import region_questions
 from napari_panoptic.live.session import Session
 from napari_panoptic.questions.question import question_kind, question_names
 from napari_panoptic.values.cohort import Cohort
@@ -28,10 +29,8 @@ from napari_panoptic.viewer.kit.keys import (
 )
 from napari_panoptic.viewer.kit.title_strip import KeysDialog
 from napari_panoptic.viewer.kit.widgets import show_in_front
-from napari_panoptic.viewer.panels.audit import AuditPresenter
 from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
 from napari_panoptic.viewer.panels.failures.panel import FailuresPresenter
-from napari_panoptic.viewer.panels.groups import GroupsPresenter
 from napari_panoptic.viewer.panels.legend import LegendPresenter, LegendStrip
 from napari_panoptic.viewer.panels.metrics import MetricsPanel, MetricsPresenter
 from napari_panoptic.viewer.panels.navigator import Navigator, NavigatorPresenter
@@ -44,13 +43,14 @@ from napari_panoptic.viewer.panels.part import PanelPart, Panels, Presenter, pre
 from napari_panoptic.viewer.panels.question.presenter import question_presenter
 from napari_panoptic.viewer.panels.queue import QueueBar, QueuePresenter
 from napari_panoptic.viewer.panels.ranking import RankingPresenter
+from napari_panoptic.viewer.panels.region_question import region_presenter
 from napari_panoptic.viewer.panels.review.plan.presenter import PlanPresenter
 from napari_panoptic.viewer.panels.review.presenter import ReviewPresenter
 from napari_panoptic.viewer.panels.scores import ScoresPresenter
 from napari_panoptic.viewer.panels.settings import SettingsPanel, SettingsPresenter
 from napari_panoptic.viewer.panels.start import StartPanel
 from napari_panoptic.viewer.panels.suspects import SuspectsPresenter
-from napari_panoptic.viewer.panels.teams.panel import TeamsPresenter
+from napari_panoptic.viewer.panels.teams import TeamsPresenter
 from napari_panoptic.viewer.panels.title import (
     NOTHING_OPEN,
     SlidePresenter,
@@ -64,7 +64,6 @@ _OWN_PANELS: Mapping[str, type[Presenter[Any]] | None] = {
     "scores": ScoresPresenter,
     "suspects": SuspectsPresenter,
     "compare": VersionsPresenter,
-    "groups": None,
     "ranking": None,
 }
 """Questions whose panels have widgets of their own; None for those within another panel."""
@@ -82,19 +81,33 @@ def _question_parts() -> dict[str, type[Presenter[Any]]]:
 _QUESTIONS = _question_parts()
 _WITH_FAILURES = ("slices", "causes", "scores", "suspects")
 _WITH_TEAMS = ("compare", "sweep")
-"""Questions beside the gallery and beside the teams; others come after the former."""
-_OTHERS = tuple(name for name in _QUESTIONS if name not in (*_WITH_FAILURES, *_WITH_TEAMS))
+_WITH_GROUPS = ("groups",)
+"""Questions beside the gallery, the teams, and the groups of a region; others come after the first
+of them."""
+_OTHERS = tuple(
+    name for name in _QUESTIONS if name not in (*_WITH_FAILURES, *_WITH_TEAMS, *_WITH_GROUPS)
+)
 BESIDE_FAILURES = tuple(_QUESTIONS[name].title for name in (*_WITH_FAILURES, *_OTHERS))
 """Titles of the panels that are tabs behind the gallery of failures."""
+
+REGION_QUESTIONS: Mapping[str, type[Presenter[Any]]] = {
+    name: TeamsPresenter if name == "teams" else region_presenter(kind)
+    for name, kind in region_questions().items()
+}
+"""The panels of the questions about the region that is shown, by the names of the questions."""
+_INSPECTING = tuple(
+    panel.title
+    for name, panel in REGION_QUESTIONS.items()
+    if name not in ("ambiguous", "groups", "teams")
+)
+"""Titles of those that have no workspace of their own: tabs behind the objects."""
 
 PARTS: tuple[type[Presenter[Any]], ...] = (
     ObjectPresenter,
     FailuresPresenter,
     *(_QUESTIONS[name] for name in (*_WITH_FAILURES, *_OTHERS)),
-    TeamsPresenter,
-    *(_QUESTIONS[name] for name in _WITH_TEAMS),
-    GroupsPresenter,
-    AuditPresenter,
+    *REGION_QUESTIONS.values(),
+    *(_QUESTIONS[name] for name in (*_WITH_TEAMS, *_WITH_GROUPS)),
     EditsPresenter,
     ReviewPresenter,
     PlanPresenter,
@@ -131,7 +144,7 @@ WORKSPACES = (
                 0.3,
                 (
                     Stack(("Object",), 0.38),
-                    Stack((OBJECTS, "Edits"), 0.48),
+                    Stack((OBJECTS, "Edits", *_INSPECTING), 0.48),
                     Stack((METRICS,), 0.14),
                 ),
             ),
@@ -155,7 +168,9 @@ WORKSPACES = (
     Workspace(
         "Groups",
         "Find splits, mergers and duplicates, and what they cost",
-        Arrangement(right=DockArea(0.36, (Stack(("Groups",), 0.66), Stack(("Object",), 0.34)))),
+        Arrangement(
+            right=DockArea(0.36, (Stack(("Groups",), 0.66), Stack(("Object", "Group costs"), 0.34)))
+        ),
         "Groups",
     ),
     Workspace(

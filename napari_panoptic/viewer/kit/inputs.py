@@ -27,7 +27,6 @@ from superqt import QLabeledDoubleSlider
 
 from napari_panoptic.common.errors import SettingsError
 from napari_panoptic.display.names import distinct_names
-from napari_panoptic.display.styles import count_text
 from napari_panoptic.viewer.kit.layouts import FlowBar
 from napari_panoptic.viewer.kit.shown import shown
 
@@ -245,35 +244,44 @@ class ChoiceButtons(FlowBar):
 
     chosen = Signal(object)  # the value, when the user presses its button
 
-    def __init__(self, choices: Sequence[Choice], *more: QWidget) -> None:
-        self._words = {choice.value: choice.words for choice in choices}
-        self._buttons = {value: QPushButton(words) for value, words in self._words.items()}
-        super().__init__(*self._buttons.values(), *more)
-        group = QButtonGroup(self)
-        for choice, button in zip(choices, self._buttons.values(), strict=True):
-            button.setCheckable(True)
-            button.setToolTip(choice.meaning)
-            button.clicked.connect(lambda _=False, value=choice.value: self.chosen.emit(value))
-            group.addButton(button)
-        self.show_choice(choices[0].value)
+    def __init__(self, choices: Sequence[Choice] = (), *more: QWidget) -> None:
+        super().__init__(*more)
+        self._more = more
+        self._buttons: list[QPushButton] = []
+        self._group = QButtonGroup(self)
+        self._group.idClicked.connect(lambda place: self.chosen.emit(self.values[place]))
+        self.offer(choices)
 
     @property
     def choice(self) -> Any:
-        """The chosen value."""
-        return next(value for value, button in self._buttons.items() if button.isChecked())
+        """The chosen value; None if there is none."""
+        return self.values[self._group.checkedId()] if self._buttons else None
+
+    def offer(self, choices: Sequence[Choice]) -> None:
+        """Offer other values; among as many as before, the choice stays in its place."""
+        self.values = tuple(choice.value for choice in choices)
+        if len(choices) != len(self._buttons):
+            self._buttons = [QPushButton() for _ in choices]
+            self.line_up(*self._buttons, *self._more)
+            for place, button in enumerate(self._buttons):
+                button.setCheckable(True)
+                button.setChecked(place == 0)
+                self._group.addButton(button, place)
+        for choice, button in zip(choices, self._buttons, strict=True):
+            button.setText(shown(choice.words))
+            button.setToolTip(shown(choice.meaning))
 
     def button(self, value: Any) -> QPushButton:
         """Return the button of a value."""
-        return self._buttons[value]
+        return self._buttons[self.values.index(value)]
 
     def show_choice(self, value: Any) -> None:
         """Show a value as chosen; emits nothing."""
-        self._buttons[value].setChecked(True)
+        self.button(value).setChecked(True)
 
-    def show_counts(self, counts: Mapping[Any, int]) -> None:
-        """Show on each button how many rows it leads to."""
-        for value, number in counts.items():
-            self._buttons[value].setText(f"{self._words[value]} {count_text(number)}")
+    def choose(self, value: Any) -> None:
+        """Choose a value, as the user does."""
+        self.button(value).click()
 
 
 _STEPS: Mapping[int, int] = {

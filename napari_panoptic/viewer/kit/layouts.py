@@ -19,7 +19,6 @@ from qtpy.QtWidgets import (
 )
 from superqt import QFlowLayout
 
-from napari_panoptic.viewer.kit.array_table import ArrayTable
 from napari_panoptic.viewer.kit.shown import PlainLabel, WrappedLabel, shown
 
 Margins = tuple[int, int, int, int]
@@ -103,18 +102,27 @@ class FlowBar(QWidget):
 
     def __init__(self, *widgets: QWidget) -> None:
         super().__init__()
+        self._widgets: tuple[QWidget, ...] = ()
+        self._line = QFlowLayout(self)
+        self._line.setContentsMargins(0, 0, 0, 0)
+        self._line.setHorizontalSpacing(SPACING_PX)
+        self._line.setVerticalSpacing(SPACING_PX)
+        self.line_up(*widgets)
+
+    def line_up(self, *widgets: QWidget) -> None:
+        """Show other widgets in the line; those that are left out are deleted."""
+        for widget in self._widgets:
+            self._line.removeWidget(widget)
+            if widget not in widgets:
+                widget.deleteLater()
         self._widgets = widgets
-        layout = QFlowLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setHorizontalSpacing(SPACING_PX)
-        layout.setVerticalSpacing(SPACING_PX)
         for widget in widgets:
-            layout.addWidget(widget)
+            self._line.addWidget(widget)
 
     def showEvent(self, event: QShowEvent | None) -> None:  # noqa: N802
         """Make all equally high, so that their words stand on one line."""
         super().showEvent(event)
-        height = max(widget.sizeHint().height() for widget in self._widgets)
+        height = max((widget.sizeHint().height() for widget in self._widgets), default=0)
         for widget in self._widgets:
             widget.setMinimumHeight(height)
 
@@ -343,13 +351,3 @@ class ScrollPanel(QScrollArea):
         self._rows.setContentsMargins(*margins_px)
         if spacing_px is not None:
             self._rows.setSpacing(spacing_px)
-
-
-class ListPanel(ScrollPanel):
-    """A list with more above and below it, or a hint if nothing is listed."""
-
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.table = ArrayTable()
-        self.table.setMinimumHeight(MIN_LIST_PX)
-        self.hint = WrappedLabel()

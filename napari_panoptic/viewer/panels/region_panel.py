@@ -8,49 +8,25 @@ that comes too late is discarded.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, ClassVar, Generic, TypeVar
 
 from psygnal import Signal
 from qtpy.QtCore import QEvent, QObject, Qt
 from qtpy.QtWidgets import QDockWidget, QWidget
 
-from napari_panoptic.display.title import why_nothing
 from napari_panoptic.live.session import Session
 from napari_panoptic.live.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluate
 from napari_panoptic.values.labels import LabelImage, LabelPair
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import Side
-from napari_panoptic.viewer.jobs.jobs import Latest, single_shot
+from napari_panoptic.viewer.jobs.jobs import single_shot
 from napari_panoptic.viewer.kit.widgets import dock_of, is_in_sight
-from napari_panoptic.viewer.layers.labels import MarkLayer
 from napari_panoptic.viewer.panels.part import Connections, PanelT, Presenter, Surroundings
 
 WAITING = "Evaluating …"
 """Shown in place of a result of another region or team."""
-
-
-@dataclass(frozen=True, eq=False)
-class Here:
-    """A region and a team that is evaluated in it; nothing in it changes any more."""
-
-    #: The region. Its label images may be under edit: not for workers.
-    snapshot: RegionSnapshot
-    team: str
-    evaluation: Evaluation
-
-
-@dataclass(frozen=True, eq=False)
-class ResultHere:
-    """The result of a worker in a region for a team."""
-
-    here: Here
-
-
-T = TypeVar("T", bound=ResultHere)
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,120 +220,3 @@ class SeenPresenter(Presenter[PanelT]):
     def _on_sight(self, seen: bool) -> None:
         if seen and self._is_stale:
             self.refresh()
-
-
-class RegionPresenter(SeenPresenter[PanelT], Generic[PanelT, T]):
-    """Presents the region and team that are shown, with marks on the image.
-
-    The marks are there only while the panel is in sight.
-    """
-
-    marks_name: ClassVar[str]
-    """Name of the layer of marks."""
-    on_slide: ClassVar[str]
-    """Shown on a whole slide, of which nothing is computed."""
-    compute: ClassVar[Callable[..., Any]]
-    """Returns the value of a `Here` and the choices; for workers."""
-
-    def __init__(self, around: Surroundings, panel: PanelT) -> None:
-        super().__init__(around, panel)
-        self.value: T | None = None
-        """The listed result; None without one, or if it is of another region or team."""
-        self.marks = MarkLayer(around.viewer, self.marks_name)
-        self._latest: Latest[T] = Latest(self._take)
-        self._asked: tuple[object, ...] = ()
-
-    def choices(self) -> tuple[object, ...]:
-        """Return the choices that the value depends on, besides region and team."""
-        return ()
-
-    def obstacle(self, snapshot: RegionSnapshot) -> str:  # noqa: ARG002 - most have none
-        """Return why a region with objects of the team has no value; empty if it has one."""
-        return ""
-
-    @abstractmethod
-    def show(self, value: T) -> None:
-        """Show a value in the panel."""
-
-    @abstractmethod
-    def show_nothing(self, why: str) -> None:
-        """Show why there is no value."""
-
-    @abstractmethod
-    def mark(self) -> None:
-        """Mark objects on the image, or take the marks away."""
-
-    @property
-    def is_busy(self) -> bool:
-        """Whether something is being computed."""
-        return self._latest.is_busy
-
-    def close(self) -> None:
-        """Stop, and take the marks away."""
-        self._latest.close()
-        (self.marks.forget if self.is_window_gone else self.marks.remove)()
-
-    def select_row(self, side: Side, row: int) -> None:
-        """Select an object of the list, unless that is of another region or team."""
-        if self.value is not None:
-            self.select_id(side, int(self.value.here.evaluation.outcomes.side(side).ids[row]))
-
-    def refresh(self, *_changed: object) -> None:
-        """Let go of the value of another region or team at once, and compute as soon as seen."""
-        if self.value is not None and not self._is_present(self.value.here):
-            self.value, self._asked = None, ()
-            self.mark()
-        super().refresh()
-
-    def compute_now(self) -> None:
-        """Compute the contents in a worker, unless they are of the same evaluation."""
-        snapshot, team = self.session.snapshot, self.session.team
-        if snapshot is None or team is None:
-            self._forget(why_nothing(self.session))
-        elif snapshot.is_slide:
-            self._forget(self.on_slide)
-        elif team in snapshot.pending:
-            self._stop()  # stale: the new evaluation is on its way
-            if self.value is None:
-                self.show_nothing(WAITING)
-        elif obstacle := self.obstacle(snapshot):
-            self._forget(obstacle)
-        elif (known := material(self.session, teams=(team,))) is None:
-            self._forget(why_nothing(self.session))
-        else:
-            choices = self.choices()
-            asked = (*known.evaluations.values(), *choices)
-            if known.pairs or asked != self._asked:
-                self._asked = () if known.pairs else asked
-                self._latest.start(partial(_computed, type(self).compute, known, team, choices))
-
-    def _is_present(self, here: Here) -> bool:
-        return self.is_shown(here.snapshot) and here.team == self.session.team
-
-    def _take(self, value: T) -> None:
-        if self._is_present(value.here):
-            self.value = value
-            self.show(value)
-            self.mark()
-        else:  # the panel was hidden when another region came
-            self._asked = ()
-
-    def _stop(self) -> None:
-        self._latest.drop()
-        self._asked = ()
-
-    def _forget(self, why: str) -> None:
-        self._stop()
-        self.value = None
-        self.show_nothing(why)
-        self.mark()
-
-    def _on_sight(self, seen: bool) -> None:
-        super()._on_sight(seen)
-        self.mark()
-
-
-def _computed(
-    compute: Callable[..., T], known: Material, team: str, choices: tuple[object, ...]
-) -> T:
-    return compute(Here(known.snapshot, team, known.complete()[team]), *choices)

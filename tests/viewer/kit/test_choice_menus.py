@@ -6,7 +6,7 @@ from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QMenu, QToolButton
 
 from napari_panoptic.viewer.panels.filters import FilterMenu
-from napari_panoptic.viewer.panels.teams.panel import TeamsPanel
+from napari_panoptic.viewer.panels.teams import TeamsPanel
 
 pytestmark = pytest.mark.long
 LEFT = Qt.MouseButton.LeftButton

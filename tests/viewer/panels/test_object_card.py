@@ -12,7 +12,7 @@ from napari_panoptic.questions.answer import Reason
 from napari_panoptic.values.vocabulary import Side, Status
 from napari_panoptic.viewer.kit.widgets import is_in_sight
 from napari_panoptic.viewer.panels.object_card import EMPTY, Card, ObjectCard, ObjectPresenter
-from napari_panoptic.viewer.panels.teams.panel import TeamsPresenter
+from napari_panoptic.viewer.panels.teams import TeamsPresenter
 from tests.support.small_pairs import four_fates
 from tests.viewer.finding import bring_to_front, handle_events, row_of_status, shown_text
 

@@ -3,6 +3,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from napari_panoptic.viewer.panels.teams.comparison import TeamsComparison
 from qtpy.QtCore import QPoint, QRect, Qt
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QApplication, QLineEdit, QSplitter, QTreeWidget
@@ -29,8 +30,7 @@ from napari_panoptic.viewer.panels.navigator import NO_COHORT, NO_TEAMS, Navigat
 from napari_panoptic.viewer.panels.notes import NOTHING, NotesDialog
 from napari_panoptic.viewer.panels.review.panel import ReviewPanel
 from napari_panoptic.viewer.panels.settings import SettingsPanel
-from napari_panoptic.viewer.panels.teams.comparison import TeamsComparison
-from napari_panoptic.viewer.panels.teams.panel import (
+from napari_panoptic.viewer.panels.teams import (
     NONE_ANNOTATED,
     NONE_LISTED,
     TeamsList,

@@ -18,7 +18,7 @@ from napari_panoptic.viewer.kit.widgets import is_in_sight
 from napari_panoptic.viewer.panels.failures.panel import FailuresPresenter
 from napari_panoptic.viewer.panels.object_card import ObjectPresenter
 from napari_panoptic.viewer.panels.scores import NO_SCORES, ScoresPresenter
-from napari_panoptic.viewer.panels.teams.panel import TeamsPresenter
+from napari_panoptic.viewer.panels.teams import TeamsPresenter
 from tests.support.scored_files import DESCRIPTION, write_side
 from tests.viewer.finding import canvas_of
 

@@ -7,6 +7,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from napari.layers import Points
+from napari_panoptic.viewer.panels.audit import MARKS_LAYER, AuditPresenter
+from napari_panoptic.viewer.panels.groups import GROUP_LAYER, GroupsPresenter
 from qtpy.QtCore import QPoint, Qt
 from qtpy.QtTest import QTest
 
@@ -28,13 +30,11 @@ from napari_panoptic.viewer.layers.outlines import LayerOutlines, outlines_of
 from napari_panoptic.viewer.layers.team_grid import OBJECTS
 from napari_panoptic.viewer.panels import audit as audit_panel
 from napari_panoptic.viewer.panels import groups as groups_panel
-from napari_panoptic.viewer.panels.audit import MARKS_LAYER, AuditPresenter
-from napari_panoptic.viewer.panels.groups import GROUP_LAYER, GroupsPresenter
 from napari_panoptic.viewer.panels.navigator import NavigatorPresenter
 from napari_panoptic.viewer.panels.region_panel import WAITING
+from napari_panoptic.viewer.panels.teams import TeamsPresenter
 from napari_panoptic.viewer.panels.teams import comparison as teams_comparison
 from napari_panoptic.viewer.panels.teams import panel as teams_panel
-from napari_panoptic.viewer.panels.teams.panel import TeamsPresenter
 from napari_panoptic.viewer.state.preferences import ViewMode
 from tests.viewer.finding import (
     click,

@@ -4,11 +4,11 @@ import gc
 from unittest.mock import patch
 
 import pytest
-
-from napari_panoptic.viewer.desk.nuclei import desk_of
 from napari_panoptic.viewer.panels.audit import AuditPresenter
 from napari_panoptic.viewer.panels.groups import GroupsPresenter
-from napari_panoptic.viewer.panels.teams.panel import TeamsPresenter
+
+from napari_panoptic.viewer.desk.nuclei import desk_of
+from napari_panoptic.viewer.panels.teams import TeamsPresenter
 from napari_panoptic.viewer.state.preferences import ViewMode
 from tests.viewer.finding import handle_events
 

@@ -5,7 +5,7 @@ from unittest.mock import patch
 import pytest
 
 from napari_panoptic.viewer.desk.nuclei import desk_of
-from napari_panoptic.viewer.panels.teams.panel import TeamsPresenter
+from napari_panoptic.viewer.panels.teams import TeamsPresenter
 from napari_panoptic.viewer.state.preferences import ViewMode
 
 pytestmark = pytest.mark.long

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from napari_panoptic.viewer.panels.teams.comparison import TeamsComparison
 from qtpy.QtCore import Qt
 from qtpy.QtTest import QTest
 
@@ -10,8 +11,7 @@ from napari_panoptic.explain.consensus import consensus
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.live.snapshots import load_region
 from napari_panoptic.values.settings import EvaluationSettings
-from napari_panoptic.viewer.panels.teams.comparison import TeamsComparison
-from napari_panoptic.viewer.panels.teams.panel import TeamsList, TeamsPanel
+from napari_panoptic.viewer.panels.teams import TeamsList, TeamsPanel
 
 pytestmark = pytest.mark.long
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,16 +13,12 @@ from qtpy.QtCore import QSize, Qt
 from qtpy.QtWidgets import QWidget
 
 from napari_panoptic.display.styles import count_text
-from napari_panoptic.explain.failures import (
-    FailureSet,
-)
-from napari_panoptic.questions.answer import (
-    Answer,
-    AnswerTable,
-)
-from napari_panoptic.questions.question import Question, options_of
-from napari_panoptic.viewer.kit.array_table import ArrayTable
-from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox, TextInput
+from napari_panoptic.explain.failures import FailureSet
+from napari_panoptic.questions.answer import Answer, AnswerTable
+from napari_panoptic.questions.question import AnyQuestion, options_of
+from napari_panoptic.viewer.kit.array_table import ArrayTable, Column
+from napari_panoptic.viewer.kit.figures import FigureTable
+from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox, ChoiceButtons, TextInput
 from napari_panoptic.viewer.kit.layouts import FlowBar, Grow, Row, ScrollPanel, lay_out
 from napari_panoptic.viewer.kit.name_table import SentenceList
 from napari_panoptic.viewer.kit.shown import WrappedLabel, show_info
@@ -33,6 +30,8 @@ NO_OBJECTS = "The rows of this table are not about objects, to which a link coul
 MOST_SENTENCES = 200
 """The most rows of a table that are listed as sentences."""
 _BESIDE_TEXT_PX = 4
+_MOST_MEMBERS, _BESIDE_ROWS_PX = 5, 16
+"""The rows of members that have room, and the room for a scroll bar."""
 
 
 class _Input(ChoiceBox):
@@ -62,7 +61,7 @@ class QuestionView(ScrollPanel):
     table_chosen = Signal()
     answer_changed = Signal()  # another answer is shown, or none
 
-    def __init__(self, kind: type[Question], *above: Row) -> None:
+    def __init__(self, kind: type[AnyQuestion], *above: Row) -> None:
         super().__init__()
         self.kind = kind
         own = options_of(kind).items()
@@ -81,11 +80,15 @@ class QuestionView(ScrollPanel):
         )
         self.save = PushButton("Save…", "Save the files that the command writes.")
         self.headline, self.note = WrappedLabel(), WrappedLabel()
-        self.which = ChoiceBox(meaning="Which table is shown.").shrinkable()
+        self.summary = FigureTable()
+        self.which = self.chooser()
         self.table, self.sentences = ArrayTable(), SentenceList(kind.title)
         self.row_line = WrappedLabel()  # more about the row that was chosen
+        self.members = ArrayTable()  # the objects that it is made of
+        self.tools = FlowBar(self.making.start, self.save)
         self.plots = PlotPicker()
         self._answer: Answer | None = None
+        self._parts: AnswerTable | None = None
         self._offer()
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         body = QWidget()
@@ -99,11 +102,13 @@ class QuestionView(ScrollPanel):
             self.making.bar,
             self.headline,
             self.note,
+            self.summary,
             self.which,
             Grow(self.sentences),
             Grow(self.table),
             self.row_line,
-            FlowBar(self.making.start, self.save),
+            self.members,
+            self.tools,
             Grow(self.plots),
         )
         for signal in [box.chosen for box in self.inputs.values()] + [
@@ -116,6 +121,7 @@ class QuestionView(ScrollPanel):
         self.sentences.rested.connect(self._on_rest)
         self.table.row_wanted.connect(self._on_row)
         self.table.centre_wanted.connect(self._on_centre)
+        self.members.row_wanted.connect(self._on_member)
         offer_link(self.table, self._want_link)
         offer_link(self.sentences, self._want_link)
         self.show_nothing(kind.hint)
@@ -157,11 +163,32 @@ class QuestionView(ScrollPanel):
         has_objects = table is not None and table.objects is not None and len(table.frame) > 0
         self.making.show_progress(share, doing, may_start=has_objects)
 
+    def chooser(self) -> ChoiceBox | ChoiceButtons:
+        """Return what the tables are chosen with."""
+        return ChoiceBox(meaning="Which table is shown.").shrinkable()
+
+    def entry(self, table: AnswerTable) -> Choice:
+        """Return the choice of a table, with the number of its sentences."""
+        title, n = table.title, len(table.frame)
+        if table.sentence is not None:
+            listed = f"{count_text(MOST_SENTENCES)} of " if n > MOST_SENTENCES else ""
+            title = f"{title}: {listed}{count_text(n)}"
+        return Choice(table, title, table.spec.caption)
+
+    def columns_of(self, table: AnswerTable) -> list[Column]:
+        """Return the columns of a table."""
+        return table_columns(table)
+
     def _show(self, answer: Answer | None, headline: str) -> None:
         self._answer = answer
         self.headline.setText(headline)
+        self.headline.setToolTip("" if answer is None else answer.about)
         tables = [] if answer is None else [own for own in answer.tables if own.is_shown]
-        self.which.offer([_entry(own) for own in tables])
+        summary = next((own for own in tables if own.is_summary), None)
+        self.summary.show_rows([] if summary is None else self.columns_of(summary))
+        self.summary.setVisible(summary is not None)
+        tables = [own for own in tables if own is not summary]
+        self.which.offer([self.entry(own) for own in tables])
         self.which.setVisible(len(tables) > 1)
         self.save.setVisible(answer is not None)
         self.plots.fill(() if answer is None else answer.plots)
@@ -172,10 +199,13 @@ class QuestionView(ScrollPanel):
     def _show_table(self) -> None:
         table = self.shown_table
         self.sentences.fill(*_listed(table))
-        rows = [] if table is None or table.sentence is not None else table_columns(table)
+        rows = [] if table is None or table.sentence is not None else self.columns_of(table)
         self.table.show_rows(rows, None if table is None or not rows else self.passing(table))
-        self.row_line.show_text("")
-        self.table.setVisible(bool(rows) and len(rows[0].values) > 0)
+        self.show_row(None)
+        has_rows = table is not None and len(table.frame) > 0
+        self.table.setVisible(bool(rows) and has_rows)
+        if table is not None and not has_rows:
+            self.row_line.show_text(table.empty)
         if not self.making.is_running:
             self.show_making(None)
         self.table_chosen.emit()
@@ -212,12 +242,29 @@ class QuestionView(ScrollPanel):
             rows = [listed[place] for place in sorted(index.row() for index in chosen)]
         self.link_wanted.emit([table.objects(row) for row in rows])
 
-    def _object_of(self, row: int) -> FailureSet | None:
-        """Return the object that a row is about; None if it is not about a single one."""
+    def show_row(self, row: int | None) -> None:
+        """Show more about a row of the table, and the objects that it is made of."""
+        text, self._parts = "", None
+        if (table := self.shown_table) is not None and row is not None:
+            text = "" if table.tooltip is None else table.tooltip(row)
+            self._parts = None if table.members is None else table.members(row)
+        self.row_line.show_text(text)
+        rows = [] if self._parts is None else self.columns_of(self._parts)
+        self.members.show_rows(rows)
+        self.members.setVisible(bool(rows))
+        self.members.setFixedHeight(self._members_px())
+
+    def _members_px(self) -> int:
+        heading = self.members.heading.sizeHint().height()
+        rows_px = self.members.row_height * min(len(self.members.rows()), _MOST_MEMBERS)
+        return heading + rows_px + _BESIDE_ROWS_PX
+
+    def _object_of(self, row: int, column: str | None = None) -> FailureSet | None:
+        """Return the object that a row is about, or the one that a column of it names."""
         table = self.shown_table
         if table is None or table.objects is None or not table.is_of_objects:
             return None
-        return table.objects(row)
+        return _of_column(table.objects(row), column)
 
     def _open(self, row: int) -> None:
         """Ask for the object of a row, or for its objects."""
@@ -227,13 +274,17 @@ class QuestionView(ScrollPanel):
         else:
             self.object_wanted.emit(one)
 
-    def _on_row(self, row: int, _column: int) -> None:
+    def _on_row(self, row: int, column: int) -> None:
         """Show more about a row of the table, and go to its object if it is about one."""
-        table = self.shown_table
-        if table is not None and table.tooltip is not None:
-            self.row_line.show_text(table.tooltip(row))
-        if (one := self._object_of(row)) is not None:
+        self.show_row(row)
+        if (one := self._object_of(row, self.table.key(column))) is not None:
             self.object_wanted.emit(one)
+
+    def _on_member(self, row: int, column: int) -> None:
+        """Go to an object that a row is made of."""
+        if self._parts is not None and self._parts.objects is not None:
+            objects = self._parts.objects(row)
+            self.object_wanted.emit(_of_column(objects, self.members.key(column)))
 
     def _on_centre(self, row: int) -> None:
         one = self._object_of(row)
@@ -262,13 +313,10 @@ class QuestionView(ScrollPanel):
         self.changed.emit()
 
 
-def _entry(table: AnswerTable) -> Choice:
-    """Return the entry of a table in the menu, with the number of its sentences."""
-    title, n = table.title, len(table.frame)
-    if table.sentence is not None:
-        listed = f"{count_text(MOST_SENTENCES)} of " if n > MOST_SENTENCES else ""
-        title = f"{title}: {listed}{count_text(n)}"
-    return Choice(table, title, table.spec.caption)
+def _of_column(objects: FailureSet, column: str | None) -> FailureSet:
+    """Return the objects that a column names by its team or side; all if it names none."""
+    names = frozenset(name for name in objects.names if column in (name.team, name.side))
+    return replace(objects, names=names) if names else objects
 
 
 def _listed(table: AnswerTable | None) -> tuple[list[str], list[str]]:

@@ -1,65 +1,53 @@
-"""The teams of a region compared: as a table, beside each other, and in one picture."""
+"""The teams of a region compared: in lists, beside each other, and in one picture."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from enum import StrEnum
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from psygnal import Signal
-from qtpy.QtWidgets import QToolButton, QWidget
+from qtpy.QtWidgets import QToolButton
 
 from napari_panoptic.common.text import counted
-from napari_panoptic.display import slide_texts, styles
+from napari_panoptic.display import styles
 from napari_panoptic.display.names import distinct_names
 from napari_panoptic.display.palette import class_colours
-from napari_panoptic.display.slide_texts import on_slide
-from napari_panoptic.display.team_pictures import FP_COLOUR, SEVERAL, Count, level_colours
-from napari_panoptic.display.title import why_nothing
-from napari_panoptic.explain.consensus import FpPlace
-from napari_panoptic.live.session import Selection
+from napari_panoptic.display.regions.question import Here, RegionQuestion
+from napari_panoptic.display.regions.teams import RegionTeams, teams_answer
+from napari_panoptic.display.team_pictures import (
+    FP_COLOUR,
+    SEVERAL,
+    CellPictures,
+    ConsensusPicture,
+    Count,
+    cell_pictures,
+    consensus_picture,
+    level_colours,
+)
+from napari_panoptic.explain.consensus import Consensus, consensus
+from napari_panoptic.live.snapshots import RegionSnapshot
 from napari_panoptic.values.cohort import Rgb
-from napari_panoptic.values.vocabulary import Side
-from napari_panoptic.viewer.jobs.jobs import Latest
-from napari_panoptic.viewer.kit.array_table import ArrayTable
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox, ChoiceButtons
 from napari_panoptic.viewer.kit.keys import Shortcut
-from napari_panoptic.viewer.kit.layouts import PANEL_MARGINS, Grow, lay_out
+from napari_panoptic.viewer.kit.layouts import Grow
 from napari_panoptic.viewer.kit.menus import TickMenu
-from napari_panoptic.viewer.kit.shown import RichLabel, WrappedLabel, shown
+from napari_panoptic.viewer.kit.shown import RichLabel, shown
 from napari_panoptic.viewer.kit.widgets import opens_menu
 from napari_panoptic.viewer.layers.consensus_view import ConsensusView
 from napari_panoptic.viewer.layers.team_grid import MAX_TEAMS, TeamGrid
 from napari_panoptic.viewer.panels.part import Connections, Surroundings
-from napari_panoptic.viewer.panels.region_panel import WAITING, SeenPresenter, material
-from napari_panoptic.viewer.panels.teams.comparison import (
-    TeamsComparison,
-    compared,
-    object_columns,
-    object_sentence,
-    place_columns,
-    place_sentence,
+from napari_panoptic.viewer.panels.region_panel import Material
+from napari_panoptic.viewer.panels.region_question import (
+    AnsweredHere,
+    RegionPresenter,
+    RegionView,
+    prepared_columns,
 )
 from napari_panoptic.viewer.state.preferences import ViewMode
 
-EMPTY = "Nothing to compare. Open a cohort."
 NO_PREDICTION = "No chosen team has a prediction here. Choose other teams or another region."
-ONE_TEAM = "Only one team has a prediction here: add a second team's folder to compare them."
-NONE_LISTED = "No object of this kind here. Press “All” to see every annotated object."
-NONE_ANNOTATED = "Nothing is annotated here. Press “FP in 2+ teams”, or choose another region."
-
-
-class TeamsList(StrEnum):
-    """Which rows the table lists."""
-
-    ALL = "All"
-    FN = "FN in all teams"
-    ONE_ONLY = "TP in one team only"
-    FP = "FP in 2+ teams"
-
 
 _MODES = [
     Choice(
@@ -78,12 +66,6 @@ _MODES = [
         "have an FP (Shift+U).",
     ),
 ]
-_LISTED_MEANINGS = {
-    TeamsList.ALL: "Every annotated object, those found by the fewest teams first.",
-    TeamsList.FN: "Annotated objects that are FN in every team evaluated on them.",
-    TeamsList.ONE_ONLY: "Annotated objects that exactly one team found with the right class (TP).",
-    TeamsList.FP: "Places where two or more teams have an FP.",
-}
 _COUNT_WORDS = {
     Count.FOUND: "TP in",
     Count.FN: "FN in",
@@ -91,13 +73,41 @@ _COUNT_WORDS = {
 }
 
 
-class TeamsPanel(QWidget):
-    """The choice of a view, and the table with a column per team."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TeamsComparison(AnsweredHere):
+    """What is shown: the teams of a region, compared and, where asked for, drawn."""
+
+    consensus: Consensus
+    cells: CellPictures | None = None
+    picture: ConsensusPicture | None = None
+
+
+def compared(
+    known: Material, mode: ViewMode = ViewMode.ONE, widths: tuple[int, int] | None = None
+) -> TeamsComparison:
+    """Compare the teams and draw what a view needs; for workers."""
+    evaluations = known.complete()
+    here = Here(known.snapshot.region.name, known.teams[0], evaluations)
+    picture = consensus_picture(evaluations) if mode is ViewMode.CONSENSUS else None
+    result = consensus(evaluations) if picture is None else picture.consensus
+    answer = teams_answer(here, result)
+    return TeamsComparison(
+        snapshot=known.snapshot,
+        here=here,
+        answer=answer,
+        columns=prepared_columns(answer),
+        consensus=result,
+        cells=cell_pictures(evaluations, widths) if mode is ViewMode.GRID else None,
+        picture=picture,
+    )
+
+
+class TeamsPanel(RegionView):
+    """The choice of a view, and the lists with a column per team."""
 
     teams_chosen = Signal()
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
         self.modes = ChoiceButtons(_MODES)
         self._teams = QToolButton()
         self._menu = TickMenu(self._teams)
@@ -114,37 +124,16 @@ class TeamsPanel(QWidget):
             "Colours go from light (no team) to dark (all teams). Outlines get thicker the fewer "
             "teams found the object; hatching gets denser the more teams have an FP there."
         )
-        self.lists = ChoiceButtons(
-            [Choice(listed, str(listed), why) for listed, why in _LISTED_MEANINGS.items()]
+        self._n_teams = 0
+        super().__init__(
+            RegionTeams, (Grow(self.modes), self._teams), (self.count, Grow(self._legend))
         )
-        self.hint, self.table, self.sentence = WrappedLabel(), ArrayTable(), WrappedLabel()
-        self._comparison: TeamsComparison | None = None
-        # Rows of the reference, or places, in the order of the table.
-        self._rows: NDArray[np.intp] = np.zeros(0, np.intp)
-        self._places: tuple[FpPlace, ...] = ()
-        lay_out(
-            self,
-            (Grow(self.modes), self._teams),
-            (self.count, Grow(self._legend)),
-            self.lists,
-            self.hint,
-            Grow(self.table),
-            self.sentence,
-            margins=PANEL_MARGINS,
-        ).addStretch(0)
         self.count.chosen.connect(lambda _count: self._show_legend())
-        self.lists.chosen.connect(lambda _listed: self._fill())
-        self.table.row_chosen.connect(lambda row, _column: self._show_sentence(row))
         self.show_mode(ViewMode.ONE)
-        self.show_nothing(EMPTY)
 
     def legend_text(self) -> str:
         """Return the legend of the consensus; empty if it is not shown."""
         return "" if self._legend.isHidden() else self._legend.text()
-
-    def at(self, row: int) -> int | FpPlace:
-        """Return what a row is about: the row of a reference object, or a place."""
-        return self._places[row] if self._lists_places else int(self._rows[row])
 
     def offer_teams(self, teams: Sequence[str], chosen: Sequence[str]) -> None:
         """Offer teams to compare; at most six can be chosen."""
@@ -170,95 +159,24 @@ class TeamsPanel(QWidget):
         self._legend.setVisible(mode is ViewMode.CONSENSUS)
         self.count.setVisible(mode is ViewMode.CONSENSUS)
 
-    def show_nothing(self, why: str) -> None:
+    def show_nothing(self, hint: str) -> None:
         """Show why there is nothing to compare."""
-        self._comparison = None
-        self._enable(comparable=False)
-        self.table.show_rows([])
-        self.table.hide()
-        self.hint.show_text(why)
-        self.sentence.clear()
+        self.modes.setEnabled(False)
+        self.headline.show()
+        super().show_nothing(hint)
 
     def show_comparison(self, comparison: TeamsComparison) -> None:
         """Show the teams of a region."""
-        self._comparison = comparison
-        self._enable(comparable=True)
-        result = comparison.consensus
-        self.lists.show_counts(
-            {
-                TeamsList.ALL: len(result.reference),
-                TeamsList.FN: int(result.fn_for_all.sum()),
-                TeamsList.ONE_ONLY: int(result.found_by_one_only.sum()),
-                TeamsList.FP: len(result.shared_fp_places(SEVERAL)),
-            }
-        )
+        self.modes.setEnabled(True)
+        self._n_teams = len(comparison.consensus.teams)
         self._show_legend()
-        self._fill()
-
-    def show_selection(self, selection: Selection | None) -> None:
-        """Select the row of an object, where it is listed."""
-        row = None if selection is None else self._row_of(selection)
-        if row != self.table.selected():
-            self.table.select(row)
-        self._show_sentence(row)
-
-    @property
-    def _lists_places(self) -> bool:
-        return self.lists.choice is TeamsList.FP
-
-    def _row_of(self, selection: Selection) -> int | None:
-        own, team = selection.row, selection.team
-        is_reference = selection.side is Side.REFERENCE
-        if self._lists_places == is_reference:
-            return None
-        if is_reference:
-            found = np.flatnonzero(self._rows == own).tolist()
-        else:
-            found = [n for n, place in enumerate(self._places) if own in place.rows.get(team, ())]
-        return found[0] if found else None
-
-    def _enable(self, *, comparable: bool) -> None:
-        for buttons in (self.modes, self.lists):
-            buttons.setEnabled(comparable)
-
-    def _fill(self) -> None:
-        comparison = self._comparison
-        if comparison is None:
-            return
-        result, listed = comparison.consensus, self.lists.choice
-        if self._lists_places:
-            self._places = result.shared_fp_places(SEVERAL)
-            self.table.show_rows(place_columns(comparison, self._places))
-        else:
-            chosen = {
-                TeamsList.FN: result.fn_for_all,
-                TeamsList.ONE_ONLY: result.found_by_one_only,
-            }.get(listed)
-            order = np.lexsort((-result.reference.area_px, -result.fn, result.found))
-            self._rows = order
-            self.table.show_rows(
-                object_columns(comparison, order), None if chosen is None else chosen[order]
-            )
-        is_empty = not self.table.rows()
-        self.table.setVisible(not is_empty)
-        none = NONE_ANNOTATED if listed is TeamsList.ALL else NONE_LISTED
-        self.hint.setText(none if is_empty else ONE_TEAM)
-        self.hint.setVisible(is_empty or len(result.teams) == 1)
-        self.sentence.clear()
-
-    def _show_sentence(self, row: int | None) -> None:
-        if self._comparison is None or row is None:
-            self.sentence.clear()
-            return
-        at, result = self.at(row), self._comparison.consensus
-        text = place_sentence(at) if isinstance(at, FpPlace) else object_sentence(result, at)
-        self.sentence.setText(text)
+        self.show_answered(comparison)
+        self.headline.hide()  # the buttons have its numbers
 
     def _show_legend(self) -> None:
         """Explain the colours of the consensus, from none to all teams."""
-        if self._comparison is None:
+        if not (teams := self._n_teams):
             return
-        teams = len(self._comparison.consensus.teams)
         colours = level_colours(teams)
         count = self.count.choice
         numbers = range(teams + 1) if count is Count.FOUND else range(teams, -1, -1)
@@ -286,19 +204,17 @@ class TeamsPanel(QWidget):
         self._teams.setText(counted(n, "team"))
 
 
-class TeamsPresenter(SeenPresenter[TeamsPanel]):
+class TeamsPresenter(RegionPresenter):
     """Compares the teams of the region that is shown."""
 
-    title = "Teams"
-    key = "u"
+    title, key, kind = RegionTeams.title, RegionTeams.key, RegionTeams
     panel_type = TeamsPanel
+    panel: TeamsPanel
 
     def __init__(self, around: Surroundings, panel: TeamsPanel) -> None:
         super().__init__(around, panel)
         cohort, scene = self.session.cohort, self.link.scene
         self._state = self.link.state
-        self.comparison: TeamsComparison | None = None
-        self._latest: Latest[TeamsComparison] = Latest(self._show)
         self.grid = TeamGrid(
             around.viewer,
             scene,
@@ -315,7 +231,7 @@ class TeamsPresenter(SeenPresenter[TeamsPanel]):
     @property
     def is_busy(self) -> bool:
         """Whether teams are being compared."""
-        return self._latest.is_busy or self.grid.is_busy
+        return super().is_busy or self.grid.is_busy
 
     @property
     def mode(self) -> ViewMode:
@@ -341,7 +257,6 @@ class TeamsPresenter(SeenPresenter[TeamsPanel]):
             (session.teams_came, self.refresh),
             (self.link.edits_rested, self.refresh),
             (session.team_changed, self._on_team),
-            (session.selection_changed, self._on_selection),
             (events.workspace, self._on_workspace),
             (events.mode, self._show_mode),
             (events.is_blind, self._on_blind),
@@ -349,8 +264,7 @@ class TeamsPresenter(SeenPresenter[TeamsPanel]):
             (panel.modes.chosen, self._choose_mode),
             (panel.teams_chosen, self.refresh),
             (panel.count.chosen, self._on_count),
-            (panel.table.row_chosen, self._on_row),
-            (panel.table.centre_wanted, self.centre_selected),
+            *self.connections_of_lists(),
         ]
 
     def begin(self) -> None:
@@ -359,7 +273,7 @@ class TeamsPresenter(SeenPresenter[TeamsPanel]):
 
     def close(self) -> None:
         """Stop; the view of one team comes back where there is a window."""
-        self._latest.close()
+        super().close()
         restore = not self.is_window_gone
         self.grid.leave(restore=restore, at_once=True)
         self.consensus_view.leave(restore=restore)
@@ -377,30 +291,25 @@ class TeamsPresenter(SeenPresenter[TeamsPanel]):
         self._choose_mode(modes[(modes.index(self.mode) + 1) % len(modes)])
 
     def refresh(self, *_changed: object) -> None:
-        """Let go of the comparison of another region at once, and compare as soon as seen."""
-        if self.comparison is not None and not self.is_shown(self.comparison.snapshot):
-            self.comparison = None
+        """Compare again, even what is compared already: a view may have to be drawn."""
+        self._asked = ()
         super().refresh()
 
-    def compute_now(self) -> None:
+    def teams(self) -> tuple[str, ...]:
+        """Return the teams that are compared."""
+        return self.panel.chosen_teams()
+
+    def is_present(self, value: AnsweredHere) -> bool:
+        """Return whether a comparison is of the region that is shown."""
+        return self.is_shown(value.snapshot)
+
+    def on_waiting(self, snapshot: RegionSnapshot) -> None:
+        """Show the images of the cells."""
+        if self.mode is ViewMode.GRID and snapshot.reference is not None and len(self.teams()) > 1:
+            self.grid.show_images(snapshot, self.teams())
+
+    def start(self, known: Material, _question: RegionQuestion) -> None:
         """Compare the teams in a worker."""
-        snapshot = self.session.snapshot
-        if snapshot is not None and snapshot.pending and not snapshot.is_slide:
-            self._latest.drop()  # stale: the other teams are on their way
-            if self.comparison is None:
-                self.panel.show_nothing(WAITING)
-            teams = self.panel.chosen_teams()
-            if self.mode is ViewMode.GRID and snapshot.reference is not None and len(teams) > 1:
-                self.grid.show_images(snapshot, teams)
-            return
-        known = material(self.session, teams=self.panel.chosen_teams())
-        if known is None:
-            self._latest.drop()
-            self.comparison = None
-            if snapshot is not None:  # the first region is still to come
-                self.set_mode(ViewMode.ONE)
-            self.panel.show_nothing(on_slide(snapshot, slide_texts.TEAMS, self._why_nothing()))
-            return
         mode, grid = self.mode, self.grid
         if mode is ViewMode.GRID and not grid.is_on:
             widths = grid.widths_of_a_cell(known.snapshot, len(known.teams))
@@ -410,26 +319,32 @@ class TeamsPresenter(SeenPresenter[TeamsPanel]):
         if mode is ViewMode.GRID:
             grid.show_images(known.snapshot, known.teams)
 
-    def _why_nothing(self) -> str:
+    def forget(self, why: str) -> None:
+        """Show one team, and why none are compared."""
+        if self.session.snapshot is not None:  # the first region is still to come
+            self.set_mode(ViewMode.ONE)
+        super().forget(why)
+
+    def why_nothing(self) -> str:
         """Return why no teams are compared: of the teams, any may lack its prediction."""
         snapshot = self.session.snapshot
         has_annotation = snapshot is not None and snapshot.reference is not None
-        return NO_PREDICTION if has_annotation else why_nothing(self.session)
+        return NO_PREDICTION if has_annotation else super().why_nothing()
 
-    def _show(self, comparison: TeamsComparison) -> None:
-        snapshot = comparison.snapshot
-        if not self.is_shown(snapshot):
-            return  # the panel was hidden when another region came
-        self.comparison = comparison
-        self.panel.show_comparison(comparison)
+    def show(self, value: AnsweredHere) -> None:
+        """Show the lists, and the view that is chosen."""
+        if not isinstance(value, TeamsComparison):
+            return
+        self.panel.show_comparison(value)
         self._on_selection(self.session.selection)
-        if self.mode is ViewMode.GRID and comparison.cells is not None:
+        snapshot, evaluations = value.snapshot, value.here.evaluations
+        if self.mode is ViewMode.GRID and value.cells is not None:
             self.consensus_view.leave()
             colours = class_colours(len(self.session.cohort.scheme.names))
-            self.grid.show(snapshot, comparison.evaluations, comparison.cells, colours)
-        elif self.mode is ViewMode.CONSENSUS and comparison.picture is not None:
+            self.grid.show(snapshot, evaluations, value.cells, colours)
+        elif self.mode is ViewMode.CONSENSUS and value.picture is not None:
             self.grid.leave()
-            self.consensus_view.show(snapshot, comparison.picture, self.panel.count.choice)
+            self.consensus_view.show(snapshot, value.picture, self.panel.count.choice)
         self._show_key()
 
     def _show_mode(self, mode: ViewMode) -> None:
@@ -472,26 +387,6 @@ class TeamsPresenter(SeenPresenter[TeamsPanel]):
     def _on_count(self, count: Count) -> None:
         self.consensus_view.show_count(count)
         self._show_key()
-
-    def _on_selection(self, selection: Selection | None) -> None:
-        if self.comparison is not None:
-            self.panel.show_selection(selection)
-
-    def _on_row(self, row: int, column: int) -> None:
-        """Select the object of a row, and show the team of the column."""
-        if (found := self.comparison) is None:
-            return
-        team, at = self.panel.table.key(column), self.panel.at(row)
-        if isinstance(at, FpPlace):
-            own = [name for name in (team, self.session.team) if name and name in at.rows]
-            team = (*own, *at.teams)[0]
-            ids, rows = found.evaluations[team].outcomes.prediction.ids, at.rows[team]
-            side, id_ = Side.PREDICTION, ids[rows[0]]
-        else:
-            side, id_ = Side.REFERENCE, found.consensus.reference.ids[at]
-        if team is not None:
-            self.session.set_team(team)
-        self.select_id(side, int(id_))
 
 
 def _chip(colour: Rgb, text: str) -> str:

@@ -1,0 +1,1 @@
+"""What can be asked about one region, one module each."""
