@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from napari_panoptic.questions.answer import Answer
     from napari_panoptic.questions.engines.cohort_scores import CohortScores
-    from napari_panoptic.questions.question import Question
+    from napari_panoptic.questions.question import AnyQuestion, Question
 
 WORST = 8
 """Number of failures that a notebook shows by default."""
@@ -69,6 +69,10 @@ class PairResult(Evaluation):
         from napari_panoptic.questions.engines.cohort_scores import CohortScores
 
         return CohortScores("", [scored_region(self, "", "")])
+
+    def ask(self, question: str, **asked: Any) -> ShownAnswer:
+        """Ask a question about the pair; see `Comparison.ask`."""
+        return Comparison({"": self}).ask(question, **asked)
 
     def at_threshold(self, threshold: float) -> Thresholded:
         """Return outcomes, counts and metrics without the predictions of a lower score."""
@@ -102,6 +106,35 @@ class Comparison:
     def __getitem__(self, team: str) -> PairResult:
         """Return the evaluation of one prediction."""
         return self.results[team]
+
+    def ask(self, question: str, *, team: str | None = None, **asked: Any) -> ShownAnswer:
+        """Ask what the panel of this name shows of a region.
+
+        Parameters
+        ----------
+        question
+            ``ambiguous``, ``groups`` or ``teams``.
+        team
+            The prediction that it is about; the first if None.
+        asked
+            Its inputs, such as ``first`` and ``second`` of ``ambiguous``.
+
+        Raises
+        ------
+        SettingsError
+            For an unknown question.
+        UnansweredError
+            If it has no answer here.
+
+        Examples
+        --------
+        >>> comparison.ask("groups", team="new").tables["all kinds"]  # doctest: +SKIP
+        """
+        from napari_panoptic.display.regions.question import Here, region_question
+
+        own = region_question(question)(**asked)
+        here = Here("", next(iter(self.results)) if team is None else team, self.results)
+        return ShownAnswer(own, own.answered(here))
 
     @cached_property
     def metrics(self) -> pd.DataFrame:
@@ -167,16 +200,34 @@ class CohortResult:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class CohortAnswer:
-    """The answer to a question over a cohort, which a notebook shows as a report does."""
+class ShownAnswer:
+    """The answer to a question, which a notebook shows as a report does."""
 
-    cohort: Cohort
     #: What was asked, and what was found.
-    question: Question
+    question: AnyQuestion
     answer: Answer
 
     def __repr__(self) -> str:
-        return f"<CohortAnswer to {self.question.name()}: {self.answer.headline}>"
+        return f"<{type(self).__name__} to {self.question.name()}: {self.answer.headline}>"
+
+    @property
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """Title of each table -> its rows."""
+        return {table.title: table.frame for table in self.answer.tables}
+
+    def _repr_html_(self, teams: Sequence[str] = ()) -> str:
+        from napari_panoptic.report.answers import answer_parts
+        from napari_panoptic.tables.markup import fragment
+
+        return str(fragment(*answer_parts(self.answer, self.question.name(), teams)))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CohortAnswer(ShownAnswer):
+    """The answer to a question over a cohort."""
+
+    question: Question
+    cohort: Cohort
 
     @property
     def tables(self) -> dict[str, pd.DataFrame]:
@@ -200,12 +251,8 @@ class CohortAnswer:
 
         write_answer(self.question, self.answer, self.cohort, Path(folder))
 
-    def _repr_html_(self) -> str:
-        from napari_panoptic.report.answers import answer_parts
-        from napari_panoptic.tables.markup import fragment
-
-        name = self.question.name()
-        return str(fragment(*answer_parts(self.answer, name, self.cohort.team_names)))
+    def _repr_html_(self, teams: Sequence[str] = ()) -> str:
+        return super()._repr_html_(teams or self.cohort.team_names)
 
 
 class OpenedCohort:
@@ -366,7 +413,7 @@ class OpenedCohort:
             self.cohort.checked_team(team)
         if why := own.why_not(self.cohort):
             raise SettingsError(why)
-        return CohortAnswer(self.cohort, own, own.answer(self.cohort, jobs=jobs))
+        return CohortAnswer(own, own.answer(self.cohort, jobs=jobs), self.cohort)
 
     def scores(self, team: str, *, settings: EvaluationSettings | None = None) -> CohortScores:
         """Evaluate a team, and return what the scores of its predictions are worth.

@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from napari_panoptic.report.answers import Asked
+    from napari_panoptic.report.nuclei.region import AboutRegion
 
 OWN_GROUP = "organ"
 """The column of the metadata by which patients are grouped if there is one of this name."""
@@ -159,6 +160,8 @@ class CohortReport:
     overlaps: CohortEvaluation
     #: The questions over the cohort that could be answered, with their answers.
     answers: Sequence[Asked]
+    #: What the window shows of the region in which the teams do worst; None without one.
+    about_region: AboutRegion | None = None
 
     @property
     def cohort(self) -> Cohort:
@@ -262,6 +265,8 @@ def cohort_report(
     PanopticError
         If the store cannot be written, or workers cannot be reached or keep dying.
     """
+    from napari_panoptic.report.nuclei.region import about_region, worst_region
+
     watch = InputWatch(request.cohort, request.team_names)
     regions = _Regions(request)
     for region in run_regions(
@@ -284,10 +289,12 @@ def cohort_report(
         message = f"there is nothing to report in {request.cohort.root}: {why}"
         raise UnansweredError(message, evaluation.findings)
     try:
-        answers = _answers(request, detailed, jobs, Progress(is_wanted))
+        progress = Progress(is_wanted)
+        answers = _answers(request, detailed, jobs, progress)
+        about = about_region(request, worst_region(detailed.evaluated), progress)
     except StoppedError:
         return None
-    return regions.report(watch.noted(evaluation), watch.noted(detailed), answers)
+    return regions.report(watch.noted(evaluation), watch.noted(detailed), answers, about)
 
 
 def _answers(
@@ -435,6 +442,7 @@ class _Regions:
         evaluation: CohortEvaluation,
         detailed: CohortEvaluation,
         answers: Sequence[Asked],
+        about: AboutRegion | None,
     ) -> CohortReport:
         """Return the report, once all regions are there."""
         _, with_overlaps = self._families["overlaps"]
@@ -460,6 +468,7 @@ class _Regions:
                 [replace(flat, findings=()) for flat, _ in self._both_ways],
             ),
             answers=answers,
+            about_region=about,
         )
 
     def _varied(self, family: str, neighbours: Sequence[tuple[int, int]] | None = None) -> Varied:

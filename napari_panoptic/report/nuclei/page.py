@@ -36,6 +36,7 @@ from napari_panoptic.report.nuclei.ranking import (
     robustness_section,
     statistics_section,
 )
+from napari_panoptic.report.nuclei.region import region_section
 from napari_panoptic.report.nuclei.review import ReviewedPlan, review_section
 from napari_panoptic.report.nuclei.tables import input_fingerprints
 from napari_panoptic.report.nuclei.teams import (
@@ -183,6 +184,8 @@ def report_page(
     compared = [] if versions is None else answer_parts(versions, "versions", all_teams(report))
     reviewed = [] if review is None else review_section(review, all_teams(report))
     groups = groups_section(report)
+    about = report.about_region
+    region = [] if about is None else region_section(about, all_teams(report), links_of(report))
     by_name = {picture.failure.name: picture for picture in pictures}
     worst = {failure.name for failure in worst_failures(report.detailed.results)}
     of_gallery = [picture for picture in pictures if picture.failure.name in worst]
@@ -202,11 +205,17 @@ def report_page(
         ("size", "By size of nucleus", sizes_section),
         ("cause", "By cause of failure", causes_section),
         *_answered(report, by_name),
+        ("region", "The region with the lowest PQ", lambda _: region),
         ("gallery", "Worst failures", partial(gallery_section, pictures=of_gallery)),
         ("review", "Planned review", lambda _: reviewed),
         ("methods", "Methods, for a paper", _methods),
     ]
-    optional = {"versions": compared, "review": reviewed, "patient-groups": groups}
+    optional = {
+        "versions": compared,
+        "review": reviewed,
+        "patient-groups": groups,
+        "region": region,
+    }
     sections = [
         Section(slug, title, content(report))
         for slug, title, content in contents

@@ -255,11 +255,13 @@ class ChoiceButtons(FlowBar):
     @property
     def choice(self) -> Any:
         """The chosen value; None if there is none."""
-        return self.values[self._group.checkedId()] if self._buttons else None
+        return self.values[self._group.checkedId()] if self.values else None
 
     def offer(self, choices: Sequence[Choice]) -> None:
-        """Offer other values; among as many as before, the choice stays in its place."""
+        """Offer other values; among as many as the last ones, the choice stays in its place."""
         self.values = tuple(choice.value for choice in choices)
+        if not choices:
+            return
         if len(choices) != len(self._buttons):
             self._buttons = [QPushButton() for _ in choices]
             self.line_up(*self._buttons, *self._more)

@@ -3,7 +3,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from napari_panoptic.viewer.panels.teams.comparison import TeamsComparison
 from qtpy.QtCore import QPoint, QRect, Qt
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QApplication, QLineEdit, QSplitter, QTreeWidget
@@ -12,8 +11,8 @@ from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.display.behind import behind_figure
 from napari_panoptic.display.describe import object_facts
 from napari_panoptic.display.glossary import FINDING_WORDS
+from napari_panoptic.display.regions.teams import FP_IN_SEVERAL, NONE_ANNOTATED, NONE_LISTED
 from napari_panoptic.display.styles import ColourBy, Display, Look
-from napari_panoptic.explain.consensus import consensus
 from napari_panoptic.live.summary import RegionSummary
 from napari_panoptic.values.cohort import Cohort, MaskFiles, Region, Source, Team
 from napari_panoptic.values.settings import (
@@ -30,14 +29,10 @@ from napari_panoptic.viewer.panels.navigator import NO_COHORT, NO_TEAMS, Navigat
 from napari_panoptic.viewer.panels.notes import NOTHING, NotesDialog
 from napari_panoptic.viewer.panels.review.panel import ReviewPanel
 from napari_panoptic.viewer.panels.settings import SettingsPanel
-from napari_panoptic.viewer.panels.teams import (
-    NONE_ANNOTATED,
-    NONE_LISTED,
-    TeamsList,
-    TeamsPanel,
-)
+from napari_panoptic.viewer.panels.teams import TeamsPanel
 from napari_panoptic.viewer.panels.title import NOTHING_SELECTED, TitleStrip
 from tests.support.small_pairs import SCHEME, empty_pair, four_fates
+from tests.viewer.compared import compared_teams
 from tests.viewer.finding import click, handle_events, shown_text
 
 
@@ -268,10 +263,11 @@ class TestTeams:
     def test_where_nothing_is_annotated_it_does_not_point_to_the_list_that_is_shown(self, qtbot):
         panel = make(qtbot, TeamsPanel())
         teams = {name: empty_pair() for name in ("first", "second")}
-        panel.show_comparison(TeamsComparison(None, teams, consensus(teams), None, None))
-        assert shown_text(panel.hint) == NONE_ANNOTATED
-        panel.lists.button(TeamsList.FN).click()
-        assert shown_text(panel.hint) == NONE_LISTED
+        panel.show_comparison(compared_teams(teams))
+        assert shown_text(panel.row_line) == NONE_ANNOTATED
+        places = panel.which.values[-1]
+        panel.which.choose(places)
+        assert (places.heading, shown_text(panel.row_line)) == (FP_IN_SEVERAL, NONE_LISTED)
 
 
 class TestNavigator:

@@ -131,7 +131,7 @@ def test_threshold_shows_the_region_as_if_low_scores_had_not_been_written(
     desk.show_workspace("Teams")
     wait_until(lambda: desk.is_settled)
     teams = desk.presenter(TeamsPresenter)
-    assert teams.comparison.evaluations["scored"].metrics.pq == pytest.approx(cut.metrics.pq)
+    assert teams.value.here.evaluations["scored"].metrics.pq == pytest.approx(cut.metrics.pq)
     QTest.mouseClick(panel.threshold.reset, LEFT)
     wait_until(lambda: desk.is_settled)
     assert session.evaluation is whole

@@ -2,40 +2,42 @@
 
 import gc
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from napari.layers import Points
-from napari_panoptic.viewer.panels.audit import MARKS_LAYER, AuditPresenter
-from napari_panoptic.viewer.panels.groups import GROUP_LAYER, GroupsPresenter
 from qtpy.QtCore import QPoint, Qt
 from qtpy.QtTest import QTest
 
 from napari_panoptic.display import styles, team_pictures
+from napari_panoptic.display.glossary import SETTING_WORDS
+from napari_panoptic.display.regions import ambiguous as audit_question
+from napari_panoptic.display.regions import groups as groups_question
+from napari_panoptic.display.regions import teams as teams_question
+from napari_panoptic.display.regions.question import Here
 from napari_panoptic.display.styles import Display, Look
 from napari_panoptic.display.team_pictures import level_colours
 from napari_panoptic.display.title import STANDARD
 from napari_panoptic.explain.failure_groups import failure_groups, lost_over
+from napari_panoptic.explain.policy_audit import audit_policies, spill_table
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.nuclei.evaluate import evaluate
 from napari_panoptic.questions.groups import ALL, Groups
 from napari_panoptic.tables.figures import signed
 from napari_panoptic.values.labels import LabelImage, LabelPair
 from napari_panoptic.values.vocabulary import STATUS_CODE, Side, Status
+from napari_panoptic.viewer.desk.nuclei import PARTS as ALL_PARTS
+from napari_panoptic.viewer.desk.nuclei import REGION_QUESTIONS
 from napari_panoptic.viewer.kit.widgets import dock_of
 from napari_panoptic.viewer.layers import outlines
 from napari_panoptic.viewer.layers.consensus_view import CONSENSUS_LAYER, FP_LAYER
 from napari_panoptic.viewer.layers.outlines import LayerOutlines, outlines_of
 from napari_panoptic.viewer.layers.team_grid import OBJECTS
-from napari_panoptic.viewer.panels import audit as audit_panel
-from napari_panoptic.viewer.panels import groups as groups_panel
 from napari_panoptic.viewer.panels.navigator import NavigatorPresenter
 from napari_panoptic.viewer.panels.region_panel import WAITING
 from napari_panoptic.viewer.panels.teams import TeamsPresenter
-from napari_panoptic.viewer.panels.teams import comparison as teams_comparison
-from napari_panoptic.viewer.panels.teams import panel as teams_panel
 from napari_panoptic.viewer.state.preferences import ViewMode
+from tests.support.small_pairs import four_fates
 from tests.viewer.finding import (
     click,
     handle_events,
@@ -46,6 +48,9 @@ from tests.viewer.finding import (
 )
 
 PARTS = ("image", "objects", "ring")
+AuditPresenter, GroupsPresenter = REGION_QUESTIONS["ambiguous"], REGION_QUESTIONS["groups"]
+MARKS_LAYER, GROUP_LAYER = (kind.kind.marks_name for kind in (AuditPresenter, GroupsPresenter))
+(COSTS,) = (kind for kind in ALL_PARTS if kind.title == Groups.title)
 LEFT, PLAIN = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
 
 
@@ -58,8 +63,8 @@ def shown_cohort(sample_folder):
 
 @pytest.fixture(scope="module")
 def shown_parts():
-    """Show only the three panels that compare."""
-    return (TeamsPresenter, AuditPresenter, GroupsPresenter)
+    """Show only the panels that compare, and what groups cost."""
+    return (TeamsPresenter, AuditPresenter, GroupsPresenter, COSTS)
 
 
 @pytest.fixture
@@ -101,6 +106,11 @@ def click_button(button):
     QTest.mouseClick(button, LEFT, PLAIN)
 
 
+def list_button(panel, heading):
+    """Return the button of a list."""
+    return next(panel.which.button(own) for own in panel.which.values if own.heading == heading)
+
+
 def press_row(table, row, column):
     """Click a cell of a table."""
     index = table.model().index(row, column)
@@ -125,15 +135,19 @@ class TestTeamsTable:
             assert f"{team}\n{evaluation.metrics.pq:.3f}" in titles
 
     def test_a_heading_has_what_distinguishes_a_name(self):
-        evaluation = SimpleNamespace(metrics=SimpleNamespace(pq=0.5))
         teams = [
             "ensemble of five folds, seed 12",
             "ensemble of one fold",
             "ensemble of 300 models",
         ]
-        comparison = SimpleNamespace(evaluations=dict.fromkeys(teams, evaluation))
-        headings = [teams_comparison._heading(comparison, team) for team in teams]
-        assert headings == ["five folds, seed 12\n0.500", "one fold\n0.500", "300 models\n0.500"]
+        here = Here("", teams[0], dict.fromkeys(teams, four_fates()))
+        columns = teams_question.RegionTeams().answered(here).tables[0].spec.columns
+        assert [str(column.title).split("\n")[0] for column in columns[3:6]] == [
+            "five folds, seed 12",
+            "one fold",
+            "300 models",
+        ]
+        assert str(columns[3].title).endswith(f"\n{four_fates().metrics.pq:.3f}")
 
     def test_cells_tell_the_status_of_each_team(self, desk, teams):
         table, evaluations = teams.panel.table, desk.session.snapshot.evaluations
@@ -145,24 +159,32 @@ class TestTeamsTable:
                 status = list(Status)[code]
                 assert line[titles.index(team)] == styles.SHORT_STATUS_WORDS[status]
 
-    @pytest.mark.parametrize("listed", list(teams_panel.TeamsList))
+    @pytest.mark.parametrize(
+        "listed",
+        [
+            teams_question.ALL,
+            teams_question.FN_IN_ALL,
+            teams_question.TP_IN_ONE,
+            teams_question.FP_IN_SEVERAL,
+        ],
+    )
     def test_one_click_lists_what_is_asked_for(self, desk, teams, listed):
-        click_button(teams.panel.lists.button(listed))
+        click_button(list_button(teams.panel, listed))
         evaluations = desk.session.snapshot.evaluations
         status = np.stack([e.outcomes.reference.status for e in evaluations.values()], axis=1)
         found = (status == STATUS_CODE[Status.TP]).sum(axis=1)
         missed = (status == STATUS_CODE[Status.FN]).sum(axis=1)
         ignored = (status == STATUS_CODE[Status.IGNORED]).sum(axis=1)
         expected = {
-            teams_panel.TeamsList.ALL: len(found),
-            teams_panel.TeamsList.FN: int(((missed > 0) & (missed + ignored == 4)).sum()),
-            teams_panel.TeamsList.ONE_ONLY: int((found == 1).sum()),
+            teams_question.ALL: len(found),
+            teams_question.FN_IN_ALL: int(((missed > 0) & (missed + ignored == 4)).sum()),
+            teams_question.TP_IN_ONE: int((found == 1).sum()),
         }
         number = len(teams.panel.table.rows())
-        assert teams.panel.lists.button(listed).text() == f"{listed} {number}"
+        assert list_button(teams.panel, listed).text() == f"{listed} {number}"
         if listed in expected:
             assert number == expected[listed]
-        click_button(teams.panel.lists.button(teams_panel.TeamsList.ALL))
+        click_button(list_button(teams.panel, teams_question.ALL))
 
     def test_a_row_selects_its_object_and_its_team(self, desk, teams):
         table = teams.panel.table
@@ -170,7 +192,7 @@ class TestTeamsTable:
         row = desk.session.selection.row
         assert desk.session.selection.side is Side.REFERENCE
         assert table.texts()[2][0] == str(desk.session.selection.id)
-        assert f"Reference {desk.session.selection.id}" in teams.panel.sentence.text()
+        assert f"Reference {desk.session.selection.id}" in teams.panel.row_line.text()
         column = next(k for k, title in enumerate(table.titles()) if title.startswith("merger"))
         press_row(table, 2, column)
         assert (desk.session.team, desk.session.selection.row) == ("merger", row)
@@ -184,16 +206,16 @@ class TestTeamsTable:
 
     def test_an_invented_place_selects_a_prediction_there(self, desk, teams, wait_until):
         def has_places():
-            return bool(teams.comparison.consensus.shared_fp_places(2))
+            return bool(teams.value.consensus.shared_fp_places(2))
 
         go_to_region_with(desk, wait_until, has_places)
-        click_button(teams.panel.lists.button(teams_panel.TeamsList.FP))
+        click_button(list_button(teams.panel, teams_question.FP_IN_SEVERAL))
         press_row(teams.panel.table, 0, 0)
-        place = teams.comparison.consensus.shared_fp_places(2)[0]
+        place = teams.value.consensus.shared_fp_places(2)[0]
         chosen = desk.session.selection
         assert chosen.side is Side.PREDICTION
         assert chosen.row in place.rows[chosen.team]
-        click_button(teams.panel.lists.button(teams_panel.TeamsList.ALL))
+        click_button(list_button(teams.panel, teams_question.ALL))
 
 
 class TestWhileAnotherRegionComes:
@@ -225,7 +247,7 @@ class TestWhileAnotherRegionComes:
             assert snapshot.pending
             if teams.panel.table.isVisible():
                 press_row(teams.panel.table, 0, 0)
-            return desk.session.selection, shown_text(teams.panel.hint)
+            return desk.session.selection, shown_text(teams.panel.headline)
 
         assert self.seen_on_arrival(desk, far, look, wait_until) == [(None, WAITING)]
         assert teams.panel.table.isVisible()
@@ -252,8 +274,10 @@ class TestWhileAnotherRegionComes:
         self, desk, viewer, audit, wait_until
     ):
         def listed():
-            click_button(audit.panel.lists.button(audit_panel.AuditList.TOUCHING))
-            return bool(audit.panel.listed_objects())
+            if audit.value.answer is None:
+                return False
+            click_button(list_button(audit.panel, "In the area"))
+            return bool(audit.panel.table.rows())
 
         desk.session.set_team("merger")
         go_to_region_with(desk, wait_until, listed)
@@ -267,7 +291,10 @@ class TestWhileAnotherRegionComes:
 
         other = names[(here + 2) % len(names)]
         assert self.seen_on_arrival(desk, other, look, wait_until) == [(None, False)]
-        click_button(audit.panel.lists.button(audit_panel.AuditList.FLIPS))
+        desk.link.go_to(names[here])
+        wait_until(lambda: desk.is_settled)
+        assert audit.panel.shown_table.heading == "In the area"  # also past regions without one
+        click_button(list_button(audit.panel, "Changed"))
 
 
 class TestLive:
@@ -635,7 +662,7 @@ class TestConsensus:
         return teams.consensus_view
 
     def test_outlines_are_lines_the_wider_the_more_teams_failed(self, desk, viewer, teams, view):
-        layer, result = view.layer(CONSENSUS_LAYER), teams.comparison.consensus
+        layer, result = view.layer(CONSENSUS_LAYER), teams.value.consensus
         lines = outlines_of(layer, viewer)
         assert lines.are_lines
         assert layer.contour > 0
@@ -651,7 +678,7 @@ class TestConsensus:
         assert layer.contour > 0
 
     def test_colours_tell_how_many_teams_found_an_object(self, viewer, teams, view):
-        result = teams.comparison.consensus
+        result = teams.value.consensus
         judged = np.flatnonzero(result.ignored < 4)
         for row in judged[::9]:
             colour = view.layer(CONSENSUS_LAYER).get_color(row + 1)[:3] * 255
@@ -687,11 +714,21 @@ class TestConsensus:
         assert desk.session.selection.row == 4
 
 
+def audit_of(part):
+    """Compare the policies that the panel compares where none was chosen."""
+    return audit_policies(part.value.here.evaluation, "clip", "majority")
+
+
+def spill_of(part):
+    """Return the predictions that stick out, of a panel that shows an answer."""
+    return spill_table(part.value.here.evaluation)
+
+
 class TestAudit:
     @pytest.fixture
     def ambiguous(self, desk, audit, wait_until):
         def has_spill():
-            return audit.value is not None and len(audit.value.spill) > 0
+            return audit.value is not None and len(spill_of(audit)) > 0
 
         if has_spill():
             return audit
@@ -706,55 +743,58 @@ class TestAudit:
 
     def test_without_an_area_it_says_what_to_do(self, desk, audit, wait_until):
         go_to_region_with(
-            desk, wait_until, lambda: audit.value is not None and not audit.value.has_area
+            desk, wait_until, lambda: audit.value is not None and audit.value.answer is None
         )
-        assert shown_text(audit.panel.hint) == audit_panel.NO_AREA
+        assert shown_text(audit.panel.headline) == audit_question.NO_AREA
 
     @pytest.mark.long
     def test_figures_are_those_of_the_two_policies(self, ambiguous):
-        panel, audit = ambiguous.panel, ambiguous.value.audit
+        panel, audit = ambiguous.panel, audit_of(ambiguous)
         text = panel.headline.text()
         assert f"{audit.first.metrics.pq:.3f} → {audit.second.metrics.pq:.3f}" in text
-        assert panel.effect.texts()[-1][0] == "region"
-        row = ambiguous.value.audit.effect.iloc[-1]
+        assert panel.summary.texts()[-1][0] == "region"
+        row = audit.effect.iloc[-1]
         changes = [
             styles.signed_count_text(int(row[f"{k}_difference"])) for k in ("tp", "fp", "fn")
         ]
-        assert panel.effect.texts()[-1][1:4] == changes
-        effect = panel.effect.model()
-        assert f"{int(row['fp_first'])} under the first" in effect.index(
+        assert panel.summary.texts()[-1][1:4] == changes
+        effect = panel.summary.model()
+        assert f"FP: {int(row['fp_first'])} under the first" in effect.index(
             effect.rowCount() - 1, 2
         ).data(Qt.ItemDataRole.ToolTipRole)
 
-    def test_a_list_is_headed_by_the_policies_that_were_compared(self, ambiguous):
+    def test_a_list_is_headed_by_the_policies_that_were_compared(self, desk, ambiguous, wait_until):
         panel = ambiguous.panel
-        click_button(panel.lists.button(audit_panel.AuditList.TOUCHING))
+        click_button(list_button(panel, "In the area"))
         before, headline = panel.table.titles(), panel.headline.text()
-        chosen = panel.second.choice
-        other = next(own for own in panel.second.values if own not in panel.policies)
-        try:
-            panel.second.show_choice(other)  # as while a worker is still comparing them
-            click_button(panel.lists.button(audit_panel.AuditList.TOUCHING))
-            panel.show_audit(ambiguous.value)
+        other = next(own for own in panel.inputs["second"].values if own not in (None, "majority"))
+        panel.inputs["second"].choose(other)
+        assert ambiguous.is_busy  # a worker is comparing the others
+        for listed in ("Changed", "In the area"):
+            click_button(list_button(panel, listed))
             assert (panel.table.titles(), panel.headline.text()) == (before, headline)
-        finally:
-            panel.second.show_choice(chosen)
-            click_button(panel.lists.button(audit_panel.AuditList.FLIPS))
+        wait_until(lambda: desk.is_settled)
+        assert panel.table.titles() != before
+        assert panel.headline.text().endswith(f"to “{SETTING_WORDS[other]}”")
+        panel.inputs["second"].choose(None)
+        wait_until(lambda: desk.is_settled)
+        assert (panel.table.titles(), panel.headline.text()) == (before, headline)
+        click_button(list_button(panel, "Changed"))
 
     def test_flips_are_listed_with_the_reason(self, desk, ambiguous, wait_until):
         panel = ambiguous.panel
-        panel.first.setCurrentText("Removed from both")
-        panel.second.setCurrentText("Counted as usual")
+        panel.inputs["first"].setCurrentText("Removed from both")
+        panel.inputs["second"].setCurrentText("Counted as usual")
         wait_until(lambda: desk.is_settled)
-        frame = ambiguous.value.objects
-        assert len(panel.listed_objects()) == int(frame["flips"].sum())
-        click_button(panel.lists.button(audit_panel.AuditList.TOUCHING))
+        frame = audit_policies(ambiguous.value.here.evaluation, "clip", "keep").objects
+        assert len(panel.table.rows()) == int(frame["flips"].sum())
+        click_button(list_button(panel, "In the area"))
         press_row(panel.table, 0, 0)
-        side, row = panel.listed_objects()[0]
-        assert (desk.session.selection.side, desk.session.selection.row) == (side, row)
-        assert "Counted as usual: " in panel.sentence.text()
-        assert "judged whole" in panel.sentence.text()
-        assert "Code name: clip." in panel.first.itemData(0, Qt.ItemDataRole.ToolTipRole)
+        (name,) = panel.shown_table.objects(panel.table.rows()[0]).names
+        assert (desk.session.selection.side, desk.session.selection.id) == (name.side, name.id)
+        assert "Counted as usual: " in panel.row_line.text()
+        assert "judged whole" in panel.row_line.text()
+        assert "Code name: clip." in panel.inputs["first"].itemData(1, Qt.ItemDataRole.ToolTipRole)
         assert panel.headline.text().endswith("from “Removed from both” to “Counted as usual”")
         assert STANDARD in desk.panels.title.title()
         assert "ambiguous areas removed from both" in desk.panels.title.rules.toolTip()
@@ -765,8 +805,8 @@ class TestAudit:
     def test_a_narrow_list_is_not_scrolled_sideways(self, ambiguous):
         table = ambiguous.panel.table
         table.setFixedWidth(360)
-        for listed in (audit_panel.AuditList.SPILL, audit_panel.AuditList.TOUCHING):
-            click_button(ambiguous.panel.lists.button(listed))
+        for listed in ("Sticking out", "In the area"):
+            click_button(list_button(ambiguous.panel, listed))
             handle_events()
             assert table.rows()
             assert not table.horizontalScrollBar().isVisible()
@@ -777,15 +817,21 @@ class TestAudit:
     def test_spill_is_listed_and_marked_only_while_in_sight(
         self, desk, viewer, ambiguous, wait_until
     ):
-        click_button(ambiguous.panel.lists.button(audit_panel.AuditList.SPILL))
+        click_button(list_button(ambiguous.panel, "Sticking out"))
         wait_until(lambda: desk.is_settled)
-        assert len(ambiguous.panel.listed_objects()) == len(ambiguous.value.spill)
+        spill = spill_of(ambiguous)
+        assert len(ambiguous.panel.table.rows()) == len(spill)
         marks = viewer.layers[MARKS_LAYER]
-        row = int(ambiguous.value.spill["row"].iloc[0])
+        row = int(spill["row"].iloc[0])
         y0, x0, y1, x1 = desk.session.evaluation.outcomes.prediction.bbox[row]
         assert marks.data[max(y0 - 2, 0) : y1 + 2, max(x0 - 2, 0) : x1 + 2].any()
         raised(desk, TeamsPresenter, wait_until)
         assert MARKS_LAYER not in viewer.layers
+
+
+def groups_of(part):
+    """Return the groups of the region and team that a panel shows."""
+    return failure_groups(part.value.here.evaluation)
 
 
 class TestGroups:
@@ -793,17 +839,24 @@ class TestGroups:
     def filled(self, desk, groups, wait_until):
         desk.session.set_team("merger")
         wait_until(lambda: desk.is_settled)
-        assert groups.value.groups
+        assert groups_of(groups)
         return groups
+
+    @pytest.fixture
+    def costs(self, desk, wait_until):
+        found = desk.presenter(COSTS)
+        desk.raise_part(found)
+        wait_until(found.panel.isVisible)
+        return found
 
     @pytest.mark.long
     def test_groups_are_listed_and_what_if_is_told(self, viewer, filled):
         panel = filled.panel
         press_row(panel.table, 0, 0)
-        group = filled.value.groups[panel.table.selected()]
+        group = groups_of(filled)[panel.table.selected()]
         now = filled.value.here.evaluation.metrics.pq
-        assert f"PQ {now:.3f} → {now + group.pq_lost:.3f}" in panel.what_if.text()
-        assert styles.signed_text(group.pq_lost) in panel.what_if.text()
+        assert f"PQ {now:.3f} → {now + group.pq_lost:.3f}" in panel.row_line.text()
+        assert styles.signed_text(group.pq_lost) in panel.row_line.text()
         ring = viewer.layers[GROUP_LAYER]
         y, x = np.array(ring.translate) / ring.scale
         assert y < group.bbox[0]
@@ -829,14 +882,15 @@ class TestGroups:
             )
         )
         (group,) = failure_groups(evaluation)
-        sentence = groups_panel.why_no_gain(evaluation, group)
+        sentence = groups_question.why_no_gain(evaluation, group)
         assert words in sentence
         assert bool(words) == bool(sentence)
 
     def test_an_object_selects_its_group_and_a_member_its_object(self, desk, filled):
-        group = filled.value.groups[-1]
+        group = groups_of(filled)[-1]
         desk.session.select_row(Side.REFERENCE, int(group.reference_rows[0]))
-        assert filled.value.groups[filled.panel.table.selected()] is group
+        selected = groups_of(filled)[filled.panel.table.selected()]
+        assert selected.reference_rows.tolist() == group.reference_rows.tolist()
         assert filled.panel.table.titles()[-1] == "PQ gain"
         for table in (filled.panel.table, filled.panel.members):
             assert not table.horizontalScrollBar().isVisible()
@@ -845,8 +899,8 @@ class TestGroups:
         assert desk.session.selection.row == group.pair_prediction[0]
 
     @pytest.mark.long
-    def test_the_cohort_is_summed_up_in_the_background(self, desk, filled, wait_until):
-        panel, session = filled.panel.cohort, desk.session
+    def test_the_cohort_is_summed_up_in_the_background(self, desk, filled, costs, wait_until):
+        panel, session = costs.panel, desk.session
         click_button(panel.work.start)
         assert panel.work.is_running
         wait_until(lambda: desk.is_settled)
@@ -869,12 +923,14 @@ class TestGroups:
         wait_until(lambda: desk.is_settled)
         assert session.snapshot.region.name == groups["region"][row]
         ids = set(map(int, groups["reference_ids"][row].split()))
-        group = filled.value.groups[filled.panel.table.selected()]
+        raised(desk, GroupsPresenter, wait_until)
+        group = groups_of(filled)[filled.panel.table.selected()]
         assert {int(session.shown.outcomes.reference.ids[k]) for k in group.reference_rows} == ids
 
     @pytest.mark.long
-    def test_it_can_be_stopped_and_is_dropped_with_other_settings(self, desk, filled, wait_until):
-        panel = filled.panel.cohort
+    @pytest.mark.usefixtures("filled")
+    def test_it_can_be_stopped_and_is_dropped_with_other_settings(self, desk, costs, wait_until):
+        panel = costs.panel
         click_button(panel.work.start)
         click_button(panel.work.stop)
         assert "Stopped" in panel.headline.text()
@@ -884,10 +940,11 @@ class TestGroups:
         assert "settings or the files have changed" in panel.headline.text()
         wait_until(lambda: desk.is_settled)
 
-    def test_what_the_cohort_loses_is_dropped_with_another_source(self, desk, filled, wait_until):
-        panel = filled.panel.cohort
+    @pytest.mark.usefixtures("filled")
+    def test_what_the_cohort_loses_is_dropped_with_another_source(self, desk, costs, wait_until):
+        panel = costs.panel
         click_button(panel.work.start)
-        wait_until(lambda: not filled.is_busy)
+        wait_until(lambda: not costs.is_busy)
         assert panel.table.isVisible()
         with other_source(desk, wait_until):
             assert not panel.table.isVisible()
@@ -896,26 +953,25 @@ class TestGroups:
     def test_without_groups_it_says_what_to_do(self, desk, groups, wait_until):
         desk.session.set_team("careful")
         wait_until(lambda: desk.is_settled)
-        if groups.value.groups:
-            groups.panel.show_groups(replace(groups.value, groups=()))
-        assert shown_text(groups.panel.hint) == groups_panel.NO_GROUPS
+        assert not groups_of(groups)
+        assert shown_text(groups.panel.headline) == groups_question.NO_GROUPS
         # True before and after the button was pressed; which regions, only Failures lists.
-        assert "Failures, grouped by cause" in groups_panel.NO_GROUPS
-        assert "press" not in groups_panel.NO_GROUPS
-        assert groups.panel.headline.isHidden()
+        assert "Failures, grouped by cause" in groups_question.NO_GROUPS
+        assert "press" not in groups_question.NO_GROUPS
+        assert not groups.panel.table.isVisible()
 
 
 class TestWhenToCompute:
     @pytest.fixture
     def computed(self, audit, monkeypatch):
         """List the teams for which an audit is computed."""
-        teams, real = [], audit.compute
+        teams, real = [], audit.kind.answered
 
-        def compute(here, *policies):
+        def answered(question, here):
             teams.append(here.team)
-            return real(here, *policies)
+            return real(question, here)
 
-        monkeypatch.setattr(AuditPresenter, "compute", staticmethod(compute))
+        monkeypatch.setattr(audit.kind, "answered", answered)
         return teams
 
     def test_the_same_evaluation_is_not_audited_twice(self, desk, computed, wait_until):
@@ -936,7 +992,7 @@ class TestWhenToCompute:
 
     @pytest.mark.long
     def test_teams_wait_until_all_are_there(self, desk, teams, monkeypatch, wait_until):
-        snapshot, shown = desk.session.snapshot, teams.comparison
+        snapshot, shown = desk.session.snapshot, teams.value
         known = {"careful": snapshot.evaluations["careful"]}
         others = frozenset(snapshot.evaluations) - set(known)
         partial = replace(snapshot, pending=others, results=known)
@@ -946,11 +1002,11 @@ class TestWhenToCompute:
             patch.setattr(desk.session, "_snapshot", partial)
             teams.refresh()
             assert not teams.is_busy
-            assert teams.comparison is shown
+            assert teams.value is shown
         teams.refresh()
         assert teams.is_busy
         wait_until(lambda: desk.is_settled)
-        assert teams.comparison is not shown
+        assert teams.value is not shown
 
     @pytest.mark.long
     def test_only_while_the_panel_can_be_seen(self, desk, audit, computed, wait_until):

@@ -4,15 +4,13 @@ import gc
 from unittest.mock import patch
 
 import pytest
-from napari_panoptic.viewer.panels.audit import AuditPresenter
-from napari_panoptic.viewer.panels.groups import GroupsPresenter
 
-from napari_panoptic.viewer.desk.nuclei import desk_of
+from napari_panoptic.viewer.desk.nuclei import REGION_QUESTIONS, desk_of
 from napari_panoptic.viewer.panels.teams import TeamsPresenter
 from napari_panoptic.viewer.state.preferences import ViewMode
 from tests.viewer.finding import handle_events
 
-PARTS = (TeamsPresenter, AuditPresenter, GroupsPresenter)
+PARTS = tuple(REGION_QUESTIONS.values())
 
 
 @pytest.fixture

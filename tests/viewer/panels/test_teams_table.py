@@ -3,15 +3,15 @@
 from dataclasses import replace
 
 import pytest
-from napari_panoptic.viewer.panels.teams.comparison import TeamsComparison
 from qtpy.QtCore import Qt
 from qtpy.QtTest import QTest
 
-from napari_panoptic.explain.consensus import consensus
+from napari_panoptic.display.regions.teams import ALL, FP_IN_SEVERAL
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.live.snapshots import load_region
 from napari_panoptic.values.settings import EvaluationSettings
-from napari_panoptic.viewer.panels.teams import TeamsList, TeamsPanel
+from napari_panoptic.viewer.panels.teams import TeamsPanel
+from tests.viewer.compared import compared_teams
 
 pytestmark = pytest.mark.long
 
@@ -29,17 +29,17 @@ def panel(qtbot, sample_folder):
     evaluations = dict(zip((LONG, OTHER), found.values(), strict=True))
     panel = TeamsPanel()
     qtbot.addWidget(panel)
-    panel.show_comparison(TeamsComparison(None, evaluations, consensus(evaluations), None, None))
+    panel.show_comparison(compared_teams(evaluations))
     panel.resize(700, 500)
     panel.show()
     return panel
 
 
 @pytest.mark.parametrize(("team", "place"), [(LONG, 0), (OTHER, 1)])
-@pytest.mark.parametrize("listed", [TeamsList.ALL, TeamsList.FP])
+@pytest.mark.parametrize("listed", [ALL, FP_IN_SEVERAL])
 def test_a_click_on_a_cell_shows_its_team(panel, team, place, listed):
     asked = []
-    panel.lists.button(listed).click()
+    panel.which.choose(next(own for own in panel.which.values if own.heading == listed))
     table = panel.table
     table.row_chosen.connect(lambda _row, column: asked.append(table.key(column)))
     first = next(k for k, title in enumerate(table.titles()) if "\n" in title)
