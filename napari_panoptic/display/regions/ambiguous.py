@@ -19,7 +19,7 @@ from napari_panoptic.display.styles import (
 )
 from napari_panoptic.explain.policy_audit import PolicyAudit, audit_policies, spill_table
 from napari_panoptic.questions.answer import Answer, AnswerTable, UnansweredError
-from napari_panoptic.questions.question import Menu, option
+from napari_panoptic.questions.question import option
 from napari_panoptic.tables.columns import TableColumn, TableSpec, number, whole, words
 from napari_panoptic.values.settings import AmbiguousPolicy
 from napari_panoptic.values.vocabulary import Cause, Side
@@ -39,19 +39,20 @@ _PQ_COUNTS = (
 _SIDE_WORDS = {str(Side.REFERENCE): "ref.", str(Side.PREDICTION): "pred."}
 
 
-def _policies(usual: str, meaning: str) -> Menu:
-    """Return the menu of policies, which begins with the one that holds without a choice."""
+def _policy(which: str, usual: str, meaning: str) -> Any:
+    """Return an input for a policy, which begins with the one that holds without a choice."""
     entries: list[tuple[Any, str, str]] = [(None, usual, meaning)]
     entries += [
         (policy, SETTING_WORDS[policy], f"{SETTING_MEANINGS[policy]} Code name: {policy}.")
         for policy in AmbiguousPolicy
     ]
-    return lambda _values: entries
+    about = f"The {which} policy. Open the menu and rest on a policy to read what it does."
+    return option(about, None, menu=lambda _values: entries)
 
 
 def _change(count: str, about: str) -> TableColumn:
-    write = lambda value: signed_count_text(int(value))  # noqa: E731
-    return number(f"{count}_difference", f"Δ{count.upper()}", write, about)
+    key, title = f"{count}_difference", f"Δ{count.upper()}"
+    return number(key, title, lambda value: signed_count_text(int(value)), about)
 
 
 EFFECT = TableSpec(
@@ -103,15 +104,9 @@ class Ambiguous(RegionQuestion):
     on_slide = slide_texts.AUDIT
 
     #: The policies; None for that of the evaluation, and for the usual alternative.
-    first: AmbiguousPolicy | None = option(
-        "The first policy. Open the menu and rest on a policy to read what it does.",
-        None,
-        menu=_policies("Policy as set", "That of the settings."),
-    )
-    second: AmbiguousPolicy | None = option(
-        "The second policy. Open the menu and rest on a policy to read what it does.",
-        None,
-        menu=_policies("Usual alternative", "By majority; if that is the first, removed."),
+    first: AmbiguousPolicy | None = _policy("first", "Policy as set", "That of the settings.")
+    second: AmbiguousPolicy | None = _policy(
+        "second", "Usual alternative", "By majority; if that is the first, removed from both."
     )
 
     def answered(self, here: Here) -> Answer:
@@ -130,10 +125,9 @@ class Ambiguous(RegionQuestion):
             inside=lambda own: own["ambiguous_px"] / own["area_px"],
             side_word=lambda own: own["side"].map(_SIDE_WORDS),
         )
-        costliest = (
-            objects["pq_contribution"].abs().fillna(0).sort_values(ascending=False, kind="stable")
+        by_cost = objects.sort_values(
+            "pq_contribution", key=lambda own: -own.abs().fillna(0), kind="stable"
         )
-        by_cost = objects.loc[costliest.index]
         # The reference comes first among the objects.
         places = len(evaluation.outcomes.reference) + spill["row"].to_numpy()
         spill = spill.set_index(places).assign(

@@ -128,24 +128,16 @@ class RegionGroups(RegionQuestion):
         then = unit_metrics(counts_if_merged(evaluation, groups)).pq
         is_undefined = math.isnan(now) or math.isnan(then)
         undefined = " PQ is undefined here: there are no objects." * is_undefined
-        by_kind = [[own for own in groups if own.kind is kind] for kind in GroupKind]
         return Answer(
             headline=f"All mended: {_from_to(now, then)}",
             about=_MEANING + undefined,
-            tables=(
-                _listed(here, "all kinds", groups),
-                *(
-                    _listed(here, str(kind), own, is_long=True)  # pages have them all
-                    for kind, own in zip(GroupKind, by_kind, strict=True)
-                ),
-            ),
+            tables=tuple(_listed(here, groups, kind) for kind in (None, *GroupKind)),
         )
 
 
-def _listed(
-    here: Here, heading: str, groups: Sequence[FailureGroup], *, is_long: bool = False
-) -> AnswerTable:
-    """Return the table of groups."""
+def _listed(here: Here, every: Sequence[FailureGroup], kind: GroupKind | None) -> AnswerTable:
+    """Return the table of the groups of a kind, or of all; pages show only that of all."""
+    groups = [group for group in every if kind in (None, group.kind)]
 
     def objects(row: int) -> FailureSet:
         group = groups[row]
@@ -159,8 +151,8 @@ def _listed(
         has_others=True,
         tooltip=lambda row: _about(here.evaluation, groups[row]),
         is_of_objects=True,
-        heading=heading,
-        is_long=is_long,
+        heading=kind or "all kinds",
+        is_long=kind is not None,
         empty="No group of this kind here.",
         members=lambda row: _members(here, groups[row]),
     )

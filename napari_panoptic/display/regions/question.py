@@ -52,26 +52,20 @@ class Here:
 
     def objects(self, rows: Mapping[Side, Iterable[int]]) -> FailureSet:
         """Return objects of the team, given by their rows in the outcomes."""
-        outcomes = self.evaluation.outcomes
-        return self.named(
-            (side, outcomes.side(side).ids[row]) for side, own in rows.items() for row in own
-        )
+        ids = {side: self.evaluation.outcomes.side(side).ids for side in rows}
+        return self.named((self.team, side, ids[side][row]) for side in rows for row in rows[side])
 
-    def named(self, objects: Iterable[tuple[Side, int]]) -> FailureSet:
-        """Return objects of the team, given by side and id."""
-        names = (FailureName(self.team, self.region, side, int(id_)) for side, id_ in objects)
+    def named(self, objects: Iterable[tuple[str, Side, int]]) -> FailureSet:
+        """Return objects, given by team, side and id."""
+        names = (FailureName(team, self.region, side, int(id_)) for team, side, id_ in objects)
         return FailureSet("", frozenset(names))
 
     def table(self, spec: TableSpec, frame: pd.DataFrame, **more: Any) -> AnswerTable:
         """Return a table with an object of the team in each row, named by side and id."""
         sides, ids = frame["side"].tolist(), frame["id"].tolist()
+        more = {"has_others": True, "is_of_objects": True, **more}
         return AnswerTable(
-            spec,
-            frame,
-            lambda row: self.named([(Side(sides[row]), ids[row])]),
-            has_others=True,
-            is_of_objects=True,
-            **more,
+            spec, frame, lambda row: self.named([(self.team, Side(sides[row]), ids[row])]), **more
         )
 
 

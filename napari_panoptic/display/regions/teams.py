@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,10 +22,10 @@ from napari_panoptic.display.styles import (
 )
 from napari_panoptic.display.team_pictures import SEVERAL
 from napari_panoptic.explain.consensus import Consensus, FpPlace, consensus
-from napari_panoptic.explain.failures import FailureName, FailureSet
+from napari_panoptic.explain.failures import FailureSet
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.questions.answer import Answer, AnswerTable
-from napari_panoptic.tables.columns import CellContent, TableColumn, TableSpec, whole, words
+from napari_panoptic.tables.columns import CellContent, TableColumn, TableSpec, number, whole, words
 from napari_panoptic.values.vocabulary import STATUSES, Side, Status
 
 LONGEST_NAME = 24
@@ -79,32 +79,25 @@ def teams_answer(here: Here, result: Consensus) -> Answer:
 
 def _objects(here: Here, result: Consensus, rows: NDArray[np.intp], heading: str) -> AnswerTable:
     """Return annotated objects with their outcome in each team."""
-    own, n = result.reference, len(result.teams)
+    own, teams = result.reference, result.teams
     columns = [
         whole("id", "Id", "Id of the annotated object."),
         words("class", "Class", "Class in the annotation."),
-        _of(
-            "found",
-            "Found",
-            "How many teams found it with the right class (TP), out of how many.",
-            n,
-        ),
+        _out_of(teams, "found", "Found", "How many teams found it with the right class (TP)"),
         *_team_columns(here.evaluations, _status_cell, "Outcome of the object with {}"),
         whole("area_px", "Area", "Its area in px, after the ambiguous policy."),
     ]
-    frame: dict[str, Any] = {
+    content = {
         "id": own.ids[rows],
         "class": np.array(["", *result.class_names])[own.class_index[rows]],
         "found": result.found[rows],
         "area_px": own.area_px[rows],
     }
-    for number, team in enumerate(result.teams):
-        frame[_key(team)] = [STATUSES[code] for code in result.status[rows, number]]
+    statuses = [[STATUSES[code] for code in result.status[rows, k]] for k in range(len(teams))]
     return _table(
-        here,
         TableSpec("", "annotated object", columns, _CAPTIONS[heading]),
-        frame,
-        lambda row: [(team, Side.REFERENCE, own.ids[rows[row]]) for team in result.teams],
+        content | dict(zip(map(_key, teams), statuses, strict=True)),
+        lambda row: here.named((team, Side.REFERENCE, own.ids[rows[row]]) for team in teams),
         heading=heading,
         tooltip=lambda row: object_sentence(result, int(rows[row])),
         empty=NONE_LISTED if len(own) else NONE_ANNOTATED,
@@ -113,33 +106,23 @@ def _objects(here: Here, result: Consensus, rows: NDArray[np.intp], heading: str
 
 def _places(here: Here, places: Sequence[FpPlace]) -> AnswerTable:
     """Return the places where several teams have an FP."""
+    teams = tuple(here.evaluations)
+    ids = {team: own.outcomes.prediction.ids for team, own in here.evaluations.items()}
     columns = [
         whole("place", "Place", "Number of the place, most teams first."),
-        _of(
-            "teams",
-            "Teams",
-            "How many teams have an FP here, out of how many.",
-            len(here.evaluations),
-        ),
+        _out_of(teams, "teams", "Teams", "How many teams have an FP here"),
         *_team_columns(here.evaluations, _number_cell, "How many FPs {} has here"),
     ]
-    frame: dict[str, Any] = {
-        "place": np.arange(1, len(places) + 1),
-        "teams": [len(place.rows) for place in places],
-    }
-    for team in here.evaluations:
-        frame[_key(team)] = [len(place.rows.get(team, ())) for place in places]
-
-    def objects(row: int) -> Iterable[tuple[str, Side, int]]:
-        for team, own in places[row].rows.items():
-            for id_ in here.evaluations[team].outcomes.prediction.ids[own]:
-                yield team, Side.PREDICTION, id_
-
+    content = {"place": np.arange(1, len(places) + 1), "teams": [len(p.rows) for p in places]}
+    counts = [[len(place.rows.get(team, ())) for place in places] for team in teams]
     return _table(
-        here,
         TableSpec("", "place with FPs", columns, _CAPTIONS[FP_IN_SEVERAL]),
-        frame,
-        objects,
+        content | dict(zip(map(_key, teams), counts, strict=True)),
+        lambda row: here.named(
+            (team, Side.PREDICTION, ids[team][fp])
+            for team, rows in places[row].rows.items()
+            for fp in rows
+        ),
         heading=FP_IN_SEVERAL,
         tooltip=lambda row: _place_sentence(places[row]),
         empty=NONE_LISTED,
@@ -147,22 +130,12 @@ def _places(here: Here, places: Sequence[FpPlace]) -> AnswerTable:
 
 
 def _table(
-    here: Here,
-    spec: TableSpec,
-    columns: Mapping[str, Any],
-    objects: Callable[[int], Iterable[tuple[str, Side, int]]],
-    **more: Any,
+    spec: TableSpec, columns: Mapping[str, Any], objects: Callable[[int], FailureSet], **more: Any
 ) -> AnswerTable:
-    """Return a table whose rows are about objects, given by team, side and id."""
     import pandas as pd
 
-    def named(row: int) -> FailureSet:
-        names = (FailureName(team, here.region, side, int(id_)) for team, side, id_ in objects(row))
-        return FailureSet("", frozenset(names))
-
-    return AnswerTable(
-        spec, pd.DataFrame(columns), named, has_others=True, is_of_objects=True, **more
-    )
+    frame = pd.DataFrame(columns)
+    return AnswerTable(spec, frame, objects, has_others=True, is_of_objects=True, **more)
 
 
 def _key(team: str) -> str:
@@ -170,9 +143,10 @@ def _key(team: str) -> str:
     return f"with {team}"
 
 
-def _of(key: str, title: str, about: str, n: int) -> TableColumn:
+def _out_of(teams: Sequence[str], key: str, title: str, about: str) -> TableColumn:
     """Return a column of numbers of teams."""
-    return TableColumn(title, lambda row: CellContent(f"{row[key]} / {n}", row[key]), (key,), about)
+    n = len(teams)
+    return number(key, title, lambda count: f"{count:.0f} / {n}", f"{about}, out of how many.")
 
 
 def _team_columns(
@@ -185,7 +159,7 @@ def _team_columns(
             f"{cut_off(short, LONGEST_NAME)}\n{pq}",
             lambda row, team=team: cell(team, row[_key(team)]),  # type: ignore[misc]
             (team,),
-            f"{about.format(team)}; below its name the team's PQ.",
+            f"{about.replace('{}', team)}; below its name the team's PQ.",
         )
 
 

@@ -13,7 +13,6 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from psygnal import Signal
 from qtpy.QtWidgets import QCheckBox
 
 from napari_panoptic.display import marks
@@ -72,8 +71,6 @@ class RegionView(QuestionView):
         Rows above it; see `lay_out`.
     """
 
-    marks_changed = Signal()
-
     def __init__(self, kind: type[RegionQuestion], *above: Row) -> None:
         self.marked = QCheckBox("Mark")
         self.marked.setToolTip("Draw black and white dashes around the listed objects.")
@@ -81,7 +78,7 @@ class RegionView(QuestionView):
         self._columns: Mapping[AnswerTable, list[Column]] = {}
         super().__init__(kind, *above)
         self.marked.setVisible(bool(kind.marks_name))
-        self.marked.toggled.connect(lambda _on: self.marks_changed.emit())
+        self.marked.toggled.connect(lambda _on: self.table_chosen.emit())
         self.table.setMinimumHeight(MIN_LIST_PX)
         self.work.start.hide()
         self.tools.hide()
@@ -158,7 +155,6 @@ class RegionPresenter(SeenPresenter[RegionView]):
             (self.session.selection_changed, self._on_selection),
             (panel.changed, self.refresh),
             (panel.table_chosen, self.mark),
-            (panel.marks_changed, self.mark),
             (panel.object_wanted, self._on_object),
             (panel.centre_wanted, self._on_centre),
             (panel.link_wanted, self._on_link),

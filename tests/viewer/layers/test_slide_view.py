@@ -355,8 +355,10 @@ def test_panels_that_need_a_region_in_memory_say_what_to_do_instead(desk, wait_u
     said = {}
     for title in ("Failures", "Teams", "Groups", "Ambiguous"):
         desk.raise_part(parts[title])
-        wait_until(lambda title=title: "whole slide" in shown_text(parts[title].widget.hint))
-        said[title] = shown_text(parts[title].widget.hint)
+        panel = parts[title].widget
+        label = panel.hint if title == "Failures" else panel.headline
+        wait_until(lambda label=label: "whole slide" in shown_text(label))
+        said[title] = shown_text(label)
     assert len(set(said.values())) == len(said)
     desk.raise_part(parts["Review"])
     wait_until(lambda: "whole slides" in parts["Review"].widget.object_title.text())
