@@ -198,8 +198,9 @@ def _content(
 
 
 def _tables(answer: Answer) -> list[AnswerTable]:
-    """Return the tables that a page shows."""
-    return [table for table in answer.tables if table.is_shown and not table.is_long]
+    """Return the tables that a page shows: not those of which the answer says why they are empty."""
+    shown = [table for table in answer.tables if table.is_shown and not table.is_long]
+    return [table for table in shown if len(table.frame) or not table.empty]
 
 
 def _table(table: AnswerTable, slug: str, teams: Sequence[str], links: LinkMaker | None) -> Child:

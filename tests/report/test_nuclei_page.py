@@ -74,7 +74,7 @@ from tests.support.reports import (
 SECTIONS = (
     "summary", "settings", "data", "teams", "patients", "classes", "confusion", "statistics",
     "robustness", "overlaps", "size", "cause", "slices", "causes", "conventions", "groups",
-    "suspects", "gallery", "methods",
+    "suspects", "region", "gallery", "methods",
 )  # fmt: skip
 VOID = {"meta", "img", "br"}
 
