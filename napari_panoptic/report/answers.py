@@ -198,7 +198,7 @@ def _content(
 
 
 def _tables(answer: Answer) -> list[AnswerTable]:
-    """Return the tables that a page shows: not those of which the answer says why they are empty."""
+    """Return the tables that a page shows: no lists without rows."""
     shown = [table for table in answer.tables if table.is_shown and not table.is_long]
     return [table for table in shown if len(table.frame) or not table.empty]
 
