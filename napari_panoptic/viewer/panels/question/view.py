@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 from psygnal import Signal
 from qtpy.QtCore import QSize, Qt
-from qtpy.QtWidgets import QWidget
 
 from napari_panoptic.display.styles import count_text
 from napari_panoptic.explain.failures import FailureSet
@@ -19,7 +18,7 @@ from napari_panoptic.questions.question import AnyQuestion, options_of
 from napari_panoptic.viewer.kit.array_table import ArrayTable, Column
 from napari_panoptic.viewer.kit.figures import FigureTable
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox, ChoiceButtons, TextInput
-from napari_panoptic.viewer.kit.layouts import FlowBar, Grow, Row, ScrollPanel, lay_out
+from napari_panoptic.viewer.kit.layouts import FlowBar, Grow, Row, ScrollPanel, fill
 from napari_panoptic.viewer.kit.name_table import SentenceList
 from napari_panoptic.viewer.kit.shown import WrappedLabel, show_info
 from napari_panoptic.viewer.kit.widgets import PushButton, WorkControls, offer_link
@@ -91,10 +90,8 @@ class QuestionView(ScrollPanel):
         self._parts: AnswerTable | None = None
         self._offer()
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        body = QWidget()
-        self._rows.addWidget(body)
-        lay_out(
-            body,
+        fill(
+            self._rows,
             *above,
             *self.typed.values(),
             FlowBar(*self.inputs.values(), self.work.start, self.work.stop, self.making.stop),
@@ -111,6 +108,7 @@ class QuestionView(ScrollPanel):
             self.tools,
             Grow(self.plots),
         )
+        self._rows.addStretch(0)
         for signal in [box.chosen for box in self.inputs.values()] + [
             field.chosen for field in self.typed.values()
         ]:
