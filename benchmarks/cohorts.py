@@ -39,8 +39,10 @@ from napari_panoptic.nuclei.conventions import (
 )
 from napari_panoptic.nuclei.metrics import Counts
 from napari_panoptic.nuclei.regions import conditions as ready
+from napari_panoptic.nuclei.regions.doubts import (
+    unusual_form,
+)
 from napari_panoptic.nuclei.regions.experiment import Experiment, cohort_robustness
-from napari_panoptic.nuclei.regions.reading import unusual_form
 from napari_panoptic.nuclei.regions.run import PROCESSES, THREADS, run_regions
 from napari_panoptic.nuclei.windowed_evaluation import evaluate_tiles
 from napari_panoptic.questions.conventions import Conventions

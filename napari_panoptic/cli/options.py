@@ -318,7 +318,7 @@ def add_jobs(parser: argparse.ArgumentParser) -> None:
 
 def add_held(parser: argparse.ArgumentParser, *, are_left_out: bool = False) -> None:
     """Add the size up to which regions are read as a whole, and what happens to larger ones."""
-    from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
+    from napari_panoptic.values.reading import HELD_UP_TO_PX
 
     windows = (
         "read in windows, never as a whole; with the same figures, but only for formats that can "

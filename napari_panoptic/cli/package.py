@@ -24,7 +24,6 @@ from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.report.package.page import write_package
 from napari_panoptic.review.package.choosing import (
     ItemQuestion,
-    Reading,
     failures_of,
     numbered,
     pairs_in,
@@ -34,6 +33,7 @@ from napari_panoptic.review.package.choosing import (
     worst_pairs,
 )
 from napari_panoptic.values.cohort import Cohort
+from napari_panoptic.values.reading import Reading
 
 ABOUT = (
     "Write the items of a review plan, or the worst failures of a cohort, into one HTML file "

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.common.findings import Finding
 from napari_panoptic.common.progress import UNWATCHED, Progress
 from napari_panoptic.nuclei.distances import pair_distances
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.outcomes import PLACE_COLUMNS, ObjectColumns, Outcomes, object_frame
-from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
-from napari_panoptic.nuclei.regions.region import HeldRegion
-from napari_panoptic.nuclei.regions.run import walk
+from napari_panoptic.nuclei.regions.looks import RegionLook, Teams, look_at
 from napari_panoptic.values.cohort import Cohort, Region, Source
+from napari_panoptic.values.reading import HELD_UP_TO_PX, Reading
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import SIDES, STATUS_CODE, Side, Status
 
@@ -153,6 +151,14 @@ class Block:
     region: str
     #: The failures.
     failures: RegionFailures
+
+
+def block_of(region: Region, teams: Teams, _image: object = None) -> Block | None:
+    """Return the failures of one team in one region, if it could be evaluated."""
+    ((team, evaluated),) = teams.items()
+    if evaluated.evaluation is None:
+        return None
+    return Block(team, region.patient, region.name, region_failures(evaluated.evaluation))
 
 
 @dataclass(frozen=True)
@@ -330,32 +336,26 @@ def chosen_objects(
         If cancelled.
     """
     ids = FailureSet("", frozenset(names)).ids
-    settings = settings.replaced(distances=False)
-    wanted = {region for _, region in ids}
-    regions = [region for region in cohort.regions if region.name in wanted]
+    reading = Reading(
+        settings.replaced(distances=False), source, tuple(cohort.team_names), held_up_to_px
+    )
+    look = RegionLook(reading, partial(_chosen, ids), only=ids)
+    # Regions that cannot be read are reported when they are shown.
+    return tuple(block for (seen,) in look_at(cohort, [look], progress) for block in seen.parts)
 
-    def chosen(region: Region, held: HeldRegion) -> list[Block]:
-        blocks = []
-        teams = [team for team in cohort.team_names if (team, region.name) in ids]
-        for team, found in held.each_team(teams, settings, source):
-            if found.evaluation is not None:
-                own = objects_with_ids(found.evaluation, ids[team, region.name])
-                blocks.append(Block(team, region.patient, region.name, own))
-        return blocks
 
-    found: list[Block] = []
-    for _, blocks in walk(
-        cohort,
-        cohort.team_names,
-        settings,
-        chosen,
-        regions=regions,
-        held_up_to_px=held_up_to_px,
-        progress=progress,
-    ):
-        # Regions that cannot be read are reported when they are shown.
-        found += [] if isinstance(blocks, Finding) else blocks
-    return tuple(found)
+def _chosen(
+    ids: Mapping[tuple[str, str], Mapping[Side, NDArray[np.int64]]],
+    region: Region,
+    teams: Teams,
+    _image: object,
+) -> Block | None:
+    """Return the objects of a team in a region that were asked for by their ids."""
+    ((team, evaluated),) = teams.items()
+    if evaluated.evaluation is None:
+        return None
+    own = objects_with_ids(evaluated.evaluation, ids[team, region.name])
+    return Block(team, region.patient, region.name, own)
 
 
 _EMPTY: Columns = {

@@ -26,8 +26,10 @@ from napari_panoptic.io.formats.polygons.model import PolygonFile, Polygons
 from napari_panoptic.io.formats.polygons.patches import of_patch
 from napari_panoptic.io.formats.registry import form_of, load_masks, reference_shape
 from napari_panoptic.io.images.slides import ImageInfo, probe_image
-from napari_panoptic.nuclei.regions.reading import (
+from napari_panoptic.nuclei.regions.doubts import (
     UM_PER_PX_AT_1X,
+)
+from napari_panoptic.nuclei.regions.reading import (
     at_bounds,
     prediction_files,
 )

@@ -21,7 +21,7 @@ from napari_panoptic.io.formats.placing import in_pieces
 from napari_panoptic.io.formats.polygons.model import PolygonFile, Polygons
 from napari_panoptic.io.formats.polygons.outline_rules import LEAST_SHARE, objects_far_apart
 from napari_panoptic.kernels.fill import bounds
-from napari_panoptic.nuclei.regions.reading import (
+from napari_panoptic.nuclei.regions.doubts import (
     LEAST_APART,
     LEAST_VAST_PX,
     LITTLE,

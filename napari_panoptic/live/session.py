@@ -21,11 +21,11 @@ from napari_panoptic.live.summary import RegionSummary
 from napari_panoptic.live.working_copies import WHOLE, EditedAnnotation, RegionCopies, key_of
 from napari_panoptic.nuclei.edits import Edit, IdWindow
 from napari_panoptic.nuclei.evaluate import Evaluation
-from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
 from napari_panoptic.questions.engines.thresholds import evaluation_at_threshold
 from napari_panoptic.values.cohort import Cohort, Source
 from napari_panoptic.values.conventions import DEFAULT_PROTOCOL
 from napari_panoptic.values.labels import LabelImage
+from napari_panoptic.values.reading import HELD_UP_TO_PX
 from napari_panoptic.values.settings import (
     EvaluationSettings,
     Overlaps,

@@ -19,16 +19,18 @@ from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.progress import Progress, Report, StoppedError, always
 from napari_panoptic.io.images.slides import SlideImage
 from napari_panoptic.nuclei.evaluate import Evaluation
-from napari_panoptic.nuclei.regions.reading import (
-    HELD_UP_TO_PX,
-    ImageSize,
+from napari_panoptic.nuclei.regions.doubts import (
     little_overlap,
+)
+from napari_panoptic.nuclei.regions.reading import (
+    ImageSize,
     read_picture,
     region_size,
 )
 from napari_panoptic.nuclei.regions.region import Evaluated, HeldRegion, WindowedRegion
 from napari_panoptic.values.cohort import Cohort, Placement, Region, Source
 from napari_panoptic.values.labels import LabelImage
+from napari_panoptic.values.reading import HELD_UP_TO_PX
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.values.windowed_labels import TiledPair

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
-from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.explain.failures import RegionFailures, region_failures
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.metrics import Counts, Metrics
-from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX, TooLargeError
-from napari_panoptic.nuclei.regions.region import HeldRegion
-from napari_panoptic.values.cohort import Cohort, Source
+from napari_panoptic.nuclei.regions.looks import RegionLook, Teams, look_at
+from napari_panoptic.values.cohort import Cohort, Region, Source
 from napari_panoptic.values.labels import LabelPair
+from napari_panoptic.values.reading import HELD_UP_TO_PX, Reading
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.windowed_labels import TiledPair
 
@@ -77,26 +76,27 @@ def evaluate_cohort_summary(
     known
         Regions and teams that are not evaluated again.
     """
-    quick = settings.replaced(distances=False)
-    teams = tuple(team.name for team in cohort.teams) if team_names is None else team_names
-    for region in cohort.regions:
-        wanted = [team for team in teams if (region.name, team) not in known]
-        if not wanted:
-            continue
-        try:
-            held = HeldRegion(cohort, region, quick, held_up_to_px=held_up_to_px)
-        except (PanopticError, OSError) as error:
-            finding = Finding.unreadable(error, region=region.name)
-            is_slide = isinstance(error, TooLargeError)
-            if isinstance(error, TooLargeError):
-                message = f"{error.message}: it is evaluated when it is looked at"
-                finding = replace(finding, message=message)
-            for team in wanted:
-                line = RegionSummary.of(region.name, team, None, (finding,))
-                yield replace(line, is_slide=is_slide)
-            continue
-        for team, result in held.each_team(wanted, quick, source):
-            findings = result.of_team
-            if held.reference(quick).masks is None:  # the annotation's findings are the reason
-                findings = result.findings
-            yield RegionSummary.of(region.name, team, result.evaluation, findings)
+    teams = cohort.team_names if team_names is None else team_names
+    wanted = {(team, region.name) for region in cohort.regions for team in teams}
+    look = RegionLook(
+        Reading(settings.replaced(distances=False), source, tuple(teams), held_up_to_px),
+        _summary,
+        only=wanted - {(team, region) for region, team in known},
+    )
+    for (seen,) in look_at(cohort, [look]):
+        yield from seen.parts
+
+
+def _summary(region: Region, teams: Teams, _image: object) -> RegionSummary:
+    ((team, evaluated),) = teams.items()
+    findings = evaluated.of_team
+    is_readable = evaluated.labels is not None
+    if evaluated.evaluation is None and (is_readable or not findings):
+        findings = evaluated.findings  # what is odd in the annotation is the reason
+    line = RegionSummary.of(region.name, team, evaluated.evaluation, findings)
+    if not evaluated.is_too_large:
+        return line
+    (finding,) = findings
+    message = finding.message.removeprefix(f"{region.name}: ")
+    message += ": it is evaluated when it is looked at"
+    return replace(line, findings=(replace(finding, message=message),), is_slide=True)

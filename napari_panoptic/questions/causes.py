@@ -62,7 +62,7 @@ class Causes(TeamQuestion):
     hint = "Press “Compute” to see what each cause of failures costs this team over the cohort."
     tables = (COSTS,)
 
-    def look(
+    def part(
         self, evaluation: Evaluation, region: Region
     ) -> tuple[str, IntArray, FloatArray, dict[tuple[str, str], list[FailureName]]]:
         """Return the patient, counts, and the failures by class and cause.

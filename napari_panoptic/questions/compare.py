@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +13,9 @@ from napari_panoptic.common.progress import UNWATCHED, Progress
 from napari_panoptic.common.records import fields_of
 from napari_panoptic.common.text import english_list
 from napari_panoptic.explain.failures import FailureName, FailureSet
+from napari_panoptic.io.images.slides import SlideImage
 from napari_panoptic.nuclei.metrics import FIGURE_NAMES, METRIC_TEXTS
-from napari_panoptic.nuclei.regions.cohort_evaluation import InputWatch
+from napari_panoptic.nuclei.regions.looks import Teams
 from napari_panoptic.nuclei.regions.run import THREADS
 from napari_panoptic.questions.answer import Answer, AnswerRecord, AnswerTable
 from napari_panoptic.questions.engines.quality_change import QualityChange
@@ -28,13 +29,14 @@ from napari_panoptic.questions.engines.version_diff import (
 )
 from napari_panoptic.questions.engines.versions import (
     MARGIN,
+    ComparedRegion,
     Pairing,
     VersionComparison,
     check_metric,
     check_scoring,
-    compare_teams_of,
+    compare_regions,
 )
-from napari_panoptic.questions.question import Question, option
+from napari_panoptic.questions.question import Gathered, Question, option
 from napari_panoptic.statistics.bootstrap import LEVEL, RESAMPLES, SEED
 from napari_panoptic.statistics.differences import (
     PairedDifference,
@@ -54,8 +56,9 @@ from napari_panoptic.tables.columns import (
     words,
 )
 from napari_panoptic.tables.figures import count, counted, p_value, signed
-from napari_panoptic.values.cohort import Cohort
+from napari_panoptic.values.cohort import Cohort, Region
 from napari_panoptic.values.links import LinkMaker
+from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import Side, Status
 
 if TYPE_CHECKING:
@@ -107,6 +110,8 @@ class Compare(Question):
     hint = "Press “Compare” to evaluate both versions in all regions."
     tables = (DIFF,)
     share_of_gathering = 1.0
+    looks_at_once = True
+    takes_windows = True
 
     #: The two teams.
     old: str = option("the old version")
@@ -133,26 +138,32 @@ class Compare(Question):
         """Return the two teams."""
         return self.old, self.new
 
-    def gather(
-        self, cohort: Cohort, progress: Progress = UNWATCHED, *, jobs: int | None = 1
-    ) -> VersionComparison:
-        """Evaluate both versions, and compare them object by object."""
-        watch = InputWatch(cohort, (self.old, self.new))
-        comparison = compare_teams_of(
-            cohort,
-            self.old,
-            self.new,
-            self.settings,
-            source=self.source,
+    @property
+    def matching(self) -> EvaluationSettings:
+        """The settings, with distances if they ask for them."""
+        return self.settings
+
+    def prepared(self, cohort: Cohort) -> None:
+        """Check the metric, the margin and the scoring."""
+        check_metric(self.metric, self.margin)
+        check_scoring(self.settings)
+
+    def look(self, region: Region, teams: Teams, image: SlideImage | None) -> ComparedRegion:
+        """Return what is compared of a region."""
+        old, new = self.old, self.new
+        return ComparedRegion.of(region, (old, teams[old]), (new, teams[new]), self.settings)
+
+    def joined(self, cohort: Cohort, gathered: Gathered) -> VersionComparison:
+        """Compare both versions object by object."""
+        return compare_regions(
+            gathered.parts,
+            (self.old, self.new),
+            cohort.scheme.names,
             metric=self.metric,
             margin=self.margin,
             iou_step=self.iou_step,
-            jobs=jobs,
-            scheduler=self.scheduler,
-            held_up_to_px=self.held_up_to_px,
-            progress=progress,
+            findings=(*cohort.findings, *gathered.findings),
         )
-        return replace(comparison, findings=(*comparison.findings, *watch.findings()))
 
     def answered(
         self, cohort: Cohort, gathered: VersionComparison, progress: Progress = UNWATCHED

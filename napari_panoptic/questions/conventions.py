@@ -9,20 +9,27 @@ from typing import Any
 
 import numpy as np
 
-from napari_panoptic.common.errors import PanopticError, SettingsError
+from napari_panoptic.common.errors import LabelError, PanopticError, SettingsError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.progress import UNWATCHED, Progress
 from napari_panoptic.common.text import counted, english_list
 from napari_panoptic.explain.failures import FailureSet
+from napari_panoptic.io.images.slides import SlideImage
 from napari_panoptic.io.tables.metadata import Metadata, metadata_beside, read_metadata
-from napari_panoptic.nuclei.conventions import Ambiguity, Place, RegionSums, TeamSums, figure_rows
+from napari_panoptic.nuclei.class_masks import evaluate_classes
+from napari_panoptic.nuclei.conventions import Ambiguity, RegionSums, TeamSums, figure_rows
 from napari_panoptic.nuclei.regions.cohort_evaluation import place_of
-from napari_panoptic.nuclei.regions.region import HeldRegion, WindowedRegion
-from napari_panoptic.nuclei.regions.run import walk
+from napari_panoptic.nuclei.regions.looks import Teams
 from napari_panoptic.questions.answer import Answer, AnswerPlot, AnswerTable, UnansweredError
 from napari_panoptic.questions.engines import detective
 from napari_panoptic.questions.engines.convention_objects import Difference, differences, sums_under
-from napari_panoptic.questions.question import Question, option, whole_number, why_nothing
+from napari_panoptic.questions.question import (
+    Gathered,
+    Question,
+    option,
+    whole_number,
+    why_nothing,
+)
 from napari_panoptic.statistics.ranks import competition_ranks
 from napari_panoptic.tables import columns
 from napari_panoptic.values.cohort import Cohort, Region
@@ -38,6 +45,7 @@ from napari_panoptic.values.conventions import (
     score_of,
 )
 from napari_panoptic.values.settings import EvaluationSettings
+from napari_panoptic.values.windowed_labels import TiledPair
 
 VALUES = columns.TableSpec(
     "conventions.csv",
@@ -133,6 +141,7 @@ class Conventions(Question):
     )
     hint = "Press “Compute” to see what other evaluation codes give for these predictions."
     tables = (VALUES, MATCHES)
+    takes_windows = True
     own_settings = EvaluationSettings()
 
     #: Names of the teams.
@@ -205,52 +214,12 @@ class Conventions(Question):
         own = Ambiguity(str(self.settings.ambiguous))
         return (own, *(each for each in Ambiguity if each is not own)) if self.published else (own,)
 
-    def gather(
-        self, cohort: Cohort, progress: Progress = UNWATCHED, *, jobs: int | None = 1
-    ) -> CohortSums:
-        """Sum up the pairs of each team in each region."""
-        known: dict[str, dict[Ambiguity, list[RegionSums]]] = {team: {} for team in self.teams}
-        places: list[Place] = []
-        regions: list[str] = []
-        listed: list[Difference] = []
-        metadata, findings = self._metadata(cohort)
-        walked = walk(
-            cohort,
-            self.teams,
-            self.suited(self.settings),
-            lambda region, held: [self._look(region, held, team) for team in self.teams],
-            in_windows=lambda slide: [self._look_in_windows(slide, team) for team in self.teams],
-            jobs=jobs,
-            held_up_to_px=self.held_up_to_px,
-            progress=progress,
-        )
-        for region, results in walked:
-            if isinstance(results, Finding):
-                findings.append(results)
-                continue
-            findings += [finding for one in results for finding in one.findings]
-            lacking = [
-                team for team, one in zip(self.teams, results, strict=True) if one.sums is None
-            ]
-            if lacking:
-                if len(lacking) < len(self.teams):
-                    findings.append(_not_compared(region, lacking))
-                continue
-            places.append(place_of(region, metadata))
-            regions.append(region.name)
-            for team, one in zip(self.teams, results, strict=True):
-                listed += one.differences
-                for ambiguity, sums in (one.sums or {}).items():
-                    known[team].setdefault(ambiguity, []).append(sums)
-        if not regions:
-            raise UnansweredError(why_nothing(cohort, self.teams), (*cohort.findings, *findings))
-        teams = {
-            team: {each: TeamSums(places, sums) for each, sums in own.items()}
-            for team, own in known.items()
-        }
-        return CohortSums(teams, regions, listed, tuple(dict.fromkeys(findings)))
+    @property
+    def matching(self) -> EvaluationSettings:
+        """The settings without distances and scoring."""
+        return self.suited(self.settings)
 
-    def _metadata(self, cohort: Cohort) -> tuple[Metadata | None, list[Finding]]:
+    def prepared(self, cohort: Cohort) -> tuple[Metadata | None, list[Finding]]:
         """Return what is known of patients; a wrong table that was not asked for is a finding."""
         metadata = self.metadata
         if isinstance(metadata, Path):
@@ -262,23 +231,50 @@ class Conventions(Question):
                 return None, [Finding.unreadable(error)]
         return metadata, [] if metadata is None else list(metadata.findings)
 
-    def _look(self, region: Region, held: HeldRegion, team: str) -> TeamRegion:
-        settings = self.suited(self.settings)
-        found = held.evaluate(team, settings, self.source)
-        classes = held.score(team, settings, self.source).evaluation
+    def look(
+        self, region: Region, teams: Teams, image: SlideImage | None
+    ) -> TeamRegion | Finding | None:
+        """Sum up the pairs of a team, and list what conventions count in different ways."""
+        ((team, found),) = teams.items()
         evaluation, ambiguities = found.evaluation, self.ambiguities
-        held.forget(team)
-        if evaluation is None or classes is None:
-            return TeamRegion(None, (), found.findings)
+        if evaluation is None:
+            return None
+        if isinstance(evaluation.pair, TiledPair):
+            return TeamRegion(team, region, sums_under(evaluation, None, ambiguities), ())
+        try:
+            classes = evaluate_classes(evaluation.pair, evaluation.settings)
+        except LabelError as error:
+            return Finding.unreadable(error, region=region.name, team=team)
         listed = differences(evaluation, classes, ambiguities[0], (team, region.name))
-        return TeamRegion(sums_under(evaluation, classes, ambiguities), listed, found.findings)
+        return TeamRegion(team, region, sums_under(evaluation, classes, ambiguities), listed)
 
-    def _look_in_windows(self, slide: WindowedRegion, team: str) -> TeamRegion:
-        found = slide.evaluate(team, self.suited(self.settings), self.source)
-        slide.forget(team)
-        if found.evaluation is None:
-            return TeamRegion(None, (), found.findings)
-        return TeamRegion(sums_under(found.evaluation, None, self.ambiguities), (), found.findings)
+    def joined(self, cohort: Cohort, gathered: Gathered) -> CohortSums:
+        """Put the sums of each team together, of the regions in which every team has some."""
+        metadata, findings = gathered.prepared
+        findings = [*findings, *gathered.findings]
+        by_region: dict[str, dict[str, TeamRegion]] = {}
+        for own in gathered.parts:
+            by_region.setdefault(own.region.name, {})[own.team] = own
+        for name, own in by_region.items():
+            if lacking := [team for team in self.teams if team not in own]:
+                findings.append(_not_compared(name, lacking))
+        compared = [own for own in by_region.values() if len(own) == len(self.teams)]
+        if not compared:
+            raise UnansweredError(why_nothing(cohort, self.teams), (*cohort.findings, *findings))
+        places = [place_of(own[self.teams[0]].region, metadata) for own in compared]
+        teams = {
+            team: {
+                each: TeamSums(places, [own[team].sums[each] for own in compared])
+                for each in self.ambiguities
+            }
+            for team in self.teams
+        }
+        return CohortSums(
+            teams,
+            [own[self.teams[0]].region.name for own in compared],
+            [one for own in compared for team in self.teams for one in own[team].differences],
+            tuple(dict.fromkeys(findings)),
+        )
 
     def answered(
         self, cohort: Cohort, gathered: CohortSums, progress: Progress = UNWATCHED
@@ -361,18 +357,19 @@ class Conventions(Question):
 class TeamRegion:
     """What is kept of a team in a region."""
 
-    #: Ambiguous policy -> its sums; None if it could not be evaluated.
-    sums: Mapping[Ambiguity, RegionSums] | None
+    team: str
+    region: Region
+    #: Ambiguous policy -> its sums.
+    sums: Mapping[Ambiguity, RegionSums]
     differences: Sequence[Difference]
-    findings: tuple[Finding, ...]
 
 
-def _not_compared(region: Region, lacking: Sequence[str]) -> Finding:
+def _not_compared(region: str, lacking: Sequence[str]) -> Finding:
     message = (
         f"left out of all conventions: {english_list(lacking)} could not be evaluated here, and "
         "teams are compared over the same regions"
     )
-    return Finding(FindingKind.FALLBACK, message, region=region.name)
+    return Finding(FindingKind.FALLBACK, message, region=region)
 
 
 def _of_difference(one: Difference) -> dict[str, Any]:

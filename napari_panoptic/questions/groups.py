@@ -85,7 +85,7 @@ class Groups(TeamQuestion):
         """The settings without shared pixels, which would count twice in joined objects."""
         return super().matching.replaced(overlaps=Overlaps.FLATTEN)
 
-    def look(
+    def part(
         self, evaluation: Evaluation, region: Region
     ) -> tuple[list[dict[str, Any]], tuple[CohortLoss, ...]]:
         """Return the groups of a region."""

@@ -12,20 +12,23 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from typing import Any, ClassVar, Self, TypeVar
 
 from napari_panoptic.common.errors import PanopticError, SettingsError
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.common.progress import UNWATCHED, Progress, StoppedError
+from napari_panoptic.io.images.slides import SlideImage
 from napari_panoptic.nuclei.evaluate import Evaluation
-from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
-from napari_panoptic.nuclei.regions.run import walk_teams
+from napari_panoptic.nuclei.regions.cohort_evaluation import InputWatch
+from napari_panoptic.nuclei.regions.looks import RegionLook, Teams, look_at
+from napari_panoptic.nuclei.regions.run import THREADS
 from napari_panoptic.questions.answer import Answer, AnswerRecord, UnansweredError
 from napari_panoptic.tables.columns import TableSpec
 from napari_panoptic.values.cohort import Cohort, Region, Source
 from napari_panoptic.values.conventions import DEFAULT_PROTOCOL
+from napari_panoptic.values.reading import HELD_UP_TO_PX, Reading
 from napari_panoptic.values.settings import EvaluationSettings
 
 KindT = TypeVar("KindT")
@@ -121,8 +124,12 @@ class Question(AnyQuestion):
     """What follows where a region is too large to be held, in place of the usual reason."""
     done: ClassVar[str] = "evaluated"
     """What is done with regions, for the message where nothing of them could be."""
-    takes_windows: ClassVar[bool] = True
+    takes_windows: ClassVar[bool] = False
     """Whether regions that are too large to be held are read in windows; else they are left out."""
+    looks_at_once: ClassVar[bool] = False
+    """Whether `look` sees all teams of a region at once; else one after the other."""
+    reads_image: ClassVar[bool] = False
+    """Whether `look` needs the image of a region."""
     takes_pair: ClassVar[bool] = False
     """Whether its command takes two files in place of a cohort."""
     has_score: ClassVar[bool] = True
@@ -159,8 +166,13 @@ class Question(AnyQuestion):
 
     @property
     def matching(self) -> EvaluationSettings:
-        """The settings that decide outcomes of objects: without the challenge's own scoring."""
+        """The settings under which regions are evaluated: without the challenge's own scoring."""
         return self.settings.disentangled.replaced(distances=False)
+
+    def reading(self, cohort: Cohort) -> Reading:
+        """Return which predictions of a cohort are read, and how objects are matched."""
+        teams = self.teams_read(cohort)
+        return Reading(self.matching, self.source, teams, self.held_up_to_px)
 
     def teams_read(self, cohort: Cohort) -> tuple[str, ...]:
         """Return the teams of a cohort whose predictions are read."""
@@ -170,11 +182,54 @@ class Question(AnyQuestion):
         """Return why it cannot be asked about a cohort; empty if it can."""
         return ""
 
-    @abstractmethod
+    def prepared(self, cohort: Cohort) -> Any:
+        """Read what the answer needs besides the regions, before these; for `Gathered.prepared`.
+
+        Raises
+        ------
+        PanopticError
+            For what cannot be read or asked.
+        """
+        return None
+
+    def look(self, region: Region, teams: Teams, image: SlideImage | None) -> Any:
+        """Return what the answer needs of a region.
+
+        Called in threads, in other processes, or on other machines.
+
+        Parameters
+        ----------
+        region
+            The region.
+        teams
+            Team -> its evaluation, which is None if it could not be evaluated; see `looks_at_once`.
+        image
+            The image if the question reads it; None if there is none that can be read.
+
+        Returns
+        -------
+        The part of the region for `joined`; or a finding that says why it is left out; or None if
+        the findings of its files say that.
+        """
+        raise NotImplementedError
+
+    def joined(self, cohort: Cohort, gathered: Gathered) -> Any:
+        """Return what `answered` needs, given the parts of all regions.
+
+        Raises
+        ------
+        UnansweredError
+            If nothing could be evaluated.
+        """
+        if not gathered.parts:
+            findings = (*cohort.findings, *gathered.findings)
+            raise UnansweredError(why_nothing(cohort, self.teams_read(cohort)), findings)
+        return gathered
+
     def gather(
         self, cohort: Cohort, progress: Progress = UNWATCHED, *, jobs: int | None = 1
     ) -> Any:
-        """Read what the answer needs of the cohort.
+        """Look at the regions of a cohort, and join their parts.
 
         Parameters
         ----------
@@ -192,6 +247,10 @@ class Question(AnyQuestion):
         StoppedError
             If cancelled.
         """
+        (gathered,) = gather_together([self], cohort, progress, jobs=jobs)
+        if isinstance(gathered, PanopticError):
+            raise gathered
+        return gathered
 
     @abstractmethod
     def answered(self, cohort: Cohort, gathered: Any, progress: Progress = UNWATCHED) -> Answer:
@@ -223,40 +282,32 @@ class Question(AnyQuestion):
 
 @dataclass(frozen=True, eq=False)
 class Gathered:
-    """What was read of the regions that could be evaluated."""
+    """What was read of the regions."""
 
-    #: What `TeamQuestion.look` returned for each of them.
+    #: What `Question.look` returned, region by region.
     parts: tuple[Any, ...]
     #: What was odd, and why regions were left out.
     findings: tuple[Finding, ...]
+    #: What `Question.prepared` returned.
+    prepared: Any = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class TeamQuestion(Question):
     """A question about one team, whose evaluation of each region is looked at in turn."""
 
-    takes_windows = False
     has_score = False
     #: Name of the team.
     team: str = option("team whose predictions are evaluated", metavar="T")
 
-    def gather(
-        self, cohort: Cohort, progress: Progress = UNWATCHED, *, jobs: int | None = 1
-    ) -> Gathered:
-        """Look at the team in each region."""
-        (gathered,) = _gather_alike([self], cohort, progress, jobs=jobs)
-        if not gathered.parts:
-            raise self.unanswered(cohort, gathered)
-        return gathered
-
-    def unanswered(self, cohort: Cohort, gathered: Gathered) -> UnansweredError:
-        """Return the error that says why no region could be evaluated."""
-        findings = (*cohort.findings, *gathered.findings)
-        return UnansweredError(why_nothing(cohort, (self.team,)), findings)
+    def look(self, region: Region, teams: Teams, image: SlideImage | None) -> Any:
+        """Return what the answer needs of a region in which the team could be evaluated."""
+        evaluation = teams[self.team].evaluation
+        return None if evaluation is None else self.part(evaluation, region)
 
     @abstractmethod
-    def look(self, evaluation: Evaluation, region: Region) -> Any:
-        """Return what the answer needs of a region; called in threads."""
+    def part(self, evaluation: Evaluation, region: Region) -> Any:
+        """Return what the answer needs of a region; see `look`."""
 
     def team_record(self, cohort: Cohort, gathered: Gathered, **content: Any) -> AnswerRecord:
         """Return a record that begins with team, protocol and settings."""
@@ -277,7 +328,7 @@ def gather_together(
     *,
     jobs: int | None = 1,
 ) -> list[Any]:
-    """Read what the answers to several questions need; regions are read once for those alike.
+    """Read what the answers to several questions need; each region is read once for all of them.
 
     Parameters
     ----------
@@ -297,73 +348,74 @@ def gather_together(
     StoppedError
         If cancelled.
     """
-    found: dict[int, Any] = {}
-    alike: dict[tuple[Any, ...], list[TeamQuestion]] = {}
-    for own in questions:
-        if isinstance(own, TeamQuestion):
-            alike.setdefault((own.matching, own.source, own.held_up_to_px), []).append(own)
-    others = [own for own in questions if not isinstance(own, TeamQuestion)]
-    parts = len(alike) + len(others)
-    for number, group in enumerate(alike.values()):
-        part = progress.part(number / parts, (number + 1) / parts)
-        for own, gathered in zip(group, _gather_alike(group, cohort, part, jobs=jobs), strict=True):
-            found[id(own)] = gathered if gathered.parts else own.unanswered(cohort, gathered)
-    for number, own in enumerate(others, start=len(alike)):
-        try:
-            part = progress.part(number / parts, (number + 1) / parts)
-            found[id(own)] = own.gather(cohort, part, jobs=jobs)
-        except StoppedError:
-            raise
-        except PanopticError as error:
-            found[id(own)] = error
-    return [found[id(own)] for own in questions]
+    passes: dict[Any, list[int]] = {}
+    for place, own in enumerate(questions):
+        is_alone = type(own).gather is not Question.gather
+        how = place if is_alone else (own.held_up_to_px, getattr(own, "scheduler", THREADS))
+        passes.setdefault(how, []).append(place)
+    gathered: dict[int, Any] = {}
+    for number, places in enumerate(passes.values()):
+        part = progress.part(number / len(passes), (number + 1) / len(passes))
+        asked = [questions[place] for place in places]
+        if type(asked[0]).gather is Question.gather:
+            found = _in_one_pass(asked, cohort, part, jobs)
+        else:
+            found = [_tried(partial(asked[0].gather, cohort, part, jobs=jobs))]
+        gathered |= zip(places, found, strict=True)
+    return [gathered[place] for place in range(len(questions))]
 
 
-def _gather_alike(
-    questions: Sequence[TeamQuestion],
-    cohort: Cohort,
-    progress: Progress = UNWATCHED,
-    *,
-    jobs: int | None = 1,
-) -> list[Gathered]:
-    """Look at each region once for several questions that match objects in the same way.
-
-    Parameters
-    ----------
-    questions
-        They have the same `Question.matching`, source and limit of pixels as the first one.
-    cohort, progress, jobs
-        As in `Question.gather`.
-
-    Returns
-    -------
-    list of Gathered
-        One per question; without parts if nothing could be evaluated.
-    """
+def _in_one_pass(
+    questions: Sequence[Question], cohort: Cohort, progress: Progress, jobs: int | None
+) -> list[Any]:
+    """Look at each region for all questions, and join the parts of each."""
+    prepared = [_tried(partial(own.prepared, cohort)) for own in questions]
+    readings = [own.reading(cohort) for own in questions]
+    failed: list[PanopticError | None] = [
+        found if isinstance(found, PanopticError) else None for found in prepared
+    ]
+    asked = [place for place, error in enumerate(failed) if error is None]
+    looks = [
+        RegionLook(
+            readings[place],
+            questions[place].look,
+            at_once=questions[place].looks_at_once,
+            takes_windows=questions[place].takes_windows,
+            reads_image=questions[place].reads_image,
+            too_large=questions[place].too_large,
+        )
+        for place in asked
+    ]
+    watch = InputWatch(cohort, [team for reading in readings for team in reading.teams])
     parts: list[list[Any]] = [[] for _ in questions]
     findings: list[list[Finding]] = [[] for _ in questions]
-    first = questions[0]
+    scheduler = getattr(questions[0], "scheduler", THREADS)
+    for region in look_at(cohort, looks, progress, jobs=jobs, scheduler=scheduler):
+        for place, seen in zip(asked, region, strict=True):
+            findings[place] += seen.findings
+            failed[place] = failed[place] or seen.error
+            if seen.error is None:
+                parts[place] += seen.parts
+    changed = watch.findings()
 
-    def look(evaluation: Evaluation, region: Region, team: str) -> list[Any]:
-        return [own.look(evaluation, region) if own.team == team else None for own in questions]
+    def join(place: int) -> Any:
+        if (error := failed[place]) is not None:
+            raise error
+        odd = tuple(dict.fromkeys((*findings[place], *changed)))
+        own = Gathered(tuple(parts[place]), odd, prepared[place])
+        return questions[place].joined(cohort, own)
 
-    for found in walk_teams(
-        cohort,
-        tuple(dict.fromkeys(own.team for own in questions)),
-        first.matching,
-        first.source,
-        look,
-        jobs=jobs,
-        held_up_to_px=first.held_up_to_px,
-        too_large=first.too_large,
-        progress=progress,
-    ):
-        for place, own in enumerate(questions):
-            if own.team == found.team:
-                findings[place] += found.findings
-                if found.result is not None:
-                    parts[place].append(found.result[place])
-    return [Gathered(tuple(own), tuple(odd)) for own, odd in zip(parts, findings, strict=True)]
+    return [_tried(partial(join, place)) for place in range(len(questions))]
+
+
+def _tried(work: Callable[[], Any]) -> Any:
+    """Return the result of work, or the error that it raises unless it is cancelled."""
+    try:
+        return work()
+    except StoppedError:
+        raise
+    except PanopticError as error:
+        return error
 
 
 def why_nothing(cohort: Cohort, names: Sequence[str]) -> str:

@@ -10,13 +10,14 @@ from napari_panoptic.common.progress import UNWATCHED, Progress
 from napari_panoptic.common.records import fields_of
 from napari_panoptic.common.text import counted
 from napari_panoptic.explain.failures import FailureName, FailureSet
+from napari_panoptic.io.images.slides import SlideImage
 from napari_panoptic.nuclei.metrics import FIGURE_NAMES
 from napari_panoptic.nuclei.regions.cohort_evaluation import CohortEvaluation, statistics_of
-from napari_panoptic.nuclei.regions.conditions import Condition
-from napari_panoptic.nuclei.regions.experiment import Experiment
-from napari_panoptic.nuclei.regions.run import counting, run_regions
+from napari_panoptic.nuclei.regions.experiment import region_result
+from napari_panoptic.nuclei.regions.looks import Teams
+from napari_panoptic.nuclei.regions.results import RegionResult
 from napari_panoptic.questions.answer import Answer, AnswerTable, UnansweredError
-from napari_panoptic.questions.question import Question, option, why_nothing
+from napari_panoptic.questions.question import Gathered, Question, option, why_nothing
 from napari_panoptic.statistics.bootstrap import RESAMPLES, SEED
 from napari_panoptic.statistics.teams import TeamStatistics, bootstrap_record, statistics_record
 from napari_panoptic.tables.columns import (
@@ -30,7 +31,7 @@ from napari_panoptic.tables.columns import (
 )
 from napari_panoptic.tables.figures import p_value, two_places
 from napari_panoptic.tables.ranks import friedman_sentence, rank_of
-from napari_panoptic.values.cohort import Cohort
+from napari_panoptic.values.cohort import Cohort, Region
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import Side, Status
 
@@ -65,12 +66,13 @@ class Ranking(Question):
     )
     hint = "Press “Compute” to see how teams rank by every metric."
     tables = (RANKING,)
+    takes_windows = True
 
     #: Names of the teams.
     teams: tuple[str, ...] = option("names of teams, separated by commas (default: all)")
 
     @property
-    def measured(self) -> EvaluationSettings:
+    def matching(self) -> EvaluationSettings:
         """The settings with distances, which one of the metrics needs."""
         return self.settings.replaced(distances=True)
 
@@ -81,25 +83,14 @@ class Ranking(Question):
         found = counted(len(self.teams), "team")
         return f"a ranking needs two or more teams, found {found}; add another one"
 
-    def gather(
-        self, cohort: Cohort, progress: Progress = UNWATCHED, *, jobs: int | None = 1
-    ) -> CohortEvaluation:
-        """Evaluate the teams."""
-        work = Experiment(
-            self.teams,
-            (Condition(self.protocol, self.measured, self.source),),
-            held_up_to_px=self.held_up_to_px,
-        )
-        regions = run_regions(
-            cohort,
-            work,
-            jobs=jobs,
-            on_result=counting(cohort, progress),
-            is_wanted=progress.is_wanted,
-        )
-        results = [one for (own,) in regions for one in own]
-        progress.check()
-        evaluation = CohortEvaluation(cohort, self.measured, self.protocol, results)
+    def look(self, region: Region, teams: Teams, image: SlideImage | None) -> RegionResult:
+        """Return the figures and objects of a team in a region, also if it has none."""
+        ((team, evaluated),) = teams.items()
+        return region_result(region, team, evaluated, self.matching)
+
+    def joined(self, cohort: Cohort, gathered: Gathered) -> CohortEvaluation:
+        """Return the evaluation of the cohort."""
+        evaluation = CohortEvaluation(cohort, self.matching, self.protocol, gathered.parts)
         if not evaluation.evaluated:
             raise UnansweredError(why_nothing(cohort, self.teams), evaluation.findings)
         return evaluation
@@ -124,7 +115,7 @@ class Ranking(Question):
                 gathered.findings,
                 teams=self.teams,
                 protocol=self.protocol,
-                settings=self.measured.as_record(),
+                settings=self.matching.as_record(),
                 bootstrap=bootstrap_record(RESAMPLES, SEED),
                 statistics={metric: statistics_record(one) for metric, one in found.items()},
             ),

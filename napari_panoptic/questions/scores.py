@@ -127,7 +127,7 @@ class ScoreQuality(TeamQuestion):
     tables = (AVERAGE, CURVES, RELIABILITY, THRESHOLDS, CHOSEN, FAILURES)
     too_large = "the region is too large to hold in memory; its scores are left out"
 
-    def look(self, evaluation: Evaluation, region: Region) -> ScoredRegion:
+    def part(self, evaluation: Evaluation, region: Region) -> ScoredRegion:
         """Return the objects of a region with their scores."""
         return scored_region(evaluation, region.patient, region.name)
 

@@ -15,8 +15,10 @@ from napari_panoptic.common.progress import UNWATCHED, Progress
 from napari_panoptic.common.records import fields_of
 from napari_panoptic.common.text import english_list
 from napari_panoptic.explain.failures import FailureName, FailureSet
+from napari_panoptic.io.images.slides import SlideImage
 from napari_panoptic.io.tables.covariates import read_covariates
-from napari_panoptic.io.tables.metadata import metadata_beside, read_metadata
+from napari_panoptic.io.tables.metadata import Metadata, metadata_beside, read_metadata
+from napari_panoptic.nuclei.regions.looks import Teams
 from napari_panoptic.questions.answer import (
     Answer,
     AnswerPlot,
@@ -28,8 +30,10 @@ from napari_panoptic.questions.engines import slices as engine
 from napari_panoptic.questions.engines.cohort_objects import (
     CAUSES_OF,
     CohortObjects,
-    cohort_objects,
+    MeasuredRegion,
     common_slices,
+    joined_objects,
+    measured_region,
 )
 from napari_panoptic.questions.engines.slice_conditions import (
     BROAD,
@@ -38,7 +42,13 @@ from napari_panoptic.questions.engines.slice_conditions import (
     slice_words,
 )
 from napari_panoptic.questions.engines.slices import Limits, Slice, SliceSearch
-from napari_panoptic.questions.question import Question, option, whole_number, why_nothing
+from napari_panoptic.questions.question import (
+    Gathered,
+    Question,
+    option,
+    whole_number,
+    why_nothing,
+)
 from napari_panoptic.statistics.max_t import PERMUTATIONS, SEED
 from napari_panoptic.tables.columns import (
     CellContent,
@@ -51,7 +61,7 @@ from napari_panoptic.tables.columns import (
     whole,
 )
 from napari_panoptic.tables.figures import counted, ratio
-from napari_panoptic.values.cohort import Cohort
+from napari_panoptic.values.cohort import Cohort, Region
 from napari_panoptic.values.vocabulary import (
     CAUSE_MEANINGS,
     STATUS_MEANINGS,
@@ -146,8 +156,12 @@ class Slices(Question):
         "nothing could be evaluated, 2 wrong arguments."
     )
     verb = "Search"
-    takes_windows = False
     has_score = False
+    reads_image = True
+    too_large = (
+        "the region is too large to be held, which covariates need; its objects are left out of "
+        "the slices"
+    )
     hint = (
         "Press “Search” to find what the failures of this team have in common over the cohort: "
         "slices of objects, such as a class and a size, that fail more often than the others."
@@ -178,7 +192,7 @@ class Slices(Question):
         read=Path,
         metavar="FILE",
     )
-    metadata: Path | None = option("a table with a column patient and others", None)
+    metadata: Path | Metadata | None = option("a table with a column patient and others", None)
     permutations: int = option(
         f"random assignments of failures within patients, at least {_LEAST} (default: %(default)s)",
         PERMUTATIONS,
@@ -209,27 +223,28 @@ class Slices(Question):
             return Side(self.side)
         return next((own for own in Side if self.cause in (None, *CAUSES_OF[own])), Side.REFERENCE)
 
-    def gather(
-        self, cohort: Cohort, progress: Progress = UNWATCHED, *, jobs: int | None = 1
-    ) -> CohortObjects:
-        """Evaluate the objects of both sides, with their covariates."""
-        patients = cohort.patients
-        of_patients = (
-            metadata_beside(cohort.root, patients)
-            if self.metadata is None
-            else read_metadata(self.metadata, patients)
+    def prepared(self, cohort: Cohort) -> tuple[Metadata | None, pd.DataFrame | None]:
+        """Read the tables of patients and of covariates."""
+        metadata, patients = self.metadata, cohort.patients
+        if metadata is None:
+            metadata = metadata_beside(cohort.root, patients)
+        elif isinstance(metadata, Path):
+            metadata = read_metadata(metadata, patients)
+        return metadata, None if self.covariates is None else read_covariates(self.covariates)
+
+    def look(self, region: Region, teams: Teams, image: SlideImage | None) -> MeasuredRegion | None:
+        """Measure the objects of both sides."""
+        evaluation = teams[self.team].evaluation
+        if evaluation is None:
+            return None
+        return measured_region(evaluation, region, self.team, image)
+
+    def joined(self, cohort: Cohort, gathered: Gathered) -> CohortObjects:
+        """Return the objects of all regions, with the covariates of tables."""
+        metadata, table = gathered.prepared
+        objects = joined_objects(
+            self.team, gathered.parts, gathered.findings, metadata=metadata, table=table
         )
-        objects = cohort_objects(
-            cohort,
-            (self.team,),
-            self.matching,
-            source=self.source,
-            metadata=of_patients,
-            table=None if self.covariates is None else read_covariates(self.covariates),
-            held_up_to_px=self.held_up_to_px,
-            jobs=jobs,
-            progress=progress,
-        )[self.team]
         if objects.frame.empty:
             findings = (*cohort.findings, *objects.findings)
             raise UnansweredError(why_nothing(cohort, (self.team,)), findings)

@@ -6,18 +6,22 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.progress import UNWATCHED, Progress
 from napari_panoptic.common.records import fields_of
 from napari_panoptic.common.text import counted
 from napari_panoptic.explain.failures import FailureName, FailureSet
+from napari_panoptic.io.images.slides import SlideImage
+from napari_panoptic.nuclei.regions.looks import Teams
 from napari_panoptic.questions.answer import Answer, AnswerRecord, AnswerTable, UnansweredError
-from napari_panoptic.questions.engines.cohort_suspects import (
-    SUSPECT_SETTINGS,
-    CohortSuspects,
-    cohort_suspects,
+from napari_panoptic.questions.engines.suspects import (
+    LIKELY_SCORE,
+    Agreement,
+    Suspect,
+    agreement,
+    find_suspects,
 )
-from napari_panoptic.questions.engines.suspects import LIKELY_SCORE, Suspect
-from napari_panoptic.questions.question import Question, option, why_nothing
+from napari_panoptic.questions.question import Gathered, Question, option, why_nothing
 from napari_panoptic.tables.columns import (
     CellContent,
     Record,
@@ -30,11 +34,13 @@ from napari_panoptic.tables.columns import (
     words,
 )
 from napari_panoptic.tables.markup import named
-from napari_panoptic.values.cohort import Cohort
+from napari_panoptic.values.cohort import Cohort, Region
 from napari_panoptic.values.links import LinkMaker
-from napari_panoptic.values.settings import EvaluationSettings
+from napari_panoptic.values.settings import EvaluationSettings, Restoration
 from napari_panoptic.values.vocabulary import Side
 
+SUSPECT_SETTINGS = EvaluationSettings(restoration=Restoration.BORDER_DILATED)
+"""The default settings. They restore the borders that teams draw over objects: outlines count."""
 CAUTION = "A suspect is not an error: teams can make the same errors. Look at the image."
 NONE = "No suspects: the teams agree on nothing but the annotation."
 
@@ -72,6 +78,20 @@ SUSPECTS = TableSpec(
 )
 
 
+@dataclass(frozen=True, eq=False)
+class CohortSuspects:
+    """The suspects of a cohort."""
+
+    #: The most suspect first.
+    suspects: tuple[Suspect, ...]
+    #: Number of regions that were compared.
+    regions: int
+    #: Number of their reference objects.
+    objects: int
+    #: Warnings about the inputs, and the reasons why regions were left out.
+    findings: tuple[Finding, ...]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Suspects(Question):
     """Annotations that may be wrong."""
@@ -94,6 +114,7 @@ class Suspects(Question):
     tables = (SUSPECTS,)
     done = "compared"
     takes_pair = True
+    looks_at_once = True
     own_settings = SUSPECT_SETTINGS
 
     settings: EvaluationSettings = SUSPECT_SETTINGS
@@ -115,22 +136,38 @@ class Suspects(Question):
         found = counted(len(self.teams), "team")
         return f"Suspects are found where two or more teams agree; found {found}. Add another one."
 
-    def gather(
-        self, cohort: Cohort, progress: Progress = UNWATCHED, *, jobs: int | None = 1
-    ) -> CohortSuspects:
-        """Compare the teams in each region."""
-        found = cohort_suspects(
-            cohort,
-            self.teams,
-            self.settings,
-            self.source,
-            held_up_to_px=self.held_up_to_px,
-            jobs=jobs,
-            progress=progress,
+    @property
+    def matching(self) -> EvaluationSettings:
+        """The settings without distances."""
+        return self.settings.replaced(distances=False)
+
+    def look(
+        self, region: Region, teams: Teams, image: SlideImage | None
+    ) -> Agreement | Finding | None:
+        """Compare the teams in a region."""
+        evaluations = {
+            team: own.evaluation for team, own in teams.items() if own.evaluation is not None
+        }
+        if not evaluations:
+            return None
+        if len(evaluations) < 2:
+            message = (
+                f"region {region.name} is left out: it has readable predictions of "
+                f"{counted(len(evaluations), 'team')}, and the search for suspects needs two"
+            )
+            return Finding(FindingKind.MISSING, message, region=region.name)
+        return agreement(evaluations, patient=region.patient, region=region.name)
+
+    def joined(self, cohort: Cohort, gathered: Gathered) -> CohortSuspects:
+        """Rank the places where the teams agree on something else."""
+        if not gathered.parts:
+            raise UnansweredError(why_nothing(cohort, self.teams), gathered.findings)
+        return CohortSuspects(
+            suspects=find_suspects(gathered.parts),
+            regions=len(gathered.parts),
+            objects=sum(len(own.reference) for own in gathered.parts),
+            findings=gathered.findings,
         )
-        if not found.regions:
-            raise UnansweredError(why_nothing(cohort, self.teams), found.findings)
-        return found
 
     def answered(
         self, cohort: Cohort, gathered: CohortSuspects, progress: Progress = UNWATCHED

@@ -179,6 +179,7 @@ class Sweep(Question):
     has_score = False
     page = "sweep.html"
     share_of_gathering = 1.0
+    takes_windows = True
 
     #: The table with the parameters of each team; None to read them from names.
     table: Path | None = option(

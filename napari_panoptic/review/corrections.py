@@ -21,7 +21,6 @@ from napari_panoptic.live.actions import mend_of_verdicts
 from napari_panoptic.live.mends import Claim, Covered, Mend, MendedObject, Target, apply
 from napari_panoptic.nuclei.edits import EditedPair
 from napari_panoptic.nuclei.evaluate import Evaluation
-from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
 from napari_panoptic.nuclei.regions.region import HeldRegion
 from napari_panoptic.review.corrected_files import CorrectedAnnotation, Correction
 from napari_panoptic.review.identity import Fingerprint, found_in
@@ -29,6 +28,7 @@ from napari_panoptic.review.judged import Subjects
 from napari_panoptic.review.verdicts import ReviewRecord, Role
 from napari_panoptic.values.cohort import Cohort, Region, Source
 from napari_panoptic.values.labels import LabelPair
+from napari_panoptic.values.reading import HELD_UP_TO_PX
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import Side, Verdict
 

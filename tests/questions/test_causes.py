@@ -119,7 +119,7 @@ def test_removing_the_fps_of_a_cause_gives_the_figures_of_the_images_without_the
     names = {"reference_classes": classes, "prediction_classes": classes, "class_names": ["a", "b"]}
     evaluation = evaluate_pair(reference, prediction, **names)
     region = Region("r", "p", None, None)
-    _, confusion, iou_sum, _ = Causes(team="t").look(evaluation, region)
+    _, confusion, iou_sum, _ = Causes(team="t").part(evaluation, region)
     tried = 0
     for place, cause in enumerate(CAUSE_WORDS):
         rows = evaluation.objects.query(f"cause == '{cause}' and status == 'FP'")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -15,15 +17,18 @@ from napari_panoptic.common.progress import Progress, StoppedError
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.tables.metadata import Metadata
 from napari_panoptic.live.snapshots import load_region
+from napari_panoptic.questions.answer import UnansweredError
 from napari_panoptic.questions.engines import covariates
 from napari_panoptic.questions.engines.cohort_objects import (
     CAUSES_OF,
     CohortObjects,
-    cohort_objects,
     common_slices,
     is_failure,
+    joined_objects,
 )
 from napari_panoptic.questions.engines.covariates import RegionSide, region_covariates
+from napari_panoptic.questions.question import gather_together
+from napari_panoptic.questions.slices import Slices
 from napari_panoptic.values.cohort import Cohort
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import Side
@@ -34,9 +39,20 @@ SETTINGS = EvaluationSettings()
 TEAM = "alpha"
 
 
+def cohort_objects(cohort: Cohort, *, table: pd.DataFrame | None = None, **asked) -> CohortObjects:
+    """Return the objects of a team over a cohort, with the covariates of a table."""
+    question = Slices(team=TEAM, settings=SETTINGS, **asked)
+    if table is None:
+        return question.gather(cohort)
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "covariates.csv"
+        table.to_csv(path, index=False)
+        return replace(question, covariates=path).gather(cohort)
+
+
 @pytest.fixture(scope="module")
 def objects(small_cohort: Cohort) -> CohortObjects:
-    return cohort_objects(small_cohort, (TEAM, "beta"), SETTINGS)[TEAM]
+    return cohort_objects(small_cohort)
 
 
 def test_every_object_that_counts_has_its_outcome_and_covariates(
@@ -93,7 +109,7 @@ def test_columns_of_patients_become_covariates(small_cohort: Cohort) -> None:
             "class": dict.fromkeys(small_cohort.patients, "x"),
         }
     )
-    found = cohort_objects(small_cohort, (TEAM,), SETTINGS, metadata=metadata)[TEAM]
+    found = cohort_objects(small_cohort, metadata=metadata)
     is_first = found.frame["patient"] == first
     assert (found.frame["organ"] == np.where(is_first, "lung", "kidney")).all()
     assert (found.frame.loc[is_first, "age"] == 61).all()
@@ -110,7 +126,7 @@ def test_a_table_adds_covariates_and_its_strangers_are_reported(
     table = known.assign(blur=[f"{k / 8}" for k in range(len(known))])
     strange = table.iloc[:2].assign(patient="nobody")
     both = pd.concat([table, strange], ignore_index=True)
-    found = cohort_objects(small_cohort, (TEAM,), SETTINGS, table=both)[TEAM]
+    found = cohort_objects(small_cohort, table=both)
     merged = found.frame.merge(table.astype({"blur": float}), "left", list(frame))
     np.testing.assert_array_equal(merged["blur_x"], merged["blur_y"])
     assert found.frame["blur"].notna().sum() == len(known)
@@ -119,9 +135,7 @@ def test_a_table_adds_covariates_and_its_strangers_are_reported(
     assert any("'nobody'" in m for m in messages)
     assert any("1 of" in m and "objects are not in the table" in m for m in messages)
     with pytest.raises(SettingsError, match="area_px, which exists already"):
-        cohort_objects(
-            small_cohort, (TEAM,), SETTINGS, table=table.rename(columns={"blur": "area_px"})
-        )
+        cohort_objects(small_cohort, table=table.rename(columns={"blur": "area_px"}))
 
 
 @pytest.mark.parametrize("name", ["index", "level_0", "row", "_merge"])
@@ -132,7 +146,7 @@ def test_columns_of_a_table_may_have_the_names_that_pandas_gives(
     table = frame.assign(tenfold=frame["id"].map(lambda own: f"{10 * own}"))
     table = table.sample(frac=1, random_state=0)
     table[name] = np.arange(len(table))[::-1].astype(str)
-    found = cohort_objects(small_cohort, (TEAM,), SETTINGS, table=table)[TEAM]
+    found = cohort_objects(small_cohort, table=table)
     assert (found.frame["tenfold"] == 10 * found.frame["id"]).all()
     by_object = table.set_index(list(frame))[name].astype(float)
     expected = by_object.loc[pd.MultiIndex.from_frame(found.frame[list(frame)])]
@@ -148,7 +162,7 @@ def test_regions_of_different_scales_are_measured_in_micrometres(
     write_svs(picture, noise(*region.shape), mpp=0.5)
     plugin = {"plugin": lambda side: {"tiles_px": np.arange(len(side))}}
     monkeypatch.setattr(covariates, "known_functions", lambda: plugin)
-    found = cohort_objects(open_cohort(root), (TEAM,), SETTINGS)[TEAM].frame
+    found = cohort_objects(open_cohort(root)).frame
     in_px = objects.frame
     # Only this package's covariates are known to be lengths, areas or densities.
     assert [name for name in found if str(name).endswith("_px")] == ["tiles_px"]
@@ -162,7 +176,7 @@ def test_a_region_without_an_image_has_no_optical_densities(tmp_path: Path) -> N
     root = write_cohort(tmp_path / "cohort")
     region = REGIONS[1]
     (root / ANNOTATIONS / region.patient / f"{region.name}.svs").unlink()
-    found = cohort_objects(open_cohort(root), (TEAM,), SETTINGS)[TEAM]
+    found = cohort_objects(open_cohort(root))
     here = found.frame["region"] == region.name
     assert here.any()
     assert (found.frame["haematoxylin_od"].isna() == here).all()
@@ -170,23 +184,23 @@ def test_a_region_without_an_image_has_no_optical_densities(tmp_path: Path) -> N
 
 
 def test_large_regions_are_left_out_and_reported(small_cohort: Cohort) -> None:
-    found = cohort_objects(small_cohort, (TEAM,), SETTINGS, held_up_to_px=10)[TEAM]
-    assert found.frame.empty
-    kinds = [finding.kind for finding in found.findings]
+    with pytest.raises(UnansweredError) as error:
+        cohort_objects(small_cohort, held_up_to_px=10)
+    kinds = [finding.kind for finding in error.value.findings]
     assert kinds.count(FindingKind.FALLBACK) == len(small_cohort.regions)
-    assert common_slices(found).slices == ()
+    assert common_slices(joined_objects(TEAM, [])).slices == ()
 
 
 def test_reading_can_be_cancelled(small_cohort: Cohort) -> None:
     with pytest.raises(StoppedError):
-        cohort_objects(small_cohort, (TEAM,), SETTINGS, progress=Progress(is_wanted=lambda: False))
+        Slices(team=TEAM).gather(small_cohort, Progress(is_wanted=lambda: False))
 
 
 def test_the_annotation_has_the_covariates_that_it_has_for_each_team_alone(
     small_cohort: Cohort, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    teams = (TEAM, "beta")
-    alone = {team: cohort_objects(small_cohort, (team,), SETTINGS)[team] for team in teams}
+    asked = [Slices(team=team, settings=SETTINGS) for team in (TEAM, "beta")]
+    alone = [own.gather(small_cohort) for own in asked]
     sides: list[str] = []
     original = covariates.built_in_covariates
 
@@ -194,9 +208,9 @@ def test_the_annotation_has_the_covariates_that_it_has_for_each_team_alone(
         sides.append(f"{own.region} {own.outcomes.side}")
         return original(own)
 
-    monkeypatch.setattr(f"{cohort_objects.__module__}.built_in_covariates", counted)
-    together = cohort_objects(small_cohort, teams, SETTINGS)
-    for team in teams:
-        pd.testing.assert_frame_equal(together[team].frame, alone[team].frame)
+    monkeypatch.setattr(f"{joined_objects.__module__}.built_in_covariates", counted)
+    together = gather_together(asked, small_cohort)
+    for own, found in zip(alone, together, strict=True):
+        pd.testing.assert_frame_equal(found.frame, own.frame)
     annotations = [side for side in sides if side.endswith(str(Side.REFERENCE))]
     assert len(annotations) == len(set(annotations)) < len(sides) - len(annotations)

@@ -10,7 +10,7 @@ from napari_panoptic.common.progress import Progress, StoppedError
 from napari_panoptic.explain.failures import Block, FailureName
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.live.summary import evaluate_cohort_summary
-from napari_panoptic.questions.engines.cohort_objects import cohort_objects, common_slices
+from napari_panoptic.questions.engines.cohort_objects import common_slices
 from napari_panoptic.questions.slices import Slices, reason_sentence, slice_figures, slice_sentence
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import Side
@@ -27,7 +27,7 @@ def one_team_cohort(nuclei_sample):
 
 @pytest.fixture(scope="module")
 def objects(one_team_cohort):
-    return cohort_objects(one_team_cohort, [TEAM], SETTINGS)[TEAM]
+    return Slices(team=TEAM, settings=SETTINGS).gather(one_team_cohort)
 
 
 @pytest.mark.parametrize("side", list(Side))

@@ -45,7 +45,7 @@ class Edge(TeamQuestion):
 
     margin: int = option("pixels from the frame that count as touching", 0, read=int, metavar="PX")
 
-    def look(self, evaluation, region):
+    def part(self, evaluation, region):
         height, width = evaluation.pair.reference.index.shape
         found = []
         for side in SIDES:

@@ -13,9 +13,7 @@ from lxml import html
 
 from napari_panoptic.cli.main import main
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.questions.compare import DIFF, diff_table, transitions
-from napari_panoptic.questions.engines.versions import compare_teams_of
-from napari_panoptic.values.settings import EvaluationSettings
+from napari_panoptic.questions.compare import DIFF, Compare, diff_table, transitions
 from tests.support.reports import without_plots
 from tests.support.version_cohort import PATIENTS, write_version_cohort
 
@@ -48,9 +46,7 @@ def tables(section: html.HtmlElement) -> dict[str, pd.DataFrame]:
 def test_the_section_has_the_figures_of_the_comparison(
     version_folder: Path, section: html.HtmlElement
 ) -> None:
-    comparison = compare_teams_of(
-        open_cohort(version_folder), "old", "worse", EvaluationSettings(), margin=0.02
-    )
+    comparison = Compare(old="old", new="worse", margin=0.02).gather(open_cohort(version_folder))
     found = tables(section)
     text = section.text_content()
     assert f"{comparison.decision.verdict} (" in text

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from napari_panoptic.report.package.page import write_package
-from napari_panoptic.review.package.choosing import Reading, failures_of, numbered, worst
+from napari_panoptic.review.package.choosing import failures_of, numbered, worst
 from napari_panoptic.review.package.contents import Contents, package_id, seal, unseal
 from napari_panoptic.values.cohort import Cohort
+from napari_panoptic.values.reading import Reading
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import Verdict
 

@@ -13,7 +13,9 @@ from napari_panoptic.io.tables.metadata import Metadata
 from napari_panoptic.nuclei.averages import TeamSummary, summarise_team
 from napari_panoptic.nuclei.conventions import Place, RegionSums, TeamSums, Value
 from napari_panoptic.nuclei.metrics import METRIC_NAMES, Counts
-from napari_panoptic.nuclei.regions.reading import little_overlap
+from napari_panoptic.nuclei.regions.doubts import (
+    little_overlap,
+)
 from napari_panoptic.nuclei.regions.results import RegionResult
 from napari_panoptic.statistics.friedman import TeamFigures
 from napari_panoptic.statistics.teams import TeamStatistics, team_statistics

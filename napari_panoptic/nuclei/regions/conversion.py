@@ -16,14 +16,16 @@ from napari_panoptic.io.files.replacing import set_usual_mode
 from napari_panoptic.io.formats.format import Format, LoadedMasks, Objects
 from napari_panoptic.io.formats.registry import form_of, known_forms
 from napari_panoptic.io.formats.saving import check_not_in_cohort, files_of, without_erased
+from napari_panoptic.nuclei.regions.doubts import (
+    no_prediction,
+)
 from napari_panoptic.nuclei.regions.reading import (
-    HELD_UP_TO_PX,
     load_prediction,
     load_reference,
-    no_prediction,
     prediction_files,
 )
 from napari_panoptic.values.cohort import Cohort, Region, Source
+from napari_panoptic.values.reading import HELD_UP_TO_PX
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import Side
 

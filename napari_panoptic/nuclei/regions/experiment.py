@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -18,8 +15,17 @@ from napari_panoptic.nuclei.class_masks import ClassEvaluations
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.metrics import Counts
 from napari_panoptic.nuclei.regions.conditions import Condition, Robustness, robustness
-from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX, TooLargeError, region_size
-from napari_panoptic.nuclei.regions.region import Evaluated, HeldRegion, WindowedRegion
+from napari_panoptic.nuclei.regions.reading import (
+    TooLargeError,
+    region_size,
+)
+from napari_panoptic.nuclei.regions.region import (
+    Evaluated,
+    HeldRegion,
+    WindowedRegion,
+    one_slide,
+    slide_workers,
+)
 from napari_panoptic.nuclei.regions.result_store import PartStore
 from napari_panoptic.nuclei.regions.results import (
     RegionResult,
@@ -28,13 +34,9 @@ from napari_panoptic.nuclei.regions.results import (
     with_figures,
 )
 from napari_panoptic.values.cohort import Cohort, Region
+from napari_panoptic.values.reading import HELD_UP_TO_PX
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.windowed_labels import TiledPair
-
-_PATIENCE_S = 0.2
-_MOST_WORKERS = 8
-# Each slide keeps all processors busy, and takes much memory.
-_ONE_SLIDE = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -61,8 +63,15 @@ class Experiment:
         """Return whether to include the rows of the objects under one of `all_conditions`."""
         return self.with_objects and number < len(self.conditions)
 
-    def evaluate(self, cohort: Cohort, region: Region) -> list[list[RegionResult]]:
-        """Evaluate one region.
+    def evaluate(
+        self,
+        cohort: Cohort,
+        region: Region,
+        *,
+        store: PartStore | None = None,
+        progress: Progress = UNWATCHED,
+    ) -> list[list[RegionResult]]:
+        """Evaluate one region, window by window if it is too large to hold: see `evaluate_slide`.
 
         Every file is read once. Masks are restored once per restoration and radius,
         the overlap of two masks is counted once, and distances are measured once
@@ -73,11 +82,6 @@ class Experiment:
         list of list of RegionResult
             Per condition, in their order, the teams in theirs. What cannot be
             read is a finding.
-
-        Raises
-        ------
-        TooLargeError
-            If the region is too large to hold.
         """
         if not self.all_conditions:
             return []
@@ -85,13 +89,9 @@ class Experiment:
         try:
             held = HeldRegion(cohort, region, settings, held_up_to_px=self.held_up_to_px)
         except TooLargeError:
-            raise
+            return evaluate_slide(cohort, region, self, store=store, progress=progress)
         except (PanopticError, OSError) as error:
             return [unreadable_region(region, self.team_names, error) for _ in self.all_conditions]
-        return self.evaluate_held(region, held)
-
-    def evaluate_held(self, region: Region, held: HeldRegion) -> list[list[RegionResult]]:
-        """Evaluate a region that is held; as `evaluate`."""
         by_team = [_of_team(held, region, team, self) for team in self.team_names]
         numbers = range(len(self.all_conditions))
         return [[results[number] for results in by_team] for number in numbers]
@@ -205,8 +205,7 @@ def evaluate_slide(
     except (PanopticError, OSError) as error:
         return [unreadable_region(region, work.team_names, error) for _ in work.all_conditions]
     results: list[list[RegionResult]] = [[] for _ in work.all_conditions]
-    workers = min(os.cpu_count() or 1, _MOST_WORKERS)
-    with _turn(progress):
+    with one_slide(progress):
         slide = WindowedRegion(cohort, region, size)
         for place, team in enumerate(work.team_names):
             for number, condition in enumerate(work.all_conditions):
@@ -216,7 +215,7 @@ def evaluate_slide(
                     condition.source,
                     condition.shift,
                     progress=progress,
-                    workers=workers,
+                    workers=slide_workers(),
                 )
                 found = replace(found, of_annotation=(*size.findings, *found.of_annotation))
                 has_rows = work.includes_objects(number)
@@ -233,17 +232,6 @@ def evaluate_slide(
                 results[number].append(result)
             slide.forget(team)
     return results
-
-
-@contextmanager
-def _turn(progress: Progress) -> Iterator[None]:
-    """Wait until no other slide is being evaluated."""
-    while not _ONE_SLIDE.acquire(timeout=_PATIENCE_S):
-        progress.check()
-    try:
-        yield
-    finally:
-        _ONE_SLIDE.release()
 
 
 def left_out_of_reports(results: Sequence[RegionResult]) -> Finding | None:

@@ -7,7 +7,10 @@ evaluation: its files, the overlap and the distances.
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -22,28 +25,31 @@ from napari_panoptic.io.files.fingerprints import file_stamps
 from napari_panoptic.io.formats.format import LoadedMasks
 from napari_panoptic.nuclei.class_masks import ClassEvaluations, evaluate_classes
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluate, evaluate_again
+from napari_panoptic.nuclei.regions.doubts import (
+    findings_after,
+    little_overlap,
+    no_prediction,
+    not_in_windows,
+    unusual_form,
+)
 from napari_panoptic.nuclei.regions.reading import (
-    HELD_UP_TO_PX,
     ImageSize,
     OpenedMasks,
     ReferenceMasks,
     TooLargeError,
     Way,
-    findings_after,
-    little_overlap,
     load_reference,
-    no_prediction,
-    not_in_windows,
     open_side,
     prediction_files,
     read_prediction,
-    unusual_form,
+    usual_form,
     way_of,
 )
 from napari_panoptic.nuclei.regions.shifts import NO_SHIFT, Shift, shifted
 from napari_panoptic.nuclei.windowed_evaluation import evaluate_tiles, evaluate_tiles_again
 from napari_panoptic.values.cohort import Cohort, MaskFiles, Region, Source
 from napari_panoptic.values.labels import LabelImage, LabelPair
+from napari_panoptic.values.reading import HELD_UP_TO_PX
 from napari_panoptic.values.settings import EvaluationSettings, Overlaps, Restoration
 from napari_panoptic.values.windowed_labels import TiledPair
 
@@ -67,6 +73,8 @@ class Evaluated(Generic[E_co]):
     #: The team's objects, as they were evaluated or else as they were read; None if they cannot be
     #: read, or are read in windows.
     labels: LabelImage | None = None
+    #: Whether the region was left out because it has too many pixels to be held.
+    is_too_large: bool = False
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -330,7 +338,7 @@ class HeldRegion:
         known = self._known_team(team, files, settings)
         if known.masks is None:
             return Evaluated(None, reference.findings, known.findings)
-        unusual = unusual_form(self._cohort, self._region, team, files, source)
+        unusual = unusual_form(usual_form(self._cohort, team), self._region, team, files, source)
         nothing: Evaluated[E_co] = Evaluated(
             None, reference.findings, (*known.findings, *unusual), known.masks.labels
         )
@@ -433,6 +441,28 @@ def held_region(
 # --- read in windows --------------------------------------------------------------------------
 
 
+_PATIENCE_S = 0.2
+_MOST_WORKERS = 8
+# Each slide keeps all processors busy, and takes much memory.
+_ONE_SLIDE = threading.Lock()
+
+
+def slide_workers() -> int:
+    """Return how many windows of a slide are evaluated at a time."""
+    return min(os.cpu_count() or 1, _MOST_WORKERS)
+
+
+@contextmanager
+def one_slide(progress: Progress) -> Iterator[None]:
+    """Wait until no other slide is being evaluated; raise StoppedError if cancelled."""
+    while not _ONE_SLIDE.acquire(timeout=_PATIENCE_S):
+        progress.check()
+    try:
+        yield
+    finally:
+        _ONE_SLIDE.release()
+
+
 class WindowedRegion:
     """A region that is too large to hold: its pixels are read in windows.
 
@@ -511,7 +541,7 @@ class WindowedRegion:
         prediction = self._open(files, team, opening)
         if prediction.masks is None:
             return Evaluated(None, reference.findings, prediction.findings)
-        unusual = unusual_form(self._cohort, self._region, team, files, source)
+        unusual = unusual_form(usual_form(self._cohort, team), self._region, team, files, source)
         of_team = (*prediction.findings, *unusual)
         if reference.masks is None:
             return Evaluated(None, reference.findings, of_team)

@@ -14,7 +14,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import (
     FIRST_COMPLETED,
     CancelledError,
@@ -30,29 +30,23 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from multiprocessing.connection import wait as wait_for
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from napari_panoptic import __version__
 from napari_panoptic.common.errors import PanopticError
-from napari_panoptic.common.findings import Finding
-from napari_panoptic.common.progress import UNWATCHED, Progress
+from napari_panoptic.common.progress import Progress
 from napari_panoptic.common.text import counted
 from napari_panoptic.io.files.fingerprints import file_fingerprints, times_of_large
-from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.regions.cluster import Cluster
-from napari_panoptic.nuclei.regions.experiment import Experiment, evaluate_slide
+from napari_panoptic.nuclei.regions.experiment import Experiment
 from napari_panoptic.nuclei.regions.reading import (
-    HELD_UP_TO_PX,
-    TooLargeError,
-    preferred_form,
-    region_size,
+    usual_form,
 )
-from napari_panoptic.nuclei.regions.region import HeldRegion, WindowedRegion, held_region
-from napari_panoptic.nuclei.regions.result_store import DamagedPartError, PartStore, RegionResults
-from napari_panoptic.values.cohort import Cohort, MaskFiles, Region, Source
-from napari_panoptic.values.settings import EvaluationSettings
+from napari_panoptic.nuclei.regions.result_store import DamagedPartError, PartStore
+from napari_panoptic.values.cohort import Cohort, MaskFiles, Region
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 THREADS, PROCESSES, AUTO = "threads", "processes", "auto"
 """Ways to do several regions at a time on this machine; any other is a Dask scheduler's address."""
@@ -62,7 +56,17 @@ _WORTH_PROCESSES_S = 10.0
 _NEVER = ""
 """A fingerprint that no region has: results stored with it are never reused."""
 _PATIENCE_S = 0.5
-_MOST_REGIONS = 8
+
+
+class RegionWork(Protocol[T_co]):
+    """What is done with each region; pickled if it is done in other processes."""
+
+    @property
+    def team_names(self) -> tuple[str, ...]:
+        """The teams whose predictions it needs."""
+
+    def evaluate(self, cohort: Cohort, region: Region, *, progress: Progress) -> T_co:
+        """Return the results of a region; the cohort has only what these depend on."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +99,7 @@ def counting(cohort: Cohort, progress: Progress) -> Callable[[RegionDone], None]
 
 def run_regions(
     cohort: Cohort,
-    work: Experiment,
+    work: RegionWork[T],
     *,
     jobs: int | None = None,
     scheduler: str = THREADS,
@@ -103,15 +107,15 @@ def run_regions(
     on_result: Callable[[RegionDone], None] | None = None,
     on_progress: Callable[[str, float, str], None] | None = None,
     is_wanted: Callable[[], bool] = lambda: True,
-) -> Iterator[RegionResults]:
-    """Evaluate all regions of a cohort, several at a time.
+) -> Iterator[T]:
+    """Do some work on all regions of a cohort, several at a time.
 
     Parameters
     ----------
     cohort
         What to evaluate. Files that vanish or change meanwhile are findings.
     work
-        Which teams, under which conditions.
+        What is done with each region, such as an `Experiment`.
     jobs
         Regions at a time. None for the number of processors, or for twice the
         number of threads of the cluster.
@@ -121,7 +125,7 @@ def run_regions(
         workers see the same files under the same paths. Where processes may
         be used, a script must be guarded by ``if __name__ == "__main__"``.
     store
-        A folder for finished regions, which reuses those of an earlier run.
+        A folder for finished regions of an `Experiment`, which reuses those of an earlier run.
         None to keep nothing.
     on_result
         Called with each finished region, from the thread that iterates.
@@ -134,10 +138,9 @@ def run_regions(
 
     Yields
     ------
-    list of list of RegionResult
-        One region after the other, in the cohort's order: per condition, the
-        teams. What was yielded is not kept in memory, and without a
-        store at most a few regions per job are in memory at a time.
+    The results of one region after the other, in the cohort's order; of an `Experiment` per
+    condition those of the teams. What was yielded is not kept in memory, and without a store at
+    most a few regions per job are in memory at a time.
 
     Raises
     ------
@@ -153,148 +156,6 @@ def run_regions(
         yield from run.in_order(is_wanted)
     finally:
         pool.close()
-
-
-def walk(
-    cohort: Cohort,
-    team_names: Sequence[str],
-    settings: EvaluationSettings,
-    work: Callable[[Region, HeldRegion], T],
-    *,
-    in_windows: Callable[[WindowedRegion], T] | None = None,
-    regions: Iterable[Region] | None = None,
-    jobs: int | None = 1,
-    held_up_to_px: int | None = HELD_UP_TO_PX,
-    too_large: str = "",
-    progress: Progress = UNWATCHED,
-) -> Iterator[tuple[Region, T | Finding]]:
-    """Call a function with each region of a cohort, held in memory.
-
-    Several threads may read and process regions, in any order. A region is in memory only while it
-    is processed.
-
-    Parameters
-    ----------
-    cohort, team_names
-        What is read. `work` sees no other teams.
-    settings, held_up_to_px, too_large
-        As in `napari_panoptic.nuclei.regions.region.held_region`.
-    work
-        Called with each region that can be held, in a thread.
-    in_windows
-        Called with each region that is too large for that; None to leave it out.
-    regions
-        Which regions; None for all.
-    jobs
-        Regions at a time, at most eight: each may take gigabytes, and a window needs a processor
-        of its own. None for the number of processors.
-    progress
-        Reported to after each region, and checked for cancellation.
-
-    Yields
-    ------
-    Region, result
-        In the order of the regions: what `work` returned, or the reason why the region cannot be
-        held.
-
-    Raises
-    ------
-    StoppedError
-        If cancelled.
-    """
-    wanted = cohort.regions if regions is None else tuple(regions)
-
-    def evaluate(part: Cohort, region: Region) -> T | Finding:
-        if in_windows is not None and held_up_to_px is not None:
-            try:
-                size = region_size(part, region)
-            except (PanopticError, OSError) as error:
-                return Finding.unreadable(error, region=region.name)
-            if size.shape[0] * size.shape[1] > held_up_to_px:
-                return in_windows(WindowedRegion(part, region, size))
-        held = held_region(part, region, settings, held_up_to_px=held_up_to_px, too_large=too_large)
-        return held if isinstance(held, Finding) else work(region, held)
-
-    pool = _Pool(min(jobs or os.cpu_count() or 1, _MOST_REGIONS), THREADS, None)
-    try:
-        threaded = _ThreadWork(tuple(team_names), evaluate)
-        run = _Run(replace(cohort, regions=wanted), threaded, pool, None, None)
-        results = run.in_order(progress.is_wanted)
-        for number, (region, (result,)) in enumerate(zip(wanted, results, strict=False), start=1):
-            progress.check()
-            progress.tell(number / len(wanted), region.name)
-            yield region, result
-        progress.check()  # the results end early if cancelled
-    finally:
-        pool.close()
-
-
-@dataclass(frozen=True, eq=False)
-class TeamResult(Generic[T]):
-    """The result of one team in one region."""
-
-    region: Region
-    team: str
-    #: Problems found, or why there is no result.
-    findings: tuple[Finding, ...]
-    #: None if the team cannot be evaluated.
-    result: T | None
-
-
-def walk_teams(
-    cohort: Cohort,
-    team_names: Sequence[str],
-    settings: EvaluationSettings,
-    source: Source | None,
-    work: Callable[[Evaluation, Region, str], T],
-    *,
-    jobs: int | None = 1,
-    held_up_to_px: int | None = HELD_UP_TO_PX,
-    too_large: str = "",
-    progress: Progress = UNWATCHED,
-) -> Iterator[TeamResult[T]]:
-    """Evaluate each team in each region of a cohort, and pass the evaluations on.
-
-    Parameters
-    ----------
-    cohort, team_names, settings, source
-        What to evaluate, how, and which format of the predictions; None for the usual one.
-    work
-        Called with each evaluation, its region and its team, in a thread.
-    jobs, held_up_to_px, too_large, progress
-        As in `walk`.
-
-    Yields
-    ------
-    TeamResult
-        Region by region, in the order of the teams.
-
-    Raises
-    ------
-    StoppedError
-        If cancelled.
-    """
-
-    def of_region(region: Region, held: HeldRegion) -> list[TeamResult[T]]:
-        results = []
-        for team, found in held.each_team(team_names, settings, source):
-            own = None if found.evaluation is None else work(found.evaluation, region, team)
-            results.append(TeamResult(region, team, found.findings, own))
-        return results
-
-    for region, results in walk(
-        cohort,
-        team_names,
-        settings,
-        of_region,
-        jobs=jobs,
-        held_up_to_px=held_up_to_px,
-        too_large=too_large,
-        progress=progress,
-    ):
-        if isinstance(results, Finding):
-            results = [TeamResult(region, team, (results,), None) for team in team_names]
-        yield from results
 
 
 def region_fingerprint(cohort: Cohort, region: Region, work: Experiment) -> str:
@@ -315,7 +176,6 @@ def region_fingerprint(cohort: Cohort, region: Region, work: Experiment) -> str:
     masks = [path for forms in own.values() for files in forms.values() for path in files.all_paths]
     masks += [] if region.reference is None else region.reference.all_paths
     image = [] if region.image is None else [region.image]
-    usual = {t: _usual_form(cohort, t) for t in work.team_names}
     record = {
         "version": __version__,
         "work": work.record,
@@ -325,7 +185,7 @@ def region_fingerprint(cohort: Cohort, region: Region, work: Experiment) -> str:
             _named(region.reference),
         ],
         "predictions": {t: [_named(files) for files in forms.values()] for t, forms in own.items()},
-        "usual": {t: None if found is None else found[1] for t, found in usual.items()},
+        "usual": {t: usual_form(cohort, t) for t in work.team_names},
         "inputs": file_fingerprints([*masks, *image], cohort.root),
         "changed": times_of_large(masks),
     }
@@ -341,24 +201,14 @@ def _named(files: MaskFiles | None) -> Any:
     return [files.source, paths, files.item, asdict(files.rules), patch, probability]
 
 
-def _usual_form(cohort: Cohort, team: str) -> tuple[tuple[str, str], Source] | None:
-    """Return the usual format of a team's predictions, and the key of an example."""
-    form = preferred_form(cohort.forms_of_teams.get(team, ()))
-    if form is None:
-        return None
+def _example(cohort: Cohort, team: str) -> tuple[str, str] | None:
+    """Return the key of a prediction in the usual format of a team; None without predictions."""
+    form = usual_form(cohort, team)
     found = cohort.predictions.items()
-    return next(key for key, forms in found if key[0] == team and form in forms), form
+    return next((key for key, forms in found if key[0] == team and form in forms), None)
 
 
 # --- one region, in any process ---------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class _ThreadWork:
-    """Any function of a region, called in threads; its results are not stored."""
-
-    team_names: tuple[str, ...]
-    evaluate: Callable[[Cohort, Region], Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -371,7 +221,7 @@ class _Done:
 
 def _do_region(
     part: Cohort,
-    work: Experiment | _ThreadWork,
+    work: RegionWork[Any],
     known: str | None,
     version: str,
     store: PartStore | None,
@@ -384,17 +234,13 @@ def _do_region(
             f"same version everywhere"
         )
     (region,) = part.regions
-    if isinstance(work, _ThreadWork):
-        # In a list: None would mean that the results are in the store.
-        return _Done(_NEVER, [work.evaluate(part, region)])
-    fingerprint = _NEVER if store is None else region_fingerprint(part, region, work)
+    if store is None or not isinstance(work, Experiment):
+        return _Done(_NEVER, work.evaluate(part, region, progress=progress))
+    fingerprint = region_fingerprint(part, region, work)
     if known is not None and fingerprint == known:
         return _Done(fingerprint, None)
-    try:
-        results = work.evaluate(part, region)
-    except TooLargeError:
-        results = evaluate_slide(part, region, work, store=store, progress=progress)
-    if store is not None and region_fingerprint(part, region, work) != fingerprint:
+    results = work.evaluate(part, region, store=store, progress=progress)
+    if region_fingerprint(part, region, work) != fingerprint:
         fingerprint = _NEVER  # files changed during evaluation: do not reuse
     return _Done(fingerprint, results)
 
@@ -408,16 +254,16 @@ class _Run:
     def __init__(
         self,
         cohort: Cohort,
-        work: Experiment | _ThreadWork,
+        work: RegionWork[Any],
         pool: _Pool,
         store: PartStore | None,
         on_result: Callable[[RegionDone], None] | None,
     ) -> None:
         self._cohort, self._work, self._pool, self._store = cohort, work, pool, store
         self._regions, self._on_result = cohort.regions, on_result
-        usual = [_usual_form(cohort, team) for team in work.team_names]
+        examples = [_example(cohort, team) for team in work.team_names]
         # A team's usual format is a property of the whole cohort; workers see it in one example.
-        self._examples = {found[0]: cohort.predictions[found[0]] for found in usual if found}
+        self._examples = {key: cohort.predictions[key] for key in examples if key is not None}
         self._running: dict[Future[_Done], int] = {}
         # Place -> results, or None if they are in the store only.
         self._ready: dict[int, Any] = {}
@@ -555,7 +401,7 @@ class _Pool:
     def submit(
         self,
         part: Cohort,
-        work: Experiment | _ThreadWork,
+        work: RegionWork[Any],
         store: PartStore | None,
         known: str | None,
     ) -> Future[_Done]:

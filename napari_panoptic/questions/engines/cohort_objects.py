@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +18,6 @@ from napari_panoptic.io.images.slides import SlideImage
 from napari_panoptic.io.tables.covariates import KEY_COLUMNS
 from napari_panoptic.io.tables.metadata import Metadata
 from napari_panoptic.nuclei.evaluate import Evaluation
-from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX, read_picture
-from napari_panoptic.nuclei.regions.region import Evaluated, HeldRegion
-from napari_panoptic.nuclei.regions.run import walk
 from napari_panoptic.questions.engines.covariates import (
     OUTCOME_COLUMNS,
     TEXTS,
@@ -29,11 +27,11 @@ from napari_panoptic.questions.engines.covariates import (
     plugin_findings,
     region_covariates,
 )
-from napari_panoptic.questions.engines.scored_objects import ScoredRegion, scored_region
 from napari_panoptic.questions.engines.slices import SliceSearch, search_slices
 from napari_panoptic.statistics.max_t import PERMUTATIONS, SEED
 from napari_panoptic.values import vocabulary
-from napari_panoptic.values.cohort import Cohort, Region, Source
+from napari_panoptic.values.cohort import Region
+from napari_panoptic.values.labels import LabelImage
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import CAUSES, STATUS_CODE, STATUSES, Side, Status
 
@@ -51,10 +49,6 @@ CAUSES_OF: Mapping[Side, tuple[str, ...]] = {
 }
 """The causes by which failures of a side can be searched; misclassified objects count as one."""
 _SAME_SCALE = 0.01
-_TOO_LARGE = (
-    "the region is too large to be held, which covariates need; its objects are left out of the "
-    "slices"
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,8 +62,6 @@ class CohortObjects:
     frame: pd.DataFrame
     #: Inputs that could not be read, and covariates that are undefined.
     findings: tuple[Finding, ...] = ()
-    #: The regions that could be evaluated, if the scores of the team are wanted.
-    scored: Sequence[ScoredRegion] = ()
 
     @property
     def covariates(self) -> list[str]:
@@ -147,152 +139,68 @@ def common_slices(
     )
 
 
-def cohort_objects(
-    cohort: Cohort,
-    team_names: Sequence[str],
-    settings: EvaluationSettings,
-    *,
-    source: Source | None = None,
-    metadata: Metadata | None = None,
-    table: pd.DataFrame | None = None,
-    scores_of: Collection[str] = (),
-    held_up_to_px: int = HELD_UP_TO_PX,
-    jobs: int | None = 1,
-    progress: Progress = UNWATCHED,
-) -> dict[str, CohortObjects]:
-    """Evaluate teams, and return their objects with covariates.
+@dataclass(frozen=True, eq=False)
+class MeasuredRegion:
+    """The objects of a team in one region."""
+
+    region: str
+    #: Micrometres per pixel, or None.
+    mpp: float | None
+    #: The objects that are not ignored, with the covariates of this package and of plugins: a frame
+    #: for each side.
+    frames: tuple[pd.DataFrame, ...]
+
+
+_MEASURED: WeakKeyDictionary[LabelImage, dict[Any, Mapping[str, NDArray[Any]]]] = (
+    WeakKeyDictionary()
+)
+"""Annotated objects -> their covariates by settings and whether there is an image: those of this
+package, which are the same beside each team."""
+
+
+def measured_region(
+    evaluation: Evaluation, region: Region, team: str, image: SlideImage | None
+) -> MeasuredRegion:
+    """Measure the objects of a team in a region.
 
     Parameters
     ----------
-    cohort, team_names, settings, source
-        What to evaluate, and how. Scoring and distances have no effect.
-    metadata
-        The table of patients. Its columns become covariates of the objects of each patient.
-    table
-        Further covariates, from `napari_panoptic.io.tables.covariates.read_covariates`.
-    scores_of
-        The teams whose scores are wanted.
-    held_up_to_px
-        Regions with more pixels are left out: covariates need all of their pixels at once.
-    jobs
-        Regions at a time; None for the number of processors.
-    progress
-        Receives the progress after each region, and is checked for cancellation.
-
-    Returns
-    -------
-    dict
-        Team -> its objects; its findings list the inputs that could not be read.
+    evaluation
+        Of the team in the region, which is held.
+    region, team, image
+        The region, the team, and the image; without one, covariates of colours are undefined.
 
     Raises
     ------
     PanopticError
-        If a function or the table has a covariate that exists already.
-    StoppedError
-        If cancelled.
+        If a function has a covariate that exists already.
     """
-    import pandas as pd
-
-    settings = settings.replaced(distances=False)
-    parts: dict[str, list[_TeamObjects]] = {team: [] for team in team_names}
-    scales: dict[str, float | None] = {}
-
-    def of_region(region: Region, held: HeldRegion) -> list[_TeamObjects]:
-        scales[region.name] = held.mpp
-        return _region_objects(region, held.each_team(team_names, settings, source), scores_of)
-
-    for _, found in walk(
-        cohort,
-        team_names,
-        settings,
-        of_region,
-        jobs=jobs,
-        held_up_to_px=held_up_to_px,
-        too_large=_TOO_LARGE,
-        progress=progress,
-    ):
-        if isinstance(found, Finding):
-            found = [_TeamObjects([found])] * len(team_names)
-        for team, own in zip(team_names, found, strict=True):
-            parts[team].append(own)
-    objects = {}
-    for team, regions in parts.items():
-        frames = [frame for own in regions for frame in own.frames]
-        frame = pd.concat(frames, ignore_index=True) if frames else _nothing()
-        frame, extra = _with_tables(_in_one_unit(frame, scales), metadata, table)
-        odd = [finding for own in regions for finding in own.findings]
-        findings = dict.fromkeys([*plugin_findings(), *odd, *extra, *_undefined(frame)])
-        scored = [one for own in regions for one in own.scored]
-        objects[team] = CohortObjects(team, frame, tuple(findings), scored)
-    return objects
-
-
-# --- one region -------------------------------------------------------------------------------
-
-
-_KnownCovariates = dict[bool, Mapping[str, NDArray[Any]]]
-"""Whether there is an image -> the built-in covariates of a side."""
-
-
-@dataclass(frozen=True, eq=False)
-class _TeamObjects:
-    """The objects of a team in one region, side by side, and with their scores if wanted."""
-
-    findings: Sequence[Finding]
-    frames: Sequence[pd.DataFrame] = ()
-    scored: Sequence[ScoredRegion] = ()
-
-
-def _region_objects(
-    region: Region,
-    teams: Iterator[tuple[str, Evaluated[Evaluation]]],
-    scores_of: Collection[str],
-) -> list[_TeamObjects]:
-    """Return the objects of each team in a region."""
-    objects: list[_TeamObjects] = []
-    annotation: _KnownCovariates = {}
-    image, odd = read_picture(region)
-    try:
-        for team, found in teams:
-            findings = [*odd, *found.findings]
-            if (own := found.evaluation) is None:
-                objects.append(_TeamObjects(findings))
-                continue
-            at = region.patient, region.name
-            frames = list(_both_sides(own, (*at, team), image, annotation))
-            scored = [scored_region(own, *at)] if team in scores_of else []
-            objects.append(_TeamObjects(findings, frames, scored))
-    finally:
-        if image is not None:
-            image.close()
-    return objects
-
-
-def _both_sides(
-    evaluation: Evaluation,
-    at: tuple[str, str, str],
-    image: SlideImage | None,
-    annotation: _KnownCovariates,
-) -> Iterator[pd.DataFrame]:
-    pair = evaluation.pair
+    pair, frames = evaluation.pair, []
     for side in Side:
-        labels = pair.side(side)
-        own = RegionSide(*at, labels, evaluation.outcomes.side(side), image, pair.mpp)
-        known = annotation if side is Side.REFERENCE else {}
+        labels, outcomes = pair.side(side), evaluation.outcomes.side(side)
+        own = RegionSide(region.patient, region.name, team, labels, outcomes, image, pair.mpp)
+        known: dict[Any, Mapping[str, NDArray[Any]]] = {}
+        if side is Side.REFERENCE:
+            known = _MEASURED.setdefault(labels, known)
         try:
-            yield _side_frame(own, known)
+            frames.append(_side_frame(own, evaluation.settings, known))
         except PanopticError:  # the image is damaged; the views that show it report this
             if image is None:
                 raise
-            yield _side_frame(replace(own, image=None), known)
+            frames.append(_side_frame(replace(own, image=None), evaluation.settings, known))
+    return MeasuredRegion(region.name, pair.mpp, tuple(frames))
 
 
-def _side_frame(own: RegionSide, known: _KnownCovariates) -> pd.DataFrame:
+def _side_frame(
+    own: RegionSide,
+    settings: EvaluationSettings,
+    known: dict[Any, Mapping[str, NDArray[Any]]],
+) -> pd.DataFrame:
     import pandas as pd
 
-    outcomes, has_image = own.outcomes, own.image is not None
-    if has_image not in known:
-        known[has_image] = built_in_covariates(own)
+    outcomes, key = own.outcomes, (settings, own.image is not None)
+    if key not in known:
+        known[key] = built_in_covariates(own)
     columns: dict[str, Any] = {
         "patient": np.full(len(own), own.patient, dtype=object),
         "region": np.full(len(own), own.region, dtype=object),
@@ -301,7 +209,7 @@ def _side_frame(own: RegionSide, known: _KnownCovariates) -> pd.DataFrame:
         "status": np.array([str(status) for status in STATUSES], object)[outcomes.status],
         "cause": np.array([str(cause) for cause in CAUSES], object)[outcomes.cause],
     }
-    frame = pd.DataFrame(columns | region_covariates(own, built_in=known[has_image]))
+    frame = pd.DataFrame(columns | region_covariates(own, built_in=known[key]))
     counts = outcomes.status != STATUS_CODE[Status.IGNORED]
     return frame if counts.all() else frame[counts]
 
@@ -313,6 +221,40 @@ def _nothing() -> pd.DataFrame:
 
 
 # --- the whole cohort -------------------------------------------------------------------------
+
+
+def joined_objects(
+    team: str,
+    regions: Sequence[MeasuredRegion],
+    findings: Sequence[Finding] = (),
+    *,
+    metadata: Metadata | None = None,
+    table: pd.DataFrame | None = None,
+) -> CohortObjects:
+    """Return the objects of all regions, with the covariates of tables.
+
+    Parameters
+    ----------
+    team, regions, findings
+        The team, its objects region by region, and what was odd in their files.
+    metadata
+        The table of patients. Its columns become covariates of the objects of each patient.
+    table
+        Further covariates, from `napari_panoptic.io.tables.covariates.read_covariates`.
+
+    Raises
+    ------
+    SettingsError
+        If the table has a covariate that exists already.
+    """
+    import pandas as pd
+
+    frames = [frame for own in regions for frame in own.frames]
+    frame = pd.concat(frames, ignore_index=True) if frames else _nothing()
+    scales = {own.region: own.mpp for own in regions}
+    frame, extra = _with_tables(_in_one_unit(frame, scales), metadata, table)
+    every = dict.fromkeys([*plugin_findings(), *findings, *extra, *_undefined(frame)])
+    return CohortObjects(team, frame, tuple(every))
 
 
 def _in_one_unit(frame: pd.DataFrame, scales: Mapping[str, float | None]) -> pd.DataFrame:

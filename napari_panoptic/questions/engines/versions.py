@@ -5,29 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import PanopticError, SettingsError
 from napari_panoptic.common.findings import Finding, FindingKind
-from napari_panoptic.common.progress import UNWATCHED, Progress
 from napari_panoptic.common.text import counted, english_list
 from napari_panoptic.io.tables.evaluation import EvaluationTables
 from napari_panoptic.nuclei.averages import RegionCounts, summarise_team
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.metrics import METRIC_NAMES, Counts
 from napari_panoptic.nuclei.regions.cohort_evaluation import LOWER_IS_BETTER
-from napari_panoptic.nuclei.regions.conditions import Condition
-from napari_panoptic.nuclei.regions.experiment import Experiment, region_result
-from napari_panoptic.nuclei.regions.region import HeldRegion
+from napari_panoptic.nuclei.regions.experiment import region_result
+from napari_panoptic.nuclei.regions.region import Evaluated
 from napari_panoptic.nuclei.regions.results import (
     RegionResult,
     counts_of_rows,
-    with_figures,
 )
-from napari_panoptic.nuclei.regions.run import THREADS, counting, run_regions
 from napari_panoptic.questions.engines.quality_change import QualityChange, quality_change
 from napari_panoptic.questions.engines.version_diff import (
     IOU_STEP,
@@ -45,9 +41,10 @@ from napari_panoptic.statistics.differences import (
     decide,
     paired_differences,
 )
-from napari_panoptic.values.cohort import Cohort, Region, Source
+from napari_panoptic.values.cohort import Region
 from napari_panoptic.values.conventions import DEFAULT_PROTOCOL, corrections_of
 from napari_panoptic.values.settings import EvaluationSettings
+from napari_panoptic.values.windowed_labels import TiledPair
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -293,106 +290,75 @@ def _left_out(places: Sequence[Place], name: str) -> tuple[Finding, ...]:
 
 
 @dataclass(frozen=True, eq=False)
-class _NewResult(RegionResult):
-    """The result of the new version, with the ids of FPs that the old version has too."""
+class ComparedRegion:
+    """A region with an old and a new version."""
 
-    same_fps: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
+    #: The results of both.
+    old: RegionResult
+    new: RegionResult
+    #: The ids of FPs that both have, recognised by their pixels; None if the region is read in
+    #: windows, or evaluated for one version only.
+    same_fps: tuple[NDArray[np.int64], NDArray[np.int64]] | None
+
+    @classmethod
+    def of(
+        cls,
+        region: Region,
+        old: tuple[str, Evaluated[Any]],
+        new: tuple[str, Evaluated[Any]],
+        settings: EvaluationSettings,
+    ) -> ComparedRegion:
+        """Return a region, given the name and evaluation of both versions, and how they were made.
+
+        Both are against the same reference, not under edit.
+        """
+        first, second = (region_result(region, *version, settings) for version in (old, new))
+        before, after = old[1].evaluation, new[1].evaluation
+        if before is None or after is None or isinstance(before.pair, TiledPair):
+            return cls(first, second, None)
+        return cls(first, second, pixel_pairs(before, after))
 
 
-@dataclass(frozen=True)
-class _VersionWork(Experiment):
-    """Evaluates an old and a new team under one condition, and pairs their FPs by pixels."""
-
-    def evaluate_held(self, region: Region, held: HeldRegion) -> list[list[RegionResult]]:
-        """Evaluate both in one region; regions read in windows are left to the caller."""
-        (condition,) = self.conditions
-        settings = condition.settings
-        found = [held.evaluate(team, settings, condition.source) for team in self.team_names]
-        results: list[RegionResult] = [
-            region_result(region, team, one, settings)
-            for team, one in zip(self.team_names, found, strict=True)
-        ]
-        old, new = (one.evaluation for one in found)
-        if old is not None and new is not None:
-            fields = {**vars(results[1]), "same_fps": pixel_pairs(old, new)}
-            results[1] = _NewResult(**fields)
-        return [results]
-
-
-def compare_teams_of(
-    cohort: Cohort,
-    old: str,
-    new: str,
-    settings: EvaluationSettings,
+def compare_regions(
+    regions: Sequence[ComparedRegion],
+    names: tuple[str, str],
+    class_names: Sequence[str],
     *,
-    source: Source | None = None,
     metric: str = "pq",
     margin: float = MARGIN,
     iou_step: float = IOU_STEP,
-    jobs: int | None = None,
-    scheduler: str = THREADS,
-    held_up_to_px: int | None = None,
-    progress: Progress = UNWATCHED,
+    findings: Sequence[Finding] = (),
 ) -> VersionComparison:
-    """Evaluate two teams of a cohort, and compare them as versions.
+    """Compare two versions over regions.
+
+    FPs in regions that were read in windows are paired as discs.
 
     Parameters
     ----------
-    cohort, old, new
-        The cohort, and the names of two of its teams.
-    settings, source
-        How to evaluate, and which format of the predictions.
-    metric, margin, iou_step
+    regions, names, class_names
+        The regions, the names of both versions, and the scored classes in order.
+    metric, margin, iou_step, findings
         See `compare_versions`.
-    jobs, scheduler
-        See `napari_panoptic.nuclei.regions.run.run_regions`.
-    held_up_to_px
-        Larger regions are read in windows, and their FPs are paired without pixels; None
-        for the default.
-    progress
-        Reported to after each region, and checked for cancellation.
 
     Raises
     ------
-    SettingsError
-        For the challenge's scoring, which has no outcome for each object.
     PanopticError
-        As `compare_versions`; a StoppedError if the comparison is cancelled.
+        As `compare_versions`.
     """
-    check_metric(metric, margin)
-    check_scoring(settings)
-    work = _VersionWork((old, new), (Condition("versions", settings, source),))
-    if held_up_to_px is not None:
-        work = replace(work, held_up_to_px=held_up_to_px)
-    results: tuple[list[RegionResult], list[RegionResult]] = ([], [])
-    findings = list(cohort.findings)
-    same_fps: list[pd.DataFrame] = []
-    in_windows: list[str] = []
-    for ((first, second),) in run_regions(
-        cohort,
-        work,
-        jobs=jobs,
-        scheduler=scheduler,
-        on_result=counting(cohort, progress),
-        is_wanted=progress.is_wanted,
-    ):
-        results[0].append(first)
-        results[1].append(second)
-        findings += [*first.findings, *second.findings]
-        if first.objects is None or second.objects is None:
-            continue
-        if isinstance(second, _NewResult) and second.same_fps is not None:
-            same_fps.append(pair_rows((first.patient, first.region), *second.same_fps))
-        else:
-            same_fps.append(disc_pairs(_placed(first), _placed(second)))
-            in_windows.append(first.region)
-    progress.check()
+    both = [own for own in regions if own.old.objects is not None and own.new.objects is not None]
+    in_windows = [own.old.region for own in both if own.same_fps is None]
+    same_fps = [
+        disc_pairs(_placed(own.old), _placed(own.new))
+        if own.same_fps is None
+        else pair_rows((own.old.patient, own.old.region), *own.same_fps)
+        for own in both
+    ]
     if in_windows:
-        findings.append(_without_pixels(in_windows))
+        findings = (*findings, _without_pixels(in_windows))
     return compare_versions(
-        _version(old, results[0]),
-        _version(new, results[1]),
-        cohort.scheme.names,
+        _version(names[0], [own.old for own in regions]),
+        _version(names[1], [own.new for own in regions]),
+        class_names,
         metric=metric,
         margin=margin,
         iou_step=iou_step,
@@ -419,18 +385,10 @@ def compare_in_region(
     class_names
         The scored classes, in order.
     """
-    place = region.patient, region.name
-    results = [
-        with_figures(RegionResult(name, *place, None, None), evaluation, evaluation.settings)
-        for name, evaluation in (old, new)
-    ]
-    return compare_versions(
-        _version(old[0], results[:1]),
-        _version(new[0], results[1:]),
-        class_names,
-        same_fps=pair_rows(place, *pixel_pairs(old[1], new[1])),
-        pairing=Pairing.PIXELS,
-    )
+    names = old[0], new[0]
+    first, second = ((name, Evaluated(own)) for name, own in (old, new))
+    compared = ComparedRegion.of(region, first, second, old[1].settings)
+    return compare_regions([compared], names, class_names)
 
 
 def _version(name: str, results: Sequence[RegionResult]) -> Version:
@@ -493,7 +451,7 @@ def compare_evaluations(
     Raises
     ------
     SettingsError
-        As `compare_teams_of`.
+        As `check_metric` and `check_scoring`.
     PanopticError
         If settings or classes differ, or as `compare_versions`.
     """

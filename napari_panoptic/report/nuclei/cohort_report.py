@@ -40,16 +40,13 @@ from napari_panoptic.nuclei.regions.experiment import (
     PatientSums,
     left_out_of_reports,
 )
-from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
 from napari_panoptic.nuclei.regions.result_store import PartStore, RegionResults
 from napari_panoptic.nuclei.regions.results import RegionResult
 from napari_panoptic.nuclei.regions.run import THREADS, RegionDone, run_regions
 from napari_panoptic.nuclei.regions.shifts import SHIFTS
 from napari_panoptic.questions.answer import Answer, UnansweredError
 from napari_panoptic.questions.conventions import Conventions
-from napari_panoptic.questions.engines.cohort_objects import cohort_objects
 from napari_panoptic.questions.question import (
-    Gathered,
     Question,
     question_kind,
     question_names,
@@ -59,6 +56,7 @@ from napari_panoptic.questions.scores import ScoreQuality
 from napari_panoptic.questions.slices import Slices
 from napari_panoptic.statistics.teams import TeamStatistics
 from napari_panoptic.values.cohort import Cohort, Source
+from napari_panoptic.values.reading import HELD_UP_TO_PX
 from napari_panoptic.values.settings import EvaluationSettings, Overlaps
 from napari_panoptic.values.vocabulary import Side, Status
 
@@ -300,37 +298,23 @@ def cohort_report(
 def _answers(
     request: ReportRequest, detailed: CohortEvaluation, jobs: int | None, progress: Progress
 ) -> list[Asked]:
-    """Answer the questions that reports ask; slices and scores read each region together."""
+    """Answer the questions that reports ask, in one pass over the regions."""
     from napari_panoptic.report.answers import answers_to  # takes long to import
 
+    common = _common(request)
+    # The table beside the cohort was looked for before.
+    metadata = Metadata({}) if request.metadata is None else request.metadata
     scored = {
         result.team
         for result in detailed.evaluated
         if result.objects is not None and result.objects["score"].notna().any()
     }
-    objects = cohort_objects(
-        request.cohort,
-        request.team_names,
-        request.detailed,
-        source=request.source,
-        metadata=request.metadata,
-        scores_of=scored,
-        held_up_to_px=request.held_up_to_px,
-        jobs=jobs,
-        progress=progress,
-    )
-    cohort, common = request.cohort, _common(request)
-    known: list[Asked] = []
-    for team, found in objects.items():
-        if len(found.frame):
-            asked = Slices(team=team, **common)
-            known.append((asked, asked.answered(cohort, found, progress)))
-    for team, found in objects.items():
-        if team in scored:
-            own = ScoreQuality(team=team, **common)
-            gathered = Gathered(tuple(found.scored), found.findings)
-            known.append((own, own.answered(cohort, gathered, progress)))
-    return [*known, *answers_to(_questions(request), cohort, progress, jobs=jobs)]
+    questions = [
+        *(Slices(team=team, metadata=metadata, **common) for team in request.team_names),
+        *(ScoreQuality(team=team, **common) for team in request.team_names if team in scored),
+        *_questions(request),
+    ]
+    return answers_to(questions, request.cohort, progress, jobs=jobs)
 
 
 def _common(request: ReportRequest) -> dict[str, Any]:
@@ -347,7 +331,7 @@ def _questions(request: ReportRequest) -> list[Question]:
     """Return the questions that the report asks of the cohort besides its own."""
     from napari_panoptic.report.answers import asked_by_reports  # takes long to import
 
-    own = ("slices", "scores", "ranking")  # these need no reading of their own
+    own = ("slices", "scores", "ranking")  # asked above, or among the report's own figures
     kinds = [question_kind(name) for name in question_names() if name not in own]
     return [
         question

@@ -11,11 +11,11 @@ import numpy as np
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.display.crops import ROOM, CropSource, bounded_field_px, cut
 from napari_panoptic.explain.failures import FailureName
-from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
 from napari_panoptic.nuclei.regions.region import held_region
 from napari_panoptic.nuclei.regions.results import RegionResult
 from napari_panoptic.report.pictures import jpeg, outlined, readable_image
 from napari_panoptic.values.cohort import Cohort, Source
+from napari_panoptic.values.reading import HELD_UP_TO_PX
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import CAUSES, Cause, Side, Status
 

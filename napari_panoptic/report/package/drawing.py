@@ -20,15 +20,18 @@ from napari_panoptic.display.object_layers import window
 from napari_panoptic.display.outlines import line_rings
 from napari_panoptic.io.images.slides import SlideImage
 from napari_panoptic.nuclei.evaluate import Evaluation
-from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX, read_picture
+from napari_panoptic.nuclei.regions.reading import (
+    read_picture,
+)
 from napari_panoptic.nuclei.regions.region import HeldRegion
 from napari_panoptic.report.pictures import jpeg
 from napari_panoptic.review.judged import Subjects, judged_as_one
-from napari_panoptic.review.package.choosing import ItemQuestion, Reading
+from napari_panoptic.review.package.choosing import ItemQuestion
 from napari_panoptic.review.package.contents import PackageItem, Target
 from napari_panoptic.review.plan.units import TILE_PX
 from napari_panoptic.values.cohort import Cohort
 from napari_panoptic.values.labels import LabelImage
+from napari_panoptic.values.reading import HELD_UP_TO_PX, Reading
 from napari_panoptic.values.vocabulary import CAUSES, STATUSES, Cause, Side, Status
 
 LARGEST_PX = 512

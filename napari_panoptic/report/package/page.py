@@ -18,13 +18,14 @@ from napari_panoptic.report.package.drawing import DrawnItem, drawn
 from napari_panoptic.report.page import TEMPLATES, content_hash, rendered, write_page
 from napari_panoptic.report.writing import MADE_WITH
 from napari_panoptic.review.package.answers import FORMAT, VERSION
-from napari_panoptic.review.package.choosing import ItemQuestion, Reading
+from napari_panoptic.review.package.choosing import ItemQuestion
 from napari_panoptic.review.package.contents import Contents, package_id, seal
 from napari_panoptic.review.package.importing import fingerprints_of
 from napari_panoptic.review.plan.units import MOST_COUNTED
 from napari_panoptic.tables.figures import ratio
 from napari_panoptic.tables.markup import trusted
 from napari_panoptic.values.cohort import Cohort
+from napari_panoptic.values.reading import Reading
 from napari_panoptic.values.vocabulary import Cause, Side, Status, Verdict
 
 COLOURS = {

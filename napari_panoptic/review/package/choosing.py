@@ -21,13 +21,13 @@ from napari_panoptic.explain.failures import (
     Block,
     CohortFailures,
     FailureName,
-    region_failures,
+    block_of,
 )
 from napari_panoptic.io.files.guard import check_file
-from napari_panoptic.nuclei.regions.run import walk_teams
+from napari_panoptic.nuclei.regions.looks import RegionLook, look_at
 from napari_panoptic.review.plan.tables import plan_cells
-from napari_panoptic.values.cohort import Cohort, Source
-from napari_panoptic.values.settings import EvaluationSettings
+from napari_panoptic.values.cohort import Cohort
+from napari_panoptic.values.reading import Reading
 from napari_panoptic.values.vocabulary import Side
 
 _NEEDED = ("item", "team", "region", "side", "id", "y_px", "x_px")
@@ -118,15 +118,6 @@ def _doubled(items: Sequence[str]) -> list[str]:
     return [item for item, count in Counter(items).items() if count > 1]
 
 
-@dataclass(frozen=True)
-class Reading:
-    """How the objects of a cohort are read and matched."""
-
-    settings: EvaluationSettings
-    #: The format of the predictions; None for the usual one.
-    source: Source | None
-
-
 def failures_of(
     cohort: Cohort,
     teams: Sequence[str],
@@ -154,21 +145,12 @@ def failures_of(
     def count(_share: float, _region: str) -> None:
         on_region()
 
+    look = RegionLook(replace(reading, teams=tuple(teams)), block_of)
     blocks: list[Block] = []
     findings: list[Finding] = []
-    for found in walk_teams(
-        cohort,
-        teams,
-        reading.settings,
-        reading.source,
-        lambda own, _region, _team: region_failures(own),
-        jobs=None,
-        progress=Progress(report=count),
-    ):
-        findings += found.findings
-        if found.result is not None:
-            region = found.region
-            blocks.append(Block(found.team, region.patient, region.name, found.result))
+    for (seen,) in look_at(cohort, [look], Progress(report=count), jobs=None):
+        findings += seen.findings
+        blocks += seen.parts
     return CohortFailures(blocks), tuple(dict.fromkeys(findings))
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.text import english_list
 from napari_panoptic.io.files.fingerprints import file_fingerprints
-from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
 from napari_panoptic.nuclei.regions.region import HeldRegion
 from napari_panoptic.review.export import write_table
 from napari_panoptic.review.identity import ObjectKey, Subject, matched, object_key
@@ -21,6 +20,7 @@ from napari_panoptic.review.plan.tables import ITEM_VERDICTS, verdicts_frame
 from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.review.verdicts import Judgement, Receipt
 from napari_panoptic.values.cohort import Cohort, Region, Source
+from napari_panoptic.values.reading import HELD_UP_TO_PX
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import Side
 

@@ -8,8 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 from napari_panoptic.common.errors import SettingsError
-from napari_panoptic.questions.engines.cohort_suspects import SUSPECT_SETTINGS, cohort_suspects
+from napari_panoptic.questions.answer import UnansweredError
 from napari_panoptic.questions.engines.suspects import LIKELY_SCORE, Suspect
+from napari_panoptic.questions.suspects import Suspects
 from napari_panoptic.review.plan.units import SUSPECT, ItemSide, KeyParts, Units, tile_name
 from napari_panoptic.values.cohort import Cohort, Source
 from napari_panoptic.values.vocabulary import Side
@@ -65,7 +66,12 @@ def with_cohort_suspects(units: Units, cohort: Cohort, source: Source | None = N
             f"--suspects: suspects are found where two or more teams agree; found {len(teams)}; "
             f"leave --suspects out"
         )
-    return with_suspects(units, cohort_suspects(cohort, teams, SUSPECT_SETTINGS, source).suspects)
+    asked = Suspects(teams=tuple(teams), source=source)
+    try:
+        suspects = asked.gather(cohort).suspects
+    except UnansweredError:  # no region has the predictions of two teams
+        suspects = ()
+    return with_suspects(units, suspects)
 
 
 def _items(suspect: Suspect, teams: set[str]) -> list[KeyParts]:

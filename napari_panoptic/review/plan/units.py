@@ -19,11 +19,11 @@ from napari_panoptic.common.progress import UNWATCHED, Progress
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.outcomes import SideOutcomes
-from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
-from napari_panoptic.nuclei.regions.run import walk_teams
+from napari_panoptic.nuclei.regions.looks import RegionLook, Teams, look_at
 from napari_panoptic.review.identity import one_spelling
-from napari_panoptic.values.cohort import Cohort, Source
+from napari_panoptic.values.cohort import Cohort, Region, Source
 from napari_panoptic.values.labels import LabelPair
+from napari_panoptic.values.reading import HELD_UP_TO_PX, Reading
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import CAUSES, STATUS_CODE, Status
 
@@ -190,23 +190,22 @@ def population(
         If the work is cancelled.
     """
     settings = (settings or EvaluationSettings()).replaced(distances=False)
+    look = RegionLook(Reading(settings, source, tuple(teams), held_up_to_px), _units_in)
     units: list[Units] = []
     findings: list[Finding] = []
-    for found in walk_teams(
-        cohort,
-        teams,
-        settings,
-        source,
-        lambda own, region, team: units_of(own, team, region.patient, region.name),
-        jobs=None,
-        held_up_to_px=held_up_to_px,
-        progress=progress,
-    ):
-        findings += found.findings
-        if found.result is not None:
-            units.append(found.result)
+    for (seen,) in look_at(cohort, [look], progress, jobs=None):
+        findings += seen.findings
+        units += seen.parts
     noted = (*cohort.findings, *dict.fromkeys(findings))
     return Population(joined(cohort.scheme.names, units), noted)
+
+
+def _units_in(region: Region, teams: Teams, _image: object) -> Units | None:
+    """Return the items of one team in one region, if it could be evaluated."""
+    ((team, evaluated),) = teams.items()
+    if evaluated.evaluation is None:
+        return None
+    return units_of(evaluated.evaluation, team, region.patient, region.name)
 
 
 def units_of(evaluation: Evaluation, team: str, patient: str, region: str) -> Units:

@@ -24,8 +24,8 @@ from napari_panoptic.io.formats.class_tables import read_class_table
 from napari_panoptic.io.formats.polygons.model import PixelRule, Polygons
 from napari_panoptic.io.formats.polygons.rasterize import rasterize_polygons
 from napari_panoptic.io.formats.scores import score_column
-from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
 from napari_panoptic.values.cohort import ONLY_CLASS, ClassScheme, Placement
+from napari_panoptic.values.reading import HELD_UP_TO_PX
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.editing.ambiguous_shapes import WITH_AN_AREA, corners_of
 

@@ -23,8 +23,8 @@ import pytest
 
 from napari_panoptic.cli.main import main
 from napari_panoptic.common.errors import PanopticError, SettingsError
-from napari_panoptic.common.findings import Finding, FindingKind
-from napari_panoptic.common.progress import Progress, StoppedError
+from napari_panoptic.common.findings import FindingKind
+from napari_panoptic.common.progress import Progress
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.files import fingerprints
 from napari_panoptic.nuclei.regions import cluster as dask_cluster
@@ -35,7 +35,6 @@ from napari_panoptic.nuclei.regions.conditions import (
     lessons_conditions,
 )
 from napari_panoptic.nuclei.regions.experiment import Experiment
-from napari_panoptic.nuclei.regions.region import HeldRegion
 from napari_panoptic.nuclei.regions.result_store import DamagedPartError, PartStore, RegionResults
 from napari_panoptic.nuclei.regions.run import (
     PROCESSES,
@@ -43,7 +42,6 @@ from napari_panoptic.nuclei.regions.run import (
     RegionDone,
     region_fingerprint,
     run_regions,
-    walk,
 )
 from napari_panoptic.values.cohort import Cohort, Region, Source
 from napari_panoptic.values.settings import EvaluationSettings
@@ -874,64 +872,6 @@ def test_distributed_is_asked_for_where_it_is_not_installed(
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(PanopticError, match=r"pip install 'napari-panoptic\[dask\]'"):
         list(run_regions(small_cohort, SMALL_WORK, scheduler="tcp://127.0.0.1:8786"))
-
-
-def matched_objects(region: Region, held: HeldRegion) -> dict[str, int] | None:
-    """Return the number of matches of each team; None in the first region."""
-    if region.name == FIRST.name:
-        return None
-    found = {team: held.evaluate(team, QUICK).evaluation for team in TEAMS}
-    return {team: int(own.counts.tp.sum()) for team, own in found.items() if own is not None}
-
-
-@pytest.mark.parametrize("n_jobs", [1, 3, None])
-def test_a_walk_goes_through_the_regions_in_order(small_cohort: Cohort, n_jobs: int | None) -> None:
-    shares: list[tuple[float, str]] = []
-    progress = Progress(report=lambda share, doing: shares.append((share, doing)))
-    found = list(walk(small_cohort, TEAMS, QUICK, matched_objects, jobs=n_jobs, progress=progress))
-    wanted = [
-        (region, matched_objects(region, HeldRegion(small_cohort, region, QUICK)))
-        for region in small_cohort.regions
-    ]
-    assert found == wanted
-    total = len(small_cohort.regions)
-    assert shares == [(n / total, r.name) for n, r in enumerate(small_cohort.regions, start=1)]
-    last = small_cohort.regions[-1:]
-    assert list(walk(small_cohort, TEAMS, QUICK, matched_objects, regions=last)) == wanted[-1:]
-
-
-def test_a_walk_says_which_regions_it_leaves_out(small_cohort: Cohort) -> None:
-    (_, found), *_ = walk(
-        small_cohort, TEAMS, QUICK, matched_objects, held_up_to_px=1, too_large="it is too large"
-    )
-    assert found == Finding(FindingKind.FALLBACK, "it is too large", region=FIRST.name)
-    (_, found), *_ = walk(small_cohort, TEAMS, QUICK, matched_objects, held_up_to_px=1)
-    assert isinstance(found, Finding)
-    assert found.kind is FindingKind.UNREADABLE
-
-
-@pytest.mark.parametrize("n_jobs", [1, 3])
-def test_a_walk_can_be_cancelled(small_cohort: Cohort, n_jobs: int) -> None:
-    many = many_regions(small_cohort, 40)
-    begun: list[str] = []
-    told: list[float] = []
-
-    def work(region: Region, _held: HeldRegion) -> None:
-        begun.append(region.name)
-
-    progress = Progress(lambda: len(told) < 3, lambda share, _: told.append(share))
-    with pytest.raises(StoppedError):
-        list(walk(many, TEAMS, QUICK, work, jobs=n_jobs, progress=progress))
-    assert len(told) == 3
-    assert len(begun) < 40
-
-
-def test_a_walk_ends_with_the_error_of_its_work(small_cohort: Cohort) -> None:
-    def work(region: Region, _held: HeldRegion) -> None:
-        raise PanopticError("cannot be done", region=region.name)
-
-    with pytest.raises(PanopticError, match="cannot be done"):
-        list(walk(small_cohort, TEAMS, QUICK, work, jobs=2))
 
 
 def test_each_region_counts_once_and_remarks_are_passed_on(small_cohort: Cohort) -> None:

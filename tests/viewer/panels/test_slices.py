@@ -6,7 +6,7 @@ from qtpy.QtCore import Qt
 from qtpy.QtTest import QTest
 
 from napari_panoptic.explain.failures import FailureName
-from napari_panoptic.questions.engines.cohort_objects import cohort_objects, common_slices
+from napari_panoptic.questions.engines.cohort_objects import common_slices
 from napari_panoptic.questions.engines.slice_conditions import slice_words
 from napari_panoptic.questions.question import question_kind
 from napari_panoptic.questions.slices import slice_sentence
@@ -33,7 +33,7 @@ def shown_parts():
 def objects(open_desk):
     """Return the objects of the team that fails more, read apart from the panel."""
     session = open_desk.session
-    return cohort_objects(session.cohort, [TEAM], session.protocol)[TEAM]
+    return question_kind("slices")(team=TEAM, settings=session.protocol).gather(session.cohort)
 
 
 @pytest.fixture

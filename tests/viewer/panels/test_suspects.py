@@ -18,9 +18,8 @@ from napari_panoptic.explain.failures import (
 )
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.live.snapshots import load_region
-from napari_panoptic.questions.engines.cohort_suspects import SUSPECT_SETTINGS, cohort_suspects
 from napari_panoptic.questions.engines.suspects import LIKELY_SCORE, SuspectKind
-from napari_panoptic.questions.suspects import CAUTION, Suspects, reason_of
+from napari_panoptic.questions.suspects import CAUTION, SUSPECT_SETTINGS, Suspects, reason_of
 from napari_panoptic.review.file import REVIEW_FILE
 from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.values.settings import AmbiguousPolicy
@@ -80,7 +79,7 @@ def shown_parts():
 def expected(shown_cohort):
     """Find the suspects apart from the panel."""
     teams = [team.name for team in shown_cohort.competing_teams]
-    return cohort_suspects(shown_cohort, teams, SUSPECT_SETTINGS).suspects
+    return Suspects(teams=tuple(teams)).gather(shown_cohort).suspects
 
 
 @pytest.fixture

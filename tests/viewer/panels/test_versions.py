@@ -10,12 +10,13 @@ from napari_panoptic.explain.failures import FailureName
 from napari_panoptic.nuclei.regions.results import counts_of_rows
 from napari_panoptic.questions.compare import (
     PARTS,
+    Compare,
     comparison_table,
     failure_names,
     headline,
 )
 from napari_panoptic.questions.engines.version_diff import Change
-from napari_panoptic.questions.engines.versions import Version, compare_teams_of, compare_versions
+from napari_panoptic.questions.engines.versions import Version, compare_versions
 from napari_panoptic.values.vocabulary import STATUS_CODE, Side, Status
 from napari_panoptic.viewer.kit.widgets import is_in_sight
 from napari_panoptic.viewer.panels import versions as texts
@@ -281,7 +282,7 @@ class TestCohort:
     @pytest.mark.long
     def test_it_shows_the_same_as_the_command(self, desk, over_cohort):
         session = desk.session
-        expected = compare_teams_of(session.cohort, OLD, NEW, session.settings)
+        expected = Compare(old=OLD, new=NEW, settings=session.settings).gather(session.cohort)
         shown = over_cohort.comparison
         assert shown_text(over_cohort.panel.headline) == headline(expected)
         pd.testing.assert_frame_equal(shown.diff.rows, expected.diff.rows)
