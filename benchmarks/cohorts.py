@@ -43,6 +43,7 @@ from napari_panoptic.nuclei.regions.doubts import (
     unusual_form,
 )
 from napari_panoptic.nuclei.regions.experiment import Experiment, cohort_robustness
+from napari_panoptic.nuclei.regions.reading import usual_form
 from napari_panoptic.nuclei.regions.run import PROCESSES, THREADS, run_regions
 from napari_panoptic.nuclei.windowed_evaluation import evaluate_tiles
 from napari_panoptic.questions.conventions import Conventions
@@ -180,7 +181,7 @@ def many_regions(smaller: int = 1000, larger: int = 4000) -> None:
             "order of teams by convention": partial(advice, teams, Ambiguity.CLIP, names),
             "averages over patients": partial(summarise_team, counts, MONUSAC_CLASSES.names),
             "usual formats": lambda cohort=cohort, files=files: [  # type: ignore[misc]
-                unusual_form(cohort, cohort.region(region.name), "A", files, None)
+                unusual_form(usual_form(cohort, "A"), cohort.region(region.name), "A", files, None)
                 for region in cohort.regions
             ],
         }

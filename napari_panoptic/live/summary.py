@@ -97,6 +97,6 @@ def _summary(region: Region, teams: Teams, _image: object) -> RegionSummary:
     if not evaluated.is_too_large:
         return line
     (finding,) = findings
-    message = finding.message.removeprefix(f"{region.name}: ")
+    message = finding.message.removeprefix(f"region {region.name}: ")
     message += ": it is evaluated when it is looked at"
     return replace(line, findings=(replace(finding, message=message),), is_slide=True)

@@ -148,7 +148,8 @@ class Suspects(Question):
         evaluations = {
             team: own.evaluation for team, own in teams.items() if own.evaluation is not None
         }
-        if not evaluations:
+        is_team_at_fault = all(own.labels is None and own.of_team for own in teams.values())
+        if not evaluations and not is_team_at_fault:
             return None
         if len(evaluations) < 2:
             message = (

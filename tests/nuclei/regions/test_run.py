@@ -138,10 +138,10 @@ def test_processes_follow_threads_where_the_rest_is_long(
 class Dying(Experiment):
     """Work that ends its process in one region, as the system does when memory runs out."""
 
-    def evaluate(self, cohort: Cohort, region: Region) -> RegionResults:
+    def evaluate(self, cohort: Cohort, region: Region, **how: Any) -> RegionResults:
         if region.name == REGIONS[1].name and multiprocessing.parent_process() is not None:
             os.kill(os.getpid(), signal.SIGKILL)
-        return super().evaluate(cohort, region)
+        return super().evaluate(cohort, region, **how)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="there is no kill -9")
@@ -180,11 +180,11 @@ class Held:
         self.begun: list[str] = []
         original = Experiment.evaluate
 
-        def evaluate(work: Experiment, cohort: Cohort, region: Any) -> RegionResults:
+        def evaluate(work: Experiment, cohort: Cohort, region: Any, **how: Any) -> RegionResults:
             self.begun.append(region.name)
             if region.name == first:
                 assert self.may_finish.wait(30)
-            return original(work, cohort, region)
+            return original(work, cohort, region, **how)
 
         monkeypatch.setattr(Experiment, "evaluate", evaluate)
 
