@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING
 from napari_panoptic.common.progress import UNWATCHED, Progress
 from napari_panoptic.display.regions.question import Here, RegionQuestion, region_questions
 from napari_panoptic.nuclei.metrics import unit_metrics
+from napari_panoptic.nuclei.regions.looks import RegionLook, look_at
 from napari_panoptic.nuclei.regions.results import RegionResult
-from napari_panoptic.nuclei.regions.run import walk_teams
 from napari_panoptic.questions.answer import Answer, UnansweredError
 from napari_panoptic.report.answers import answer_parts
 from napari_panoptic.report.page import team_label
 from napari_panoptic.statistics.means import mean_defined
 from napari_panoptic.tables.markup import Child, element, folded, named, paragraph
 from napari_panoptic.values.links import LinkMaker
+from napari_panoptic.values.reading import Reading
 
 if TYPE_CHECKING:
     from napari_panoptic.report.nuclei.cohort_report import ReportRequest
@@ -49,16 +50,21 @@ def about_region(
     """Ask all questions about a region, of each team or of all together; None for no region."""
     if name is None:
         return None
-    found = walk_teams(
-        replace(request.cohort, regions=(request.cohort.region(name),)),
-        request.team_names,
+    reading = Reading(
         request.detailed.replaced(distances=False),
         request.source,
-        lambda evaluation, _region, _team: evaluation,
-        held_up_to_px=request.held_up_to_px,
-        progress=progress,
+        request.team_names,
+        request.held_up_to_px,
     )
-    evaluations = {own.team: own.result for own in found if own.result is not None}
+    cohort = replace(request.cohort, regions=(request.cohort.region(name),))
+    look = RegionLook(reading, lambda _region, teams, _image: teams, at_once=True)
+    evaluations = {
+        team: own.evaluation
+        for (seen,) in look_at(cohort, [look], progress)
+        for teams in seen.parts
+        for team, own in teams.items()
+        if own.evaluation is not None
+    }
     answers = []
     for kind in region_questions().values():
         for team in list(evaluations)[: 1 if kind.is_about_all_teams else None]:
