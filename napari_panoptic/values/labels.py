@@ -112,11 +112,9 @@ class LabelImage:
     #: object whole in exactly one of them. ``index`` then shows the uppermost object of each pixel,
     #: so that completely covered objects have no pixel in it. Empty if every pixel has one object.
     planes: tuple[NDArray[np.int32], ...] = ()
-    #: Returns the same objects with ``planes``. None if there are planes, if no objects share
-    #: pixels, or if this is unknown.
-    whole: Callable[[], LabelImage] | None = None
-    #: The same objects without planes; None if there are none here, or if this is unknown.
-    flat: LabelImage | None = None
+    #: Returns the same objects in the other form: with ``planes`` if there are none here, else
+    #: without. None if no objects share pixels, or if this is unknown.
+    other_form: Callable[[], LabelImage] | None = None
     #: The scores in the file, perhaps of more objects than are here; None if it has none.
     known_scores: Scores | None = None
 
@@ -156,14 +154,14 @@ class LabelImage:
         LabelError
             If too many objects overlap.
         """
-        if overlaps is Overlaps.KEEP:
-            if self.whole is None:
-                return self
-            return replace(self.whole(), whole=None, flat=self, known_scores=self.known_scores)
-        if self.flat is None:
+        if self.other_form is None or (overlaps is Overlaps.KEEP) == bool(self.planes):
             return self
-        has_same_scores = self.flat.known_scores is self.known_scores
-        return self.flat if has_same_scores else replace(self.flat, known_scores=self.known_scores)
+        other = self.other_form()
+        if other.other_form is None:
+            other = replace(other, other_form=lambda: self)
+        if other.known_scores is self.known_scores:
+            return other
+        return replace(other, known_scores=self.known_scores)
 
     def overlapping_rows(self) -> NDArray[np.int64]:
         """Return int64 (k,): the rows of the objects that share a pixel, ascending."""
@@ -209,26 +207,24 @@ class LabelImage:
             original_ids=original_ids[rows],
             vanished=tuple(lost for lost in self.vanished if lost.id not in found),
             planes=tuple(lookup[plane] for plane in planes),
+            other_form=None,
         )
 
     def with_class_overlaps(self) -> LabelImage:
         """Return the same objects, able to keep the pixels that classes share."""
-        return replace(self, whole=cache(self._in_class_planes)) if self.overlapping_px else self
+        return (
+            replace(self, other_form=cache(self._in_class_planes)) if self.overlapping_px else self
+        )
 
     def _in_class_planes(self) -> LabelImage:
         """Return the same objects, those of each class in a plane of their own."""
-        own = class_compacts(self.class_masks, self.class_names)
-        ids, class_index, original_ids, order = region_rows(
-            {name: ids for name, (_, ids) in own.items()}, self.class_names
-        )
-        place = np.empty(len(ids), np.int32)
-        place[order] = np.arange(1, len(ids) + 1, dtype=np.int32)
-        planes, first = [], 0
-        for index, class_ids in own.values():
-            places = place[first : first + len(class_ids)]
-            planes.append(np.concatenate([np.zeros(1, np.int32), places])[index])
-            first += len(class_ids)
-        return self.in_planes(planes, ids[order], class_index[order], original_ids[order])
+        masks = class_compacts(self.class_masks, self.class_names)
+        rows = ClassRows.of({name: ids for name, (_, ids) in masks.items()}, self.class_names)
+        planes = [
+            np.concatenate([np.zeros(1, np.int32), numbers])[index]
+            for (index, _), numbers in zip(masks.values(), rows.numbers, strict=True)
+        ]
+        return self.in_planes(planes, rows.ids, rows.class_index, rows.original_ids)
 
     def tidied(self) -> LabelImage:
         """Return a copy with ids ascending and without rows that have no pixel.
@@ -279,8 +275,7 @@ class LabelImage:
             original_ids=self.original_ids[kept],
             class_masks={},
             planes=tuple(lookup[plane] for plane in self.planes),
-            whole=None,
-            flat=None,
+            other_form=None,
         )
 
     @classmethod
@@ -397,29 +392,29 @@ class LabelImage:
             As in :meth:`from_class_masks`, which also describes the ids, and objects
             that are covered completely.
         """
-        ids, class_index, original_ids, order = region_rows(own_ids, class_names)
+        rows = ClassRows.of(own_ids, class_names)
+        n = len(rows.ids)
+        numbers = np.concatenate([np.zeros(1, np.int32), *rows.numbers])
         # If no pixel was taken from another class, nothing is covered.
-        survives = (
-            present_labels(flat, len(ids)) if overlapping_px else np.ones(len(ids) + 1, np.bool_)
-        )
-        kept = order[survives[1:][order]]
-        if np.array_equal(kept, np.arange(len(ids))):
-            index = flat
-        else:
-            lookup = np.zeros(len(ids) + 1, np.int32)
-            lookup[kept + 1] = np.arange(1, len(kept) + 1, dtype=np.int32)
-            index = look_up(lookup, flat, np.empty_like(flat))
+        survives = present_labels(flat, n) if overlapping_px else np.ones(n + 1, np.bool_)
+        has_pixel = np.zeros(n + 1, np.bool_)
+        has_pixel[numbers] = survives
+        has_pixel = has_pixel[1:]
+        lookup = np.where(survives, np.concatenate([[0], np.cumsum(has_pixel)])[numbers], 0)
+        index = flat
+        if not np.array_equal(lookup, np.arange(n + 1)):
+            index = look_up(lookup.astype(np.int32), flat, np.empty_like(flat))
         names = np.array(class_names, dtype=object)
         overwritten = [
-            Vanished(int(ids[row]), str(names[class_index[row] - 1]), "covered by another class")
-            for row in order
-            if not survives[row + 1]
+            Vanished(int(rows.ids[row]), str(name), "covered by another class")
+            for row, name in enumerate(names[rows.class_index - 1])
+            if not has_pixel[row]
         ]
         return cls(
             index=index,
-            ids=ids[kept],
-            class_index=class_index[kept],
-            original_ids=original_ids[kept],
+            ids=rows.ids[has_pixel],
+            class_index=rows.class_index[has_pixel],
+            original_ids=rows.original_ids[has_pixel],
             class_names=tuple(class_names),
             class_masks=class_masks,
             vanished=(*vanished, *overwritten),
@@ -594,30 +589,38 @@ def region_ids(own_ids: Mapping[str, NDArray[np.int64]]) -> dict[str, NDArray[np
     }
 
 
-def region_rows(
-    own_ids: Mapping[str, NDArray[np.int64]], class_names: Sequence[str]
-) -> tuple[NDArray[np.int64], NDArray[np.int16], NDArray[np.int64], NDArray[np.int64]]:
-    """List the objects of several class masks, class by class.
+@dataclass(frozen=True, eq=False)
+class ClassRows:
+    """The objects of several class masks, in ascending order of their ids in the region."""
 
-    Parameters
-    ----------
-    own_ids
-        Class -> ids in the class mask, ascending, classes in order.
-    class_names
-        The scored classes, in order.
+    #: As in `LabelImage`.
+    ids: NDArray[np.int64]
+    class_index: NDArray[np.int16]
+    original_ids: NDArray[np.int64]
+    #: Of each class mask, int32 (m,): row plus one of each of its objects.
+    numbers: tuple[NDArray[np.int32], ...]
 
-    Returns
-    -------
-    ids, class_index, original_ids
-        Of the objects, as in `LabelImage`, but in the order of ``own_ids``.
-    order
-        int64 (n,): the places of the objects in ascending order of their ids.
-    """
-    nothing = np.zeros(0, np.int64)
-    ids = np.concatenate([nothing, *region_ids(own_ids).values()])
-    numbers = [list(class_names).index(name) + 1 for name in own_ids]
-    class_index = np.repeat(np.array(numbers, np.int16), list(map(len, own_ids.values())))
-    return ids, class_index, np.concatenate([nothing, *own_ids.values()]), np.argsort(ids)
+    @classmethod
+    def of(cls, own_ids: Mapping[str, NDArray[np.int64]], class_names: Sequence[str]) -> ClassRows:
+        """List the objects.
+
+        Parameters
+        ----------
+        own_ids
+            Class -> ids in the class mask, ascending, classes in order.
+        class_names
+            The scored classes, in order.
+        """
+        nothing = np.zeros(0, np.int64)
+        ids = np.concatenate([nothing, *region_ids(own_ids).values()])
+        original_ids = np.concatenate([nothing, *own_ids.values()])
+        counts = list(map(len, own_ids.values()))
+        classes = [list(class_names).index(name) + 1 for name in own_ids]
+        class_index = np.repeat(np.array(classes, np.int16), counts)
+        order, numbers = np.argsort(ids), np.empty(len(ids), np.int32)
+        numbers[order] = np.arange(1, len(ids) + 1, dtype=np.int32)
+        by_class = np.split(numbers, np.cumsum(counts, dtype=np.int64))[:-1]
+        return cls(ids[order], class_index[order], original_ids[order], tuple(by_class))
 
 
 def dtype_of_ids(ids: NDArray[np.int64]) -> np.dtype[np.int32 | np.int64]:

@@ -159,8 +159,7 @@ def in_pieces(masks: LoadedMasks) -> LoadedMasks:
             original_ids=labels.original_ids[rows],
             class_masks=LazyMasks(own_masks, lambda name: _pieces(own_masks[name])),
             planes=(),
-            whole=None,
-            flat=None,
+            other_form=None,
             known_scores=None,
         ),
         restored=restored and (lambda *way: in_pieces(restored(*way))),
@@ -209,7 +208,7 @@ def _placed_labels(labels: LabelImage, take: _Take) -> LabelImage:
     lookup[rows + 1] = np.arange(1, len(rows) + 1, dtype=np.int32)
     names = labels.class_names_of_objects()[~present].tolist()
     gone = zip(labels.ids[~present].tolist(), names, strict=True)
-    masks, whole = labels.class_masks, labels.whole
+    masks, other_form = labels.class_masks, labels.other_form
     return replace(
         labels,
         index=lookup[take(labels.index)],
@@ -219,5 +218,5 @@ def _placed_labels(labels: LabelImage, take: _Take) -> LabelImage:
         class_masks=LazyMasks(masks, lambda name: take(masks[name])),
         vanished=(*labels.vanished, *(Vanished(i, n, "no pixel at this scale") for i, n in gone)),
         planes=tuple(lookup[sheet] for sheet in sheets) if labels.planes else (),
-        whole=whole and (lambda: _placed_labels(whole(), take)),
+        other_form=other_form and (lambda: _placed_labels(other_form(), take)),
     )

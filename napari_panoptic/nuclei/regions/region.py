@@ -299,9 +299,7 @@ class HeldRegion:
         return _reduced(
             settings,
             is_restorable=any(own.restored is not None for own in masks),
-            shares_pixels=any(
-                own.labels.whole is not None or own.labels.flat is not None for own in masks
-            ),
+            shares_pixels=any(own.labels.other_form is not None for own in masks),
         )
 
     def forget(self, team: str) -> None:

@@ -44,7 +44,7 @@ def shifted(labels: LabelImage, shift: Shift) -> LabelImage:
         labels,
         index=_moved(labels.index, shift),
         class_masks=LazyMasks(masks, lambda name: _moved(masks[name], shift)),
-        whole=labels.whole and partial(_shifted_whole, labels, shift),
+        other_form=labels.other_form and partial(_shifted_whole, labels, shift),
     ).tidied()
     is_gone = ~np.isin(labels.ids, moved.ids)
     names = labels.class_names_of_objects()[is_gone].tolist()

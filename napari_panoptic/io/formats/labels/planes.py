@@ -42,13 +42,13 @@ from napari_panoptic.kernels.relabel import (
 from napari_panoptic.kernels.restore import components
 from napari_panoptic.values.cohort import ClassScheme
 from napari_panoptic.values.labels import (
+    ClassRows,
     IdImage,
     LabelImage,
     LazyMasks,
     Vanished,
     dtype_of_ids,
     pixels_of_ids,
-    region_rows,
 )
 from napari_panoptic.values.windowed_labels import Box, TiledArea, TiledLabels, UnknownIds
 
@@ -370,16 +370,11 @@ def flattened(
 ) -> TiledMasks:
     """Lay the classes over each other, in class order: a later class covers."""
     layers = {name: own[name] for name in scheme.names if name in own and len(own[name].ids)}
-    ids, class_index, original_ids, order = region_rows(
-        {name: objects.ids for name, objects in layers.items()}, scheme.names
-    )
-    numbers = np.empty(len(ids), np.int32)
-    numbers[order] = np.arange(1, len(ids) + 1, dtype=np.int32)
-    lookups, first = [], 0
-    for objects in layers.values():
-        last = first + len(objects.ids)
-        lookups.append((objects.plane, _Lookup.of(objects.ids, numbers[first:last])))
-        first = last
+    rows = ClassRows.of({name: objects.ids for name, objects in layers.items()}, scheme.names)
+    lookups = [
+        (objects.plane, _Lookup.of(objects.ids, numbers))
+        for objects, numbers in zip(layers.values(), rows.numbers, strict=True)
+    ]
 
     def read(box: Box) -> NDArray[np.int32]:
         window: NDArray[np.int32] | None = None
@@ -393,9 +388,9 @@ def flattened(
 
     labels = TiledLabels(
         shape=shape,
-        ids=ids[order],
-        class_index=class_index[order],
-        original_ids=original_ids[order],
+        ids=rows.ids,
+        class_index=rows.class_index,
+        original_ids=rows.original_ids,
         class_names=scheme.names,
         read=read,
         tile_px=max((plane.source.tile_px for plane, _ in lookups), default=0),

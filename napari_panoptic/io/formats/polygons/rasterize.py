@@ -288,7 +288,7 @@ def _drawn(polygons: Polygons, shape: tuple[int, int], scheme: ClassScheme) -> L
     )
     drawn = drawn.of_rows(visible[1:] > 0, image) if vanished else drawn
     whole = cache(partial(_with_all_pixels, polygons, drawn))  # drawn on request: rarely needed
-    return replace(drawn, whole=whole) if overlapping else drawn
+    return replace(drawn, other_form=whole) if overlapping else drawn
 
 
 def _with_all_pixels(polygons: Polygons, drawn: LabelImage) -> LabelImage:
