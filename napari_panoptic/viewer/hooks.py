@@ -14,8 +14,8 @@ from napari_panoptic.display.object_layers import image_layer_data
 from napari_panoptic.io.images.slides import probe_image, read_image
 from napari_panoptic.values.cohort import Region, Task
 from napari_panoptic.values.detections import Frame
+from napari_panoptic.viewer.desk.docks import after_layout
 from napari_panoptic.viewer.desk.nuclei import Desk, desk_in
-from napari_panoptic.viewer.desk.shell import after_layout
 from napari_panoptic.viewer.kit.napari_private import unwrapped
 from napari_panoptic.viewer.kit.shown import PlainLabel
 from napari_panoptic.viewer.layers.owned import IMAGE, Owner, find_own, own_when_added

@@ -15,9 +15,10 @@ from napari_panoptic.questions.question import question_kind, question_names
 from napari_panoptic.values.cohort import Cohort
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.viewer.desk import shell
+from napari_panoptic.viewer.desk.docks import after_layout
 from napari_panoptic.viewer.desk.link import Link
 from napari_panoptic.viewer.desk.object_links import LinkOpener
-from napari_panoptic.viewer.desk.shell import DeskShell, after_layout
+from napari_panoptic.viewer.desk.shell import DeskShell
 from napari_panoptic.viewer.desk.workspaces import Arrangement, DockArea, Stack, Workspace
 from napari_panoptic.viewer.kit.commands import offer
 from napari_panoptic.viewer.kit.keys import (

@@ -7,13 +7,12 @@ leaves the window as it found it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from napari import current_viewer
-from napari.settings import get_settings
 from psygnal import Signal
 from qtpy.compat import isalive
 from qtpy.QtCore import QEvent, Qt
@@ -21,6 +20,7 @@ from qtpy.QtGui import QDragEnterEvent, QDropEvent
 from qtpy.QtWidgets import QDockWidget, QMainWindow, QSizePolicy, QWidget
 
 from napari_panoptic.values.cohort import Task
+from napari_panoptic.viewer.desk.docks import DockFonts, add_docks, after_layout, remove_docks
 from napari_panoptic.viewer.desk.message_board import MessageBoard
 from napari_panoptic.viewer.desk.window import (
     Keyboard,
@@ -37,13 +37,11 @@ from napari_panoptic.viewer.desk.workspaces import (
     Workspace,
     WorkspaceBar,
 )
-from napari_panoptic.viewer.jobs.jobs import single_shot
 from napari_panoptic.viewer.kit.commands import bind_commands
 from napari_panoptic.viewer.kit.keys import workspace_shortcut
-from napari_panoptic.viewer.kit.layouts import Grow, ShrinkingPanel, lay_out
+from napari_panoptic.viewer.kit.layouts import Grow, lay_out
 from napari_panoptic.viewer.kit.napari_private import (
     free_textures_in_own_context,
-    on_cross,
     release_old_cells,
     unwrapped,
 )
@@ -55,108 +53,6 @@ from napari_panoptic.viewer.layers.owned import remove_owned
 from napari_panoptic.viewer.panels.start import dropped_files
 from napari_panoptic.viewer.state.desk_state import DeskState
 from napari_panoptic.viewer.state.preferences import PREFERENCES
-
-_STYLE = """
-QToolButton, QLineEdit, QPlainTextEdit, QAbstractItemView, QHeaderView {{ font-size: {size}pt }}
-#QtCustomTitleBar[vertical="False"] {{ padding: 0px 1px }}
-#QtCustomTitleBar[vertical="False"] > QWidget {{ font-size: {title}pt }}
-"""
-"""napari's style sheet sets the size of labels and push buttons, but not that of tables, fields
-and tool buttons. The titles of its docks are 25 px high whatever their font size."""
-_LARGEST_TITLE_PT = 13
-
-
-def add_docks(
-    viewer: Any, panels: Iterable[tuple[str, QWidget, str]], strips: Iterable[str]
-) -> dict[str, QDockWidget]:
-    """Dock panels; their crosses hide them, and napari's Window menu shows them again.
-
-    Parameters
-    ----------
-    viewer
-        The viewer.
-    panels
-        Name, widget and side (``left``, ``right``, ``top``, ``bottom``) of each.
-    strips
-        Names of those that need no title of their own.
-
-    Returns
-    -------
-    dict
-        Name -> dock.
-    """
-    docks: dict[str, QDockWidget] = {}
-    strips = set(strips)
-    for name, widget, where in panels:
-        docks[name] = viewer.window.add_dock_widget(
-            widget if name in strips else ShrinkingPanel(widget),
-            name=name,
-            area=where,
-            add_vertical_stretch=False,
-            menu=None if name in strips else viewer.window.window_menu,
-        )
-        # napari would take it out for good, and no key would bring it back.
-        on_cross(docks[name], docks[name].hide)
-    for name in strips:
-        docks[name].setTitleBarWidget(QWidget())
-    return docks
-
-
-def remove_docks(viewer: Any, docks: Iterable[QDockWidget]) -> None:
-    """Take docks and the widgets in them away."""
-    for dock in docks:
-        widget = dock.widget()
-        on_cross(dock, None)
-        viewer.window.remove_dock_widget(dock, menu=viewer.window.window_menu)
-        dock.deleteLater()
-        if widget is not None:
-            widget.deleteLater()
-
-
-def after_layout(owner: QWidget, action: Callable[[], None]) -> None:
-    """Do something when Qt has handled pending events; never after its owner is gone."""
-    timer = single_shot(0, action, owner)
-    timer.timeout.connect(timer.deleteLater)
-    timer.start()
-
-
-class DockFonts:
-    """Applies napari's font size to docks, until it is released.
-
-    Styling a dock styles all that is in it, which takes long: a hidden one waits until it is shown.
-
-    Parameters
-    ----------
-    docks
-        The docks.
-    """
-
-    def __init__(self, docks: Iterable[QDockWidget]) -> None:
-        self._docks = list(docks)
-        self._changed = get_settings().appearance.events.font_size
-        self._changed.connect(self._apply)
-        self._applied: dict[QDockWidget, int] = {}
-        for dock in self._docks:
-            dock.visibilityChanged.connect(partial(self._on_seen, dock))
-        self._apply()
-
-    def release(self) -> None:
-        """Stop following the settings."""
-        self._changed.disconnect(self._apply)
-        self._docks, self._applied = [], {}
-
-    def _apply(self, _event: object = None) -> None:
-        for dock in self._docks:
-            self._on_seen(dock, not dock.isHidden())
-
-    def _on_seen(self, dock: QDockWidget, seen: bool) -> None:
-        size = int(get_settings().appearance.font_size)
-        if not seen or dock not in self._docks or self._applied.get(dock) == size:
-            return
-        self._applied[dock] = size
-        title = min(size + 1, _LARGEST_TITLE_PT)  # as napari enlarges labels
-        dock.setStyleSheet(_STYLE.format(size=size, title=title))
-
 
 LAYERS_MEANING = "Show napari's layer list and layer controls"
 
