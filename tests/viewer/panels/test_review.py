@@ -38,12 +38,8 @@ from napari_panoptic.viewer.panels.object_card import ObjectPresenter
 from napari_panoptic.viewer.panels.region_panel import Sight
 from napari_panoptic.viewer.panels.review import files, presenter, review_queue
 from napari_panoptic.viewer.panels.review.compare import THIRD_NEEDED, TOO_FEW
-from napari_panoptic.viewer.panels.review.panel import (
-    LAST_VERDICTS,
-    NO_HISTORY,
-    THIS_OBJECT,
-    ReviewExport,
-)
+from napari_panoptic.viewer.panels.review.history import LAST_VERDICTS, NO_HISTORY, THIS_OBJECT
+from napari_panoptic.viewer.panels.review.panel import ReviewExport
 from napari_panoptic.viewer.panels.review.presenter import NOTHING_TO_UNDO, ReviewPresenter
 from napari_panoptic.viewer.state.preferences import PREFERENCES
 from tests.viewer.finding import FIRST, SECOND, THIRD, handle_events

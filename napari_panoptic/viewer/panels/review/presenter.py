@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import Protocol
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.findings import Finding
@@ -24,7 +23,6 @@ from napari_panoptic.review.verdicts import ReviewRecord, Role
 from napari_panoptic.values.vocabulary import Side, Verdict
 from napari_panoptic.viewer.editing.object_actions import ELSEWHERE, ObjectAction
 from napari_panoptic.viewer.jobs.jobs import single_shot, stop_timers
-from napari_panoptic.viewer.kit.commands import SingleKeys
 from napari_panoptic.viewer.kit.keys import Shortcut
 from napari_panoptic.viewer.kit.shown import show_error, show_info, show_warning
 from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
@@ -32,20 +30,15 @@ from napari_panoptic.viewer.panels.part import Connections, Presenter, Surroundi
 from napari_panoptic.viewer.panels.region_panel import Sight
 from napari_panoptic.viewer.panels.review.counting import ReviewCounting
 from napari_panoptic.viewer.panels.review.files import Drafts, ReviewFiles
+from napari_panoptic.viewer.panels.review.history import LAST_COUNT, verdict_text
 from napari_panoptic.viewer.panels.review.inputs import (
-    GO_ON_KEY,
     JUDGING_KEYS,
-    NOTE_KEY,
     UNDO_KEY,
     VERDICT_KEYS,
     with_alt,
 )
-from napari_panoptic.viewer.panels.review.panel import (
-    LAST_COUNT,
-    NOTHING_TO_JUDGE,
-    ReviewPanel,
-    verdict_text,
-)
+from napari_panoptic.viewer.panels.review.judging_keys import JudgingKeys
+from napari_panoptic.viewer.panels.review.panel import NOTHING_TO_JUDGE, ReviewPanel
 from napari_panoptic.viewer.panels.review.review_queue import Adjudicating, ReviewQueue
 from napari_panoptic.viewer.panels.review.verdict_steps import Replay, VerdictSteps
 from napari_panoptic.viewer.state.preferences import PREFERENCES
@@ -68,25 +61,6 @@ NOT_NEWLY_SELECTED = (
 )
 
 
-class TakesVerdicts(Protocol):
-    """The receiver of the keys of verdicts."""
-
-    def give(self, verdict: Verdict) -> None:
-        """Save a verdict."""
-
-    def undo(self) -> None:
-        """Withdraw the last verdict of this window."""
-
-    def go_on(self) -> None:
-        """Go to the next one without a verdict."""
-
-    def write(self) -> None:
-        """Put the cursor where something is to be typed."""
-
-    def types(self, digit: int) -> bool:
-        """Return whether a digit is a number that is asked for, and type it there."""
-
-
 class ReviewPresenter(Presenter[ReviewPanel]):
     """A verdict per object, kept the moment it is given."""
 
@@ -101,9 +75,7 @@ class ReviewPresenter(Presenter[ReviewPanel]):
         root = session.cohort.root
         self._sight = Sight.of(panel)
         self._settle = single_shot(SETTLE_MS, self._on_settled)
-        self.keys = SingleKeys(self.link.panels.title, JUDGING_KEYS)
-        self.key_taker: Callable[[], TakesVerdicts] = lambda: self
-        """Return the receiver of the keys of verdicts: an item while a plan is reviewed."""
+        self.keys = JudgingKeys(self.link.panels.title, self)
         self.reviewing = Reviewing(
             session,
             reviewer=state.reviewer,
@@ -136,7 +108,7 @@ class ReviewPresenter(Presenter[ReviewPanel]):
             for verdict, key in VERDICT_KEYS.items()
         )
         undo = Shortcut(with_alt(UNDO_KEY), "undo the last verdict of this window", "undo_verdict")
-        return (*verdicts, (undo, lambda presenter: presenter.key_taker().undo()))
+        return (*verdicts, (undo, lambda presenter: presenter.keys.taker().undo()))
 
     @property
     def is_busy(self) -> bool:
@@ -168,7 +140,6 @@ class ReviewPresenter(Presenter[ReviewPanel]):
             (self.files.moving, self._on_other_file),
             (self._adjudicating.changed, self._on_adjudication),
             (link.state.events.workspace, self._on_workspace),
-            (self.keys.pressed, self._on_key),
             (panel.named, self._on_named),
             (panel.verdicts.given, self.give),
             (panel.tags.edited, self._on_typed),
@@ -528,16 +499,6 @@ class ReviewPresenter(Presenter[ReviewPanel]):
         """Let the keys of the verdicts work in the workspace of the review, and nowhere else."""
         self.keys.set_on(name == self.title)
 
-    def _on_key(self, key: str) -> None:
-        taker = self.key_taker()
-        verdict = next((of for of, own in VERDICT_KEYS.items() if own == key), None)
-        if key.isdigit() and taker.types(int(key)):
-            return
-        if verdict is not None:
-            taker.give(verdict)
-        else:
-            {UNDO_KEY: taker.undo, GO_ON_KEY: taker.go_on, NOTE_KEY: taker.write}[key]()
-
     def _on_sight(self, seen: bool) -> None:
         """Fill in the parts that were left out while the panel was hidden."""
         if seen and self.counting.is_stale:
@@ -607,7 +568,7 @@ class ReviewPresenter(Presenter[ReviewPanel]):
 
 
 def _give_by_key(presenter: ReviewPresenter, *, verdict: Verdict) -> None:
-    presenter.key_taker().give(verdict)
+    presenter.keys.taker().give(verdict)
 
 
 def _by_id(judged: Judged) -> dict[Side, GivenVerdicts]:

@@ -21,7 +21,8 @@ from napari_panoptic.values.vocabulary import CAUSES, STATUSES, Cause, Side
 from napari_panoptic.viewer.kit.shown import show_error, show_info
 from napari_panoptic.viewer.kit.widgets import show_in_front
 from napari_panoptic.viewer.panels.part import Surroundings
-from napari_panoptic.viewer.panels.review.panel import ReviewPanel, object_name
+from napari_panoptic.viewer.panels.review.history import object_name
+from napari_panoptic.viewer.panels.review.panel import ReviewPanel
 from napari_panoptic.viewer.state.preferences import Queue
 
 COHORT_DONE = "All failures reviewed"

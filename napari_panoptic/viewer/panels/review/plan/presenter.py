@@ -58,7 +58,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
     def __init__(self, around: Surroundings, panel: PlanPanel) -> None:
         super().__init__(around, panel)
         self._review = self.link.presenter(ReviewPresenter)
-        self._review.key_taker = self._key_taker
+        self._review.keys.taker = self._key_taker
         self._counting: Stream[Population] = Stream(
             self._on_population,
             failed=self._on_failed,
