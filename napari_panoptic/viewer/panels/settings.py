@@ -59,7 +59,7 @@ _VOCABULARIES: Mapping[str, type[StrEnum]] = {
     "overlaps": Overlaps,
 }
 _AUTOMATIC = Choice(
-    None, "Automatic", "Colour-coded masks where there are any; otherwise what there is instead."
+    None, "Automatic", "Colour-coded masks if there are any, or else another available format."
 )
 _DIFFERS = "● "
 

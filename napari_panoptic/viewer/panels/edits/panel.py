@@ -30,18 +30,18 @@ from napari_panoptic.viewer.kit.widgets import PushButton, separator
 NOTHING_EDITED = (
     "Nothing is edited here. Press Edit, choose the brush (2) or the eraser (1), and paint on the "
     "image: every figure follows. The brush draws a new object, or continues the selected one. "
-    "Files are never changed; what you draw is a working copy."
+    "Files are never changed; you draw on a working copy."
 )
 NOTHING_DRAWN = (
     "Nothing is drawn yet. Choose the brush (2) or the eraser (1) and paint on the image: every "
     "figure follows. The brush continues one object, also elsewhere, until you press “New "
-    "object” (or M) or select another one. Files are never changed; what you draw is a copy."
+    "object” (or M) or select another one. Files are never changed; you draw on a copy."
 )
 GOES_ON = "The brush continues one object, also elsewhere, until “New object” (or M)."
 DRAW_AREAS = (
     "Ambiguous areas: draw one as a polygon (P; a double click ends it), a rectangle (R) or an "
     "ellipse (E). Select one (S) to move it, or to delete it (Delete). Undo (Ctrl+Z) takes back "
-    "what was done last to them."
+    "the last change of them."
 )
 WILL_FLATTEN = (
     "Objects of this region share pixels: as soon as one is edited, all are flattened, and so are "
@@ -76,7 +76,7 @@ class EditsPanel(ScrollPanel):
         self.new_object = _button("New object", "Paint a new object with the brush.")
         self.new_class = ChoiceBox(
             meaning="The class of newly painted objects; automatic: that of the selected object, "
-            "otherwise the most frequent one."
+            "or the most frequent one if none is selected."
         ).shrinkable()
         self.object_class = ChoiceBox(
             meaning="The class of the selected object; choose another to change it. Undo (Ctrl+Z) "
@@ -84,7 +84,7 @@ class EditsPanel(ScrollPanel):
         ).shrinkable()
         self.undo = _button(
             "Undo",
-            "Take back what was done last: a stroke, a class given, an action on objects, an "
+            "Take back the last step: a stroke, a class given, an action on objects, an "
             "ambiguous area or a verdict (Ctrl+Z).",
         )
         self.redo = _button("Redo", "Redo the last undone change (Ctrl+Shift+Z).")
@@ -100,7 +100,7 @@ class EditsPanel(ScrollPanel):
         )
         self.state = WrappedLabel(NO_REGION)
         self.state.setToolTip(
-            "A working copy is what you drew; the files are as they were until you save elsewhere."
+            "A working copy has your drawings; the files stay unchanged until you save elsewhere."
         )
         self.to_draw = RichLabel(wraps=True)
         self.to_draw.setToolTip(
@@ -110,7 +110,7 @@ class EditsPanel(ScrollPanel):
         self.to_draw.linkActivated.connect(self.place_wanted.emit)
         self.to_draw.hide()
         self.differences = FigureTable()
-        self.save = _button("Save as…", "Write what you drew to a file of your choice.")
+        self.save = _button("Save as…", "Write your drawings to a file of your choice.")
         self.open = _button(
             "Open…",
             "Go on with objects that were saved: those of the side chosen above become those of a "

@@ -363,8 +363,8 @@ class EditsPresenter(Presenter[EditsPanel]):
 
 
 UNDO_KEYS = (
-    Shortcut("Ctrl-z", "undo what was done last", "undo_edit"),
-    Shortcut("Ctrl-Shift-z", "redo what was undone last", "redo_edit"),
+    Shortcut("Ctrl-z", "undo the last step", "undo_edit"),
+    Shortcut("Ctrl-Shift-z", "redo the last undone step", "redo_edit"),
 )
 
 SAVE_CORRECTED = Shortcut("", "save corrected annotation", "save_corrected_annotation")
