@@ -41,7 +41,7 @@ from napari_panoptic.report.nuclei.tables import input_fingerprints
 ABOUT = Compare.about
 EXIT_STATUS = {"not-worse": 0, "worse": 3, "undecided": 4}
 Compared = tuple[VersionComparison, Answer, dict[str, str]]
-"""The versions compared, what is written and printed, and fingerprints of the input files."""
+"""The versions compared, the outputs, and fingerprints of the input files."""
 _EVALUATION_OPTIONS = (
     *("protocol", "correct", "source", "restoration", "radius", "matching", "iou_threshold"),
     *("ambiguous", "overlaps", "outlines", "no_distances", "jobs", "scheduler", "held_up_to"),

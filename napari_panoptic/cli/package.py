@@ -125,7 +125,7 @@ def _groups(
     reading: Reading,
     pair: tuple[str, str] | None,
 ) -> tuple[list[tuple[ItemQuestion, ...]], str | None]:
-    """Return what is shown together, and the SHA-256 of the plan if there is one."""
+    """Return the objects shown together, and the SHA-256 of the plan if there is one."""
     if options.plan is not None:
         if options.teams is not None:
             raise SettingsError("--teams: the plan names the teams; leave --teams out")

@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--task",
         choices=[str(task) for task in Task],
         default=str(Task.NUCLEI),
-        help="what it is about (default: %(default)s)",
+        help="task of the sample (default: %(default)s)",
     )
 
 

@@ -30,7 +30,7 @@ class FindingKind(StrEnum):
     NO_MPP = "no-mpp"  # micrometres per pixel unknown: distances stay in pixels
     FALLBACK = "fallback"  # read in a different format than requested or usual
     OUTSIDE_FOLDER = "outside-folder"  # a link out of the cohort's folder, not followed
-    MALFORMED = "malformed"  # a line of a table that is not what it should be
+    MALFORMED = "malformed"  # a line of a table with unexpected content
     BROKEN_PLUGIN = "broken-plugin"  # an installed package that should bring a format
     AMBIGUOUS_VARIABLE = "ambiguous-variable"  # a .mat file with several candidates
     CONVENTION = "convention"  # objects that may have to be read in another way

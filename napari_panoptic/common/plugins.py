@@ -19,7 +19,7 @@ class Plugins:
     what
         What each of them names, for messages, such as "format".
     add
-        Called with the name of an entry point and what it names; an error refuses it.
+        Called with the name of an entry point and its object; an error refuses it.
     """
 
     def __init__(self, group: str, what: str, add: Callable[[str, object], None]) -> None:
@@ -30,7 +30,7 @@ class Plugins:
         """Held while plugins are added; callers hold it to add to the same."""
 
     def load(self) -> tuple[Finding, ...]:
-        """Add what the packages bring, if that was not done before; report what is unusable."""
+        """Load the entry points, unless that was done before; report unusable ones."""
         with self.lock:
             if not self._is_loaded:
                 self._is_loaded = True

@@ -9,7 +9,7 @@ from typing import Self
 from napari_panoptic.common.errors import PanopticError
 
 Report = Callable[[float, str], None]
-"""Called with the share that is done, from 0 to 1, and what is being done."""
+"""Called with the share that is done, from 0 to 1, and the current step in words."""
 
 
 CountReport = Callable[[int, int], None]
@@ -54,7 +54,7 @@ class Progress:
             raise StoppedError("the evaluation was stopped before it was done")
 
     def tell(self, share: float, doing: str) -> None:
-        """Report what share of this part is done, and what is being done."""
+        """Report the share of this part that is done, and the current step in words."""
         if self.report is not None:
             self.report(self.start + share * (self.end - self.start), doing)
 

@@ -60,7 +60,7 @@ class SampledSide:
     #: Height and width by the masks, or by the file of outlines, in px of the image; None if the
     #: file states none.
     own_shape: Shape | None = None
-    #: The outlines as they are in the file, placed by the rules of the cohort; None for masks.
+    #: The outlines of the file, placed by the rules of the cohort; None for masks.
     outlines: PolygonFile | None = None
     #: Those that touch the region, in its px.
     polygons: Polygons | None = None

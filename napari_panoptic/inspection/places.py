@@ -128,7 +128,7 @@ def _multipolygon_message(target: InspectedSide, sides: Sequence[SampledSide]) -
 
 
 def _crowd_message(target: InspectedSide, sides: Sequence[SampledSide]) -> str:
-    """Describe crowds of COCO instances, which are excluded unless the cohort says otherwise."""
+    """Describe crowds of COCO instances, which are excluded unless the cohort has a rule."""
     count = sum(file.crowds for file in _undecided(sides, "crowds"))
     if not count:
         return ""

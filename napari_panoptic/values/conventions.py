@@ -60,7 +60,7 @@ class MeanOver(StrEnum):
 class ClassMean(StrEnum):
     """When classes are averaged."""
 
-    NONE = ""  # there is one class, or none is told apart
+    NONE = ""  # one class, or classes are not distinguished
     FIRST = "first"  # inside each region or patient
     LAST = "last"  # each class over the set, then all classes
 

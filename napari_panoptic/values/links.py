@@ -188,7 +188,7 @@ class ObjectLink:
         Parameters
         ----------
         text
-            From anywhere: what is no link is refused. White space around it is ignored.
+            From anywhere; a text that is no link is refused. White space around it is ignored.
 
         Raises
         ------

@@ -329,7 +329,7 @@ class PointsComparison:
     region: str = field(default=PAIR)
 
     def write(self, folder: Path) -> Path:
-        """Write all of it as a cohort of detections, otherwise as `LabelsComparison.write`."""
+        """Write the comparison as a cohort of detections; see `LabelsComparison.write`."""
         return _written(folder, self._write_files)
 
     def _write_files(self, folder: Path) -> None:

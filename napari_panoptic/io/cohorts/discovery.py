@@ -107,7 +107,7 @@ def missing_by_team(
     there: Collection[tuple[str, str]],
     why: Callable[[str], str],
 ) -> Iterator[Finding]:
-    """Report, for each team, what it has no file of.
+    """Report, for each team, the regions without a file.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def missing_by_team(
     there
         Team and name of each file.
     why
-        Team -> what they lack, and what follows from it.
+        Team -> the missing files and the consequence, in words.
     """
     for team in sorted({team for team, _ in there}, key=natural_key):
         lacking = [name for name in names if (team, name) not in there]

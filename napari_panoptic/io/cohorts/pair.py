@@ -240,7 +240,7 @@ def scheme_as_written(names: Sequence[str]) -> ClassScheme:
     for name in names:
         spellings.setdefault(name.casefold(), name)
     unique = tuple(spellings.values())
-    # Colour-coded masks need MoNuSAC's colours, which are those of others otherwise.
+    # Colour-coded masks need MoNuSAC's colours, which may belong to other classes here.
     usual = dict(
         zip(map(str.casefold, MONUSAC_CLASSES.names), MONUSAC_CLASSES.colours, strict=True)
     )

@@ -256,7 +256,7 @@ def _twice(path: Path, used: Path) -> Finding:
     )
 
 
-# --- what is missing -----------------------------------------------------------------------------
+# --- missing files -------------------------------------------------------------------------------
 
 
 def _rater_findings(cases: Sequence[RatedCase], found: _Found) -> Iterator[Finding]:

@@ -23,7 +23,7 @@ def task_of(folder: str | Path) -> Task:
     Returns
     -------
     Task
-        Nuclei where nothing says otherwise; detections also where the folders are
+        Nuclei by default; detections also where the folders are
         those of MITOS-ATYPIA-14 or MIDOG, raters where masks are named as in QUBIQ.
 
     Raises

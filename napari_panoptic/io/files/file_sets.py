@@ -116,7 +116,7 @@ def _move_in(folder: Path, names: Sequence[str]) -> None:
 
 
 def _clean_up(folder: Path) -> None:
-    # In one step, and before the other: what is left of the older files is not a complete set.
+    # In one step, and before the other: the remaining older files are not a complete set.
     (folder / _BEFORE).rename(folder / _DRAFT)
     (folder / _NEW).rmdir()
     rmtree(folder / _DRAFT, ignore_errors=True)

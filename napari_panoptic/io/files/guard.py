@@ -51,7 +51,7 @@ def check_file(path: Path, what: str) -> None:
     Raises
     ------
     UnreadableFileError
-        With what was expected and what is there instead.
+        With the expected and the found content.
     """
     try:
         mode = path.stat().st_mode

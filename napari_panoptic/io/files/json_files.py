@@ -61,7 +61,7 @@ def parsing(path: Path, what: str, *others: type[Exception]) -> Iterator[None]:
     Raises
     ------
     UnreadableFileError
-        If the content is not what is expected.
+        If the content differs from it.
     """
     try:
         yield

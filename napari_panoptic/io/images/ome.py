@@ -79,7 +79,7 @@ class OmeImage:
     levels: tuple[LazyLevel, ...]
     #: Micrometres per pixel down and across; None if they are not stated.
     mpp_yx: tuple[float | None, float | None]
-    #: Problems found, and what is shown if the channels are not declared.
+    #: Problems found, and the assumed channels if none are declared.
     findings: tuple[Finding, ...]
 
     @property

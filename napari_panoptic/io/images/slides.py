@@ -552,7 +552,7 @@ _IMAGEJ_UM = {
     **dict.fromkeys(("inch", "inches"), 25_400.0),
 }
 _CONVERTED = {0: "with white as 0", 3: "with a palette", 5: "in CMYK", "CMYK": "in CMYK"}
-"""Photometric tag of a TIFF or mode of a picture -> what is said of it."""
+"""Photometric tag of a TIFF or mode of a picture -> its description in findings."""
 _ORIENTATION = 274
 """The tag of EXIF and TIFF that says how an image is turned; 1 is upright."""
 

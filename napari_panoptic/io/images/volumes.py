@@ -286,7 +286,7 @@ def _volume(image: Any, path: Path, what: str) -> Volume:
 
 
 def _scaled(image: Any) -> NDArray[Any]:
-    """Return the values of a NIfTI image, in the precision of what they are scaled by.
+    """Return the values of a NIfTI image, in the precision of their scale factors.
 
     A slope of 0.01 in single precision is 0.0099999998, by which 70 would be
     0.69999998 in double precision and not reach the level 0.7. So the slope is taken for the

@@ -420,7 +420,7 @@ def check_complete(path: Path, tiff: Any) -> None:
 def check_page_complete(path: Path, page: Any) -> None:
     """Check that the pixel data of a page lie inside its file.
 
-    The decoder would fill what is missing with zeros, that is, background, or take the first
+    The decoder would fill missing pixels with zeros, that is, background, or take the first
     bytes of the file for pixels.
 
     Raises

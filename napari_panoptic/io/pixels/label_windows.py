@@ -144,7 +144,7 @@ def _held(path: Path, what: str) -> TiledPixels:
 
 def _open_zarr(path: Path, what: str) -> TiledPixels:
     array, shape, (y, x) = _zarr_plane(path, what)
-    # Shards are files, chunks what is decoded at a time.
+    # Shards are files; one chunk is decoded at a time.
     edges = array.chunks[y], array.chunks[x]
 
     def read(box: Box) -> NDArray[Any]:

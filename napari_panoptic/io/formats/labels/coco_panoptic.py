@@ -55,7 +55,7 @@ class _Segment:
 
 @dataclass(frozen=True)
 class _Set:
-    """The parsed JSON, reduced to what is used here."""
+    """The used part of the parsed JSON."""
 
     segments: Mapping[str, tuple[_Segment, ...]]  # file name of the PNG -> its segments
     names: Mapping[int, str]  # category -> name

@@ -1,4 +1,4 @@
-"""Label TIFFs as they are written: alone, or with a table of classes and an excluded area."""
+"""Write label TIFFs, alone or with a table of classes and an excluded area."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def write_labels(path: Path, labels: ArrayLike) -> None:
 
 
 def _write_pixels(file: BinaryIO, labels: ArrayLike) -> None:
-    """Write a label image into an open file, otherwise as `write_labels`."""
+    """Write a label image into an open file; see `write_labels`."""
     array = checked_array(labels, "label image")
     highest = int(array.max(initial=0))
     # Ids stay as they are: tables of classes name them.

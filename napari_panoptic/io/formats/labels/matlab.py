@@ -137,7 +137,7 @@ def _version_5_variables(path: Path) -> Iterator[tuple[str, Shape, bool]]:
             end = file.tell() + size
             is_large = kind == _COMPRESSED and size * DEFLATE_RATIO > limit
             data = file.read(min(size, file_bytes if is_large else _HEAD_BYTES))
-            if is_large:  # inflate what is there, whatever size is claimed
+            if is_large:  # inflate the content, whatever size is claimed
                 check_inflated(data, limit, path=path)
             if kind == _COMPRESSED:
                 data = zlib.decompressobj().decompress(data, _HEAD_BYTES)[8:]

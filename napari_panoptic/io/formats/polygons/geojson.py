@@ -445,7 +445,7 @@ class _Splitter:
     def _begin(self, block: bytes) -> bytes:
         block = block.removeprefix(BYTE_ORDER_MARK).lstrip(b" \t\r\n")
         if block and block[:1] not in (b"{", b"["):
-            raise self._error("it begins otherwise (or is not in UTF-8)")
+            raise self._error("it begins differently (or is not in UTF-8)")
         is_list = block[:1] == b"["
         self._state[LIST_DEPTH] = 1 if is_list else 2
         self._state[ARMED] = is_list

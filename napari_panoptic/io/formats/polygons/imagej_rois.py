@@ -172,7 +172,7 @@ class _Rois:
 
     def _rings(self, roi: ImagejRoi, number: int) -> Rings:
         try:
-            with np.errstate(all="ignore"):  # what is no number is found below
+            with np.errstate(all="ignore"):  # values that are no numbers are found below
                 rings = [
                     np.asarray(ring, np.float64).reshape(-1, 2)
                     for ring in _outlines(roi, self._shorter)

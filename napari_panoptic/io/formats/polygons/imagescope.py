@@ -365,7 +365,7 @@ _COMMA = re.compile(r"\s*-?\d+,\d+\s*")
 
 
 class _Region:
-    """A region: its layer, its vertices, and what it is if it outlines no nucleus."""
+    """A region: its layer, its vertices, and its kind if it outlines no nucleus."""
 
     __slots__ = ("_kind", "has_commas", "is_unreadable", "layer", "no_nucleus", "xy")
 

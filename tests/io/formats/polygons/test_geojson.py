@@ -208,8 +208,8 @@ DEEP = "[" * 3000 + "]" * 3000
     ("content", "words"),
     [
         (b"   ", "cut off"),
-        (b"<xml/>", "begins otherwise"),
-        (b"\xff\xfe[\0]\0", "begins otherwise"),
+        (b"<xml/>", "begins differently"),
+        (b"\xff\xfe[\0]\0", "begins differently"),
         ("[", "cut off"),
         ('{"type": "FeatureCollection", "features": [', "cut off"),
         (json.dumps([feature([SQUARE])])[:-20], "cut off"),
