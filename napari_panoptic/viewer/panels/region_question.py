@@ -73,7 +73,7 @@ class RegionView(QuestionView):
 
     def __init__(self, kind: type[RegionQuestion], *above: Row) -> None:
         self.marked = QCheckBox("Mark")
-        self.marked.setToolTip("Draw black and white dashes around the listed objects.")
+        self.marked.setToolTip("Mark the listed objects in the image; of groups, the chosen one.")
         self.marked.setChecked(True)
         self._columns: Mapping[AnswerTable, list[Column]] = {}
         super().__init__(kind, *above)
