@@ -90,6 +90,7 @@ class RegionView(QuestionView):
             self.show_nothing(value.why)
         else:
             self.show_answer(value.answer)
+            self.which.show()  # with the count and the mark also of a single list
             self.show_note("\n".join(value.answer.notes))
 
     def chooser(self) -> ChoiceButtons:

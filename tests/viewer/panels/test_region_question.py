@@ -41,6 +41,8 @@ def test_the_question_of_the_guide_has_a_panel(desk, part):
     panel, frame = part.panel, part.value.answer.tables[0].frame
     assert shown_text(panel.headline) == part.value.answer.headline
     assert panel.which.button(panel.shown_table).text() == f"Touching {len(frame)}"
+    assert panel.which.button(panel.shown_table).isVisible()
+    assert panel.marked.isVisible()
     assert [line[1] for line in panel.table.texts()] == frame["id"].astype(str).tolist()
     assert not panel.work.start.isVisible()
     index = panel.table.model().index(1, 0)
