@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,24 +14,6 @@ from napari_panoptic.values.vocabulary import Side
 
 Box = tuple[int, int, int, int]
 """A window in px: y0, x0, y1, x1, half open, inside the image."""
-
-
-class UnknownIds:
-    """Collects unknown ids found in the pixels; thread-safe."""
-
-    def __init__(self) -> None:
-        self._ids: set[int] = set()
-        self._lock = threading.Lock()
-
-    def note(self, ids: Iterable[int]) -> None:
-        """Add ids."""
-        with self._lock:
-            self._ids.update(int(id_) for id_ in ids)
-
-    def ids(self) -> list[int]:
-        """Return the ids so far, ascending."""
-        with self._lock:
-            return sorted(self._ids)
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,14 +32,11 @@ class TiledLabels:
     #: The scored classes, in order.
     class_names: tuple[str, ...]
     #: Returns a window as a new int32 image (y, x): 0 is background, ``k`` the object of row ``k -
-    #: 1``. Thread-safe, and releases the GIL if possible.
+    #: 1``. Pixels of unknown ids are background. Thread-safe, and releases the GIL if possible.
     read: Callable[[Box], NDArray[np.int32]]
     #: Edge of the tiles in which the pixels are stored, or 0 if any window costs the same. Windows
     #: are best aligned with such tiles.
     tile_px: int = 0
-    #: Collects ids that belong to no row; their pixels are returned as background. None if there
-    #: cannot be any.
-    unknown_ids: UnknownIds | None = None
     #: As in `LabelImage`.
     known_scores: Scores | None = None
 

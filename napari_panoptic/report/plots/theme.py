@@ -332,10 +332,10 @@ def points_of(
     return [Point(float(x), float(y), team, text=text) for x, y, text in places]
 
 
-def name_axes(axes: Axes, x: str, y: str, size: float = SMALL) -> None:
+def name_axes(axes: Axes, x: str, y: str) -> None:
     """Write what the axes show."""
-    axes.set_xlabel(x, fontsize=size)
-    axes.set_ylabel(y, fontsize=size)
+    axes.set_xlabel(x, fontsize=SMALL)
+    axes.set_ylabel(y, fontsize=SMALL)
 
 
 def slanted_names(
@@ -376,9 +376,9 @@ def level_lines(axes: Axes, curves: NDArray[np.float64]) -> None:
         )
 
 
-def nothing_to_show(why: str, *, width: float = 7.0) -> Plot:
+def nothing_to_show(why: str) -> Plot:
     """Return a plot that shows why there is nothing to draw."""
-    drawing = Drawing(width, 0.8)
+    drawing = Drawing(7.0, 0.8)
     drawing.figure.text(0.5, 0.5, why, ha="center", va="center", fontsize=NORMAL, wrap=True)
     return drawing.done()
 

@@ -50,7 +50,7 @@ from napari_panoptic.values.labels import (
     dtype_of_ids,
     pixels_of_ids,
 )
-from napari_panoptic.values.windowed_labels import Box, TiledArea, TiledLabels, UnknownIds
+from napari_panoptic.values.windowed_labels import Box, TiledArea, TiledLabels
 
 BINARY_VALUES = (1, 255)
 """Values of objects in binary masks."""
@@ -214,15 +214,15 @@ def objects_of_table(
         area = TiledArea(
             plane.shape, lambda box: _if_any(is_area.of_window(plane.read(box))[0] > 0)
         )
-    unknown_ids = UnknownIds()
+    unknown_ids: set[int] = set()
 
     def read(box: Box) -> NDArray[np.int32]:
         window, strangers = lookup.of_window(plane.read(box))
-        unknown_ids.note(strangers)
+        unknown_ids.update(strangers.tolist())  # in one step: windows are read in threads
         return window
 
     def after(_: NDArray[np.bool_]) -> tuple[Finding, ...]:
-        unknown = _unknown_classes(unknown_ids.ids(), table, plane.path, scheme)
+        unknown = _unknown_classes(sorted(unknown_ids), table, plane.path, scheme)
         return located(unknown, request)
 
     labels = TiledLabels(
@@ -233,7 +233,6 @@ def objects_of_table(
         class_names=scheme.names,
         read=read,
         tile_px=plane.source.tile_px,
-        unknown_ids=unknown_ids,
         known_scores=table.scores,
     )
     return TiledMasks(labels, area, located(findings, request), after)
