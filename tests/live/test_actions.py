@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -466,7 +467,7 @@ def test_objects_that_share_pixels_are_flattened_as_edits_do() -> None:
     plane = np.where(case.prediction == 7, 0, flat.prediction.index)
     plane[4:6, 3:5] = 1
     planes = (plane.astype(np.int32), np.where(case.prediction == 7, 2, 0).astype(np.int32))
-    whole = LabelImage(**{**vars(flat.prediction), "planes": planes, "flat": flat.prediction})
+    whole = replace(flat.prediction, planes=planes, other_form=lambda: flat.prediction)
     wanted = EvaluationSettings(overlaps=Overlaps.KEEP)
     now = evaluate(LabelPair(flat.reference, whole, None, 0.25), wanted)
     assert now.pair.has_planes
