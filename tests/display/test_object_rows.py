@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from napari_panoptic.display.object_rows import COLUMNS, ObjectFilter, ObjectRows
+from napari_panoptic.display.object_rows import COLUMNS, GivenVerdicts, ObjectFilter, ObjectRows
 from napari_panoptic.values.vocabulary import Side
 from tests.support.small_pairs import empty_pair, four_fates
 
@@ -87,6 +87,16 @@ def test_filters_let_through_what_was_asked_for(rows, wanted, ids):
 
 def test_failures_are_marked(rows):
     assert rows.values["id"][rows.failures()].tolist() == [12, 13, 22, 23]
+
+
+def test_verdicts_find_their_objects_in_any_order_and_number(rows):
+    given = {
+        Side.REFERENCE: GivenVerdicts(np.array([14, 11, 99]), np.array([3, 1, 4], np.int16)),
+        Side.PREDICTION: GivenVerdicts(np.array([22]), np.array([2], np.int16)),
+    }
+    assert rows.verdicts_of(given).tolist() == [1, 0, 0, 3, 0, 2, 0]
+    assert rows.with_verdicts(given).values["verdict"].tolist() == [1, 0, 0, 3, 0, 2, 0]
+    assert rows.verdicts_of({}).tolist() == [0] * 7
 
 
 @pytest.mark.parametrize("nothing", [ObjectRows.empty(), None])
