@@ -218,17 +218,6 @@ assert launch.run_view(cohort, link=link) == 0
 assert launch.run_link(link) == 0
 """
 
-
-def test_new_windows_open_links(sample_folder, tmp_path):
-    """Of the cohort that is given, or of the folder that the window asks for."""
-    printed = run_in_process(LINKED, sample_folder, tmp_path / "around").splitlines()
-    assert printed == [
-        "Sample-A_2 merger 3",
-        f"Open link: the folder of the cohort {sample_folder.name}",
-        "Sample-A_2 merger 3",
-    ]
-
-
 SHOWN_LAST = """
 from napari_panoptic.live import read_ahead
 from napari_panoptic.viewer import launch
@@ -252,10 +241,18 @@ print(read_first[0])
 """
 
 
-def test_the_region_that_is_shown_is_read_first(sample_folder, tmp_path):
-    """Not the first of the cohort, where another one was shown last."""
-    printed = run_in_process(SHOWN_LAST, sample_folder, tmp_path / "around").split()
-    assert printed == ["Sample-B_1"]
+def test_new_windows_open_links_and_the_region_that_was_shown_last(sample_folder, tmp_path):
+    """A link is of the cohort that is given, or of the folder that the window asks for.
+
+    Of a cohort, the region shown last is read before its first one.
+    """
+    printed = run_in_process(LINKED + SHOWN_LAST, sample_folder, tmp_path / "around").splitlines()
+    assert printed == [
+        "Sample-A_2 merger 3",
+        f"Open link: the folder of the cohort {sample_folder.name}",
+        "Sample-A_2 merger 3",
+        "Sample-B_1",
+    ]
 
 
 def test_a_window_is_painted_again_after_it_was_filled(make_napari_viewer):

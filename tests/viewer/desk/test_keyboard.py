@@ -40,7 +40,7 @@ def fields_of(desk):
 @pytest.mark.parametrize(
     "name",
     [
-        at.name if at.name in ("Review", "Teams") else pytest.param(at.name, marks=pytest.mark.long)
+        at.name if at.name == "Review" else pytest.param(at.name, marks=pytest.mark.long)
         for at in WORKSPACES
     ],
 )

@@ -62,10 +62,16 @@ def at_first(fresh_desk, wait_until):
     ("action", "side", "status", "cause"),
     [
         (ObjectAction.ACCEPT, Side.PREDICTION, Status.TP, None),
-        (ObjectAction.DELETE, Side.REFERENCE, Status.FN, None),
-        (ObjectAction.DELETE, Side.PREDICTION, Status.FP, None),
-        (ObjectAction.SPLIT, Side.REFERENCE, Status.FN, Cause.MERGED),
         (ObjectAction.MARK_AMBIGUOUS, Side.PREDICTION, Status.FP, None),
+        # That these are undone to the last pixel, tests of actions without a window show as well.
+        *(
+            pytest.param(*own, marks=pytest.mark.long)
+            for own in (
+                (ObjectAction.DELETE, Side.REFERENCE, Status.FN, None),
+                (ObjectAction.DELETE, Side.PREDICTION, Status.FP, None),
+                (ObjectAction.SPLIT, Side.REFERENCE, Status.FN, Cause.MERGED),
+            )
+        ),
     ],
 )
 def test_an_action_by_its_key_is_undone_to_the_last_pixel(
