@@ -13,7 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from qtpy.QtWidgets import QCheckBox
+from qtpy.QtWidgets import QCheckBox, QSizePolicy
 
 from napari_panoptic.display import marks
 from napari_panoptic.display.object_layers import PixelSize
@@ -79,7 +79,9 @@ class RegionView(QuestionView):
         super().__init__(kind, *above)
         self.marked.setVisible(bool(kind.marks_name))
         self.marked.toggled.connect(lambda _on: self.table_chosen.emit())
+        # In a low dock the list shrinks before the panel scrolls.
         self.table.setMinimumHeight(MIN_LIST_PX)
+        self.table.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Ignored)
         self.work.start.hide()
         self.tools.hide()
 

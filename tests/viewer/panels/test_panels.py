@@ -269,6 +269,15 @@ class TestTeams:
         panel.which.choose(places)
         assert (places.heading, shown_text(panel.row_line)) == (FP_IN_SEVERAL, NONE_LISTED)
 
+    def test_in_a_low_dock_the_list_shrinks_before_the_panel_scrolls(self, qtbot):
+        panel = make(qtbot, TeamsPanel())
+        panel.show_comparison(compared_teams({"first": four_fates(), "second": four_fates()}))
+        panel.resize(700, 240)
+        panel.show()
+        handle_events()
+        assert panel.table.isVisible()
+        assert not panel.verticalScrollBar().isVisible()
+
 
 class TestNavigator:
     def test_it_says_how_to_begin(self, qtbot):
