@@ -157,8 +157,7 @@ class Canvas:
     def _classes_before(self, ids: Iterable[int]) -> dict[int, str]:
         """Return id -> class of those ids that have an object."""
         objects = self._objects
-        present = np.intersect1d(list(ids), objects.labels.ids, assume_unique=True)
-        rows = np.searchsorted(objects.labels.ids, present).tolist()
+        rows = np.flatnonzero(np.isin(objects.labels.ids, list(ids))).tolist()
         return {objects.id(row): objects.class_name(row) for row in rows}
 
 
