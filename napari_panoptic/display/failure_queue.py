@@ -294,6 +294,17 @@ class FailureOrder:
             failures = CohortFailures(self._blocks())
         return FailureQueue(failures, self._worst_first(failures), self._names)
 
+    def of_region(self, region: str) -> FailureOrder:
+        """Return the order of the failures of one region, without those of others."""
+        is_shown = self.shown is not None and self.shown.name == region
+        return replace(
+            self,
+            regions=tuple(at for at in self.regions if at.name == region),
+            lines=tuple(line for line in self.lines if line.region == region),
+            chosen_small_px=self.small_px,
+            shown=self.shown if is_shown else None,
+        )
+
     @property
     def limit_text(self) -> str:
         """To which objects it is limited, in a few words; empty for no limit."""
@@ -369,6 +380,9 @@ class FailureOrder:
         whose = {name: name for name in self._names} if self.is_alone else self._patients
         for team in dict.fromkeys(at.team for at in failures.blocks):
             lines = [line for line in self.lines if line.team == team]
+            if self.is_alone:  # then other regions do not matter
+                regions = {at.region for at in failures.blocks}
+                lines = [line for line in lines if line.region in regions]
             counted = ((whose[at.region], at.counts) for at in lines if at.counts is not None)
             mean = PatientMean.of(counted, is_alone=self.is_alone)
             is_own = np.array([at.team == team for at in failures.blocks])[failures.block]

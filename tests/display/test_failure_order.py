@@ -108,6 +108,13 @@ def test_region_by_region_the_shown_one_is_as_listed_and_others_may_be_unknown(o
     is_small = area < order.small_px
     expected = np.concatenate([rows[~is_small], rows[is_small]])
     assert listed == listing.rows.values["id"][expected].tolist()
+    # What is shown of it is the same without the others, and alone it counts as much.
+    alone = by_region.of_region(first)
+    assert stops(alone.queue) == stops(by_region.queue.part(first))
+    assert alone.small_px == by_region.small_px
+    name = alone.queue.item(0).name
+    assert alone.impact_of(name) == by_region.impact_of(name)
+    assert set(stops(by_region.of_region(third).queue)) == set(stops(by_region.queue.part(third)))
     pending = replace(by_region, shown=ShownRegion(first, None, is_pending=True))
     assert stops(pending.queue)[0] == QueueStop(TEAM, first)
     nothing = replace(by_region, shown=ShownRegion(first, None))

@@ -290,7 +290,9 @@ class FailureSteps:
         is_by_region, order, here = self._is_by_region, self.order, self._here
         if is_by_region and here is None:
             return QueuePlace(None, 0)
-        queue = order.queue.part(here) if is_by_region and here is not None else order.queue
+        if is_by_region and here is not None:
+            order = order.of_region(here)
+        queue = order.queue
         stop = self._selected_stop(queue)
         place = None if stop is None else queue.find(stop)
         if stop is None or stop.name is None or place is None:
