@@ -29,6 +29,7 @@ from napari_panoptic.review.plan.design import draw, rows_of
 from napari_panoptic.review.plan.estimates import Estimates, ItemVerdict, estimate
 from napari_panoptic.review.plan.survey import share_interval, variance_factors
 from napari_panoptic.review.plan.units import KINDS, ItemKind, Units, population
+from napari_panoptic.values.reading import Reading
 from tests.support.review_units import units_of_kinds
 
 STRATIFIED, RANDOM = "stratified", "random"
@@ -139,7 +140,7 @@ def review_coverage(
     """Truths in the items of a cohort, by stratified plans and simple random samples."""
     opened, rows = open_cohort(Path(cohort)), []
     for team in teams.split(",") if teams else [team.name for team in opened.competing_teams]:
-        units = population(opened, (team,)).units
+        units = population(opened, Reading(teams=(team,))).units
         for name in truths.split(","):
             truth = planted(units, TRUTHS[name], 1)
             for design in (STRATIFIED, RANDOM):

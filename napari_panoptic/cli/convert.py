@@ -45,9 +45,11 @@ def run(options: argparse.Namespace) -> int:
     team = options.team
     if team is not None:
         team = checked_name("--team", team, cohort.checked_team)
-    settings, source = reading_from(options, cohort, () if team is None else (team,))
+    reading = reading_from(options, cohort, () if team is None else (team,))
     form = conversion.form_to_write(options.to)
-    work = conversion.Conversion(cohort, team, form, settings, source, options.force)
+    work = conversion.Conversion(
+        cohort, team, form, reading.settings, reading.source, options.force
+    )
     report_findings(conversion.convert(work, options.output), None)
     say(f"{options.to} written to {options.output}")
     return 0

@@ -157,17 +157,17 @@ def _request(
     team: str,
     planned: PlanAnswers | None,
 ) -> CorrectionRequest:
-    settings, source = reading_from(options, cohort, (team,))
+    reading = reading_from(options, cohort, (team,))
     given = {
         name: value
         for name in ("matching", "iou_threshold", "ambiguous")
         if (value := getattr(options, name)) is not None
     }
-    settings = settings.replaced(**given, distances=False)
+    settings = reading.settings.replaced(**given, distances=False)
     claim = Claim(options.claim or Claim.KEEP)
     of_plan = () if planned is None else object_verdicts(planned)
     return CorrectionRequest(
-        cohort, records, team, settings, source, claim, _form(options.to), of_plan
+        cohort, records, team, settings, reading.source, claim, _form(options.to), of_plan
     )
 
 

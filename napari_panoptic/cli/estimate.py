@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 
 from napari_panoptic.cli.console import report_findings, tables_in
@@ -24,7 +25,7 @@ from napari_panoptic.review.plan.suspects import with_cohort_suspects
 from napari_panoptic.review.plan.tables import ESTIMATES, read_plan, read_verdicts
 from napari_panoptic.review.plan.units import population
 from napari_panoptic.values.cohort import Cohort, Source
-from napari_panoptic.values.settings import EvaluationSettings
+from napari_panoptic.values.reading import Reading
 
 ABOUT = (
     "Read the verdicts on the items of a plan, and write estimates.csv: the share of wrong "
@@ -57,8 +58,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Write what the verdicts of a plan say about a cohort."""
     cohort = nuclei_from(options)
-    settings, source = reading_from(options, cohort, cohort.team_names)
-    review, findings = _reviewed(options, cohort, settings, source)
+    reading = reading_from(options, cohort, cohort.team_names)
+    review, findings = _reviewed(options, cohort, reading)
     report_findings([*findings, *review.estimates.findings], ESTIMATES_RECORD)
     inputs = file_fingerprints([options.plan, options.verdicts], cohort.root)
     with tables_in(options.output, (ESTIMATES.file, ESTIMATES_RECORD)):
@@ -71,7 +72,7 @@ def run(options: argparse.Namespace) -> int:
 
 def reviewed(options: argparse.Namespace, cohort: Cohort, source: Source | None) -> ReviewedPlan:
     """Return a reviewed plan for a report, under the default settings of plans."""
-    review, findings = _reviewed(options, cohort, EvaluationSettings(), source)
+    review, findings = _reviewed(options, cohort, Reading(source=source))
     all_findings = [*findings, *review.estimates.findings]
     report_findings([f for f in all_findings if f not in cohort.findings], None)
     return review
@@ -80,15 +81,14 @@ def reviewed(options: argparse.Namespace, cohort: Cohort, source: Source | None)
 def _reviewed(
     options: argparse.Namespace,
     cohort: Cohort,
-    settings: EvaluationSettings,
-    source: Source | None,
+    reading: Reading,
 ) -> tuple[ReviewedPlan, list[Finding]]:
     """Read a plan and its verdicts, and estimate."""
     table = read_plan(options.plan)
-    found = population(cohort, table.teams(cohort.team_names), settings, source)
+    found = population(cohort, replace(reading, teams=tuple(table.teams(cohort.team_names))))
     units = found.units
     if table.has_suspects:
-        units = with_cohort_suspects(units, cohort, source)
+        units = with_cohort_suspects(units, cohort, reading.source)
     plan, of_plan = table.plan(units)
     if (wanted := getattr(options, "seed", None)) is not None:
         plan = with_seed(plan, units, wanted)

@@ -16,6 +16,7 @@ from napari_panoptic.io.cohorts.pair import pair_cohort
 from napari_panoptic.io.tables.metadata import Metadata, metadata_beside, read_metadata
 from napari_panoptic.values.cohort import Cohort, Source
 from napari_panoptic.values.conventions import CHALLENGE_PROTOCOL, DEFAULT_PROTOCOL, corrections_of
+from napari_panoptic.values.reading import Reading
 from napari_panoptic.values.settings import (
     EvaluationSettings,
     Restoration,
@@ -103,12 +104,10 @@ def settings_from(options: argparse.Namespace) -> EvaluationSettings:
     return settings.replaced(**given)
 
 
-def reading_from(
-    options: argparse.Namespace, cohort: Cohort, names: Sequence[str]
-) -> tuple[EvaluationSettings, Source | None]:
+def reading_from(options: argparse.Namespace, cohort: Cohort, names: Sequence[str]) -> Reading:
     """Return the usual settings with the given restoration, and the format of predictions."""
     settings = EvaluationSettings().replaced(**restoration_from(options))
-    return settings, source_from(options, cohort, names)
+    return Reading(settings, source_from(options, cohort, names), tuple(names))
 
 
 def restoration_from(options: argparse.Namespace) -> dict[str, Any]:

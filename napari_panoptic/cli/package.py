@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from napari_panoptic.cli.console import (
@@ -86,8 +87,7 @@ def run(options: argparse.Namespace) -> int:
     check_task(options)
     check_report(options.output, options.cohort)
     cohort = open_cohort(options.cohort, allow_outside=options.allow_outside)
-    settings, source = reading_from(options, cohort, cohort.team_names)
-    reading = Reading(settings.replaced(distances=False), source)
+    reading = reading_from(options, cohort, cohort.team_names).without_distances
     pair = _pair(cohort, options.compare)
     is_blind = options.blind or pair is not None
     groups, plan = _groups(options, cohort, reading, pair)
@@ -137,7 +137,9 @@ def _groups(
     if pair is not None and set(teams) != set(pair):
         raise SettingsError("--teams: --compare names the teams; leave --teams out")
     with progress_bar(len(cohort.regions), "region") as bar:
-        failures, findings = failures_of(cohort, teams, reading, on_region=bar.update)
+        failures, findings = failures_of(
+            cohort, replace(reading, teams=tuple(teams)), on_region=bar.update
+        )
     report_findings(findings, None)
     groups = (
         [(question,) for question in worst(failures, options.failures)]

@@ -63,15 +63,15 @@ def run(options: argparse.Namespace) -> int:
     """Draw a plan, write its table, and print the design."""
     cohort = nuclei_from(options)
     teams = tuple(checked_name("--team", name, cohort.checked_team) for name in options.team)
-    settings, source = reading_from(options, cohort, teams)
+    reading = reading_from(options, cohort, tuple(dict.fromkeys(teams)))
     check_writable(options.output)
     check_not_in_cohort([options.output], cohort.root)
-    found = population(cohort, tuple(dict.fromkeys(teams)), settings, source)
+    found = population(cohort, reading)
     report_findings(found.findings, None)
     units = found.units
     table = None if options.extend is None else read_plan(options.extend)
     if options.suspects or (table is not None and table.has_suspects):
-        units = with_cohort_suspects(units, cohort, source)
+        units = with_cohort_suspects(units, cohort, reading.source)
     if table is None:
         plan = draw(units, options.items, options.seed)
     else:

@@ -15,9 +15,8 @@ from napari_panoptic.nuclei.distances import pair_distances
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.outcomes import PLACE_COLUMNS, ObjectColumns, Outcomes, object_frame
 from napari_panoptic.nuclei.regions.looks import RegionLook, Teams, look_at
-from napari_panoptic.values.cohort import Cohort, Region, Source
-from napari_panoptic.values.reading import HELD_UP_TO_PX, Reading
-from napari_panoptic.values.settings import EvaluationSettings
+from napari_panoptic.values.cohort import Cohort, Region
+from napari_panoptic.values.reading import Reading
 from napari_panoptic.values.vocabulary import SIDES, STATUS_CODE, Side, Status
 
 if TYPE_CHECKING:
@@ -308,10 +307,7 @@ class CohortFailures:
 def chosen_objects(
     cohort: Cohort,
     names: Iterable[FailureName],
-    settings: EvaluationSettings,
-    source: Source | None = None,
-    *,
-    held_up_to_px: int = HELD_UP_TO_PX,
+    reading: Reading,
     progress: Progress = UNWATCHED,
 ) -> tuple[Block, ...]:
     """Evaluate the regions of given objects, and return these objects as columns.
@@ -321,12 +317,10 @@ def chosen_objects(
 
     Parameters
     ----------
-    cohort, settings, source
-        The cohort of the objects, and how to evaluate it; distances are not measured.
-    names
-        The objects.
-    held_up_to_px
-        Number of pixels that a region may have.
+    cohort, names
+        The cohort and the objects, of any of its teams.
+    reading
+        How to evaluate; distances are not measured.
     progress
         Receives the progress, and is checked for cancellation.
 
@@ -336,9 +330,7 @@ def chosen_objects(
         If cancelled.
     """
     ids = FailureSet("", frozenset(names)).ids
-    reading = Reading(
-        settings.replaced(distances=False), source, tuple(cohort.team_names), held_up_to_px
-    )
+    reading = replace(reading.without_distances, teams=cohort.team_names)
     look = RegionLook(reading, partial(_chosen, ids), only=ids)
     # Regions that cannot be read are reported when they are shown.
     return tuple(block for (seen,) in look_at(cohort, [look], progress) for block in seen.parts)

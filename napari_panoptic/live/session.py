@@ -25,7 +25,7 @@ from napari_panoptic.questions.engines.thresholds import evaluation_at_threshold
 from napari_panoptic.values.cohort import Cohort, Source
 from napari_panoptic.values.conventions import DEFAULT_PROTOCOL
 from napari_panoptic.values.labels import LabelImage
-from napari_panoptic.values.reading import HELD_UP_TO_PX
+from napari_panoptic.values.reading import HELD_UP_TO_PX, Reading
 from napari_panoptic.values.settings import (
     EvaluationSettings,
     Overlaps,
@@ -162,6 +162,11 @@ class Session:
     def source(self) -> Source | None:
         """The format of predictions requested last."""
         return self._source
+
+    @property
+    def reading(self) -> Reading:
+        """How all teams are read and evaluated."""
+        return Reading(self._settings, self._source, self.cohort.team_names, self.held_up_to_px)
 
     @property
     def team(self) -> str | None:

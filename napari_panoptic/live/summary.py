@@ -10,10 +10,9 @@ from napari_panoptic.explain.failures import RegionFailures, region_failures
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.metrics import Counts, Metrics
 from napari_panoptic.nuclei.regions.looks import RegionLook, Teams, look_at
-from napari_panoptic.values.cohort import Cohort, Region, Source
+from napari_panoptic.values.cohort import Cohort, Region
 from napari_panoptic.values.labels import LabelPair
-from napari_panoptic.values.reading import HELD_UP_TO_PX, Reading
-from napari_panoptic.values.settings import EvaluationSettings
+from napari_panoptic.values.reading import Reading
 from napari_panoptic.values.windowed_labels import TiledPair
 
 
@@ -53,36 +52,21 @@ class RegionSummary:
 
 
 def evaluate_cohort_summary(
-    cohort: Cohort,
-    settings: EvaluationSettings,
-    *,
-    source: Source | None = None,
-    team_names: tuple[str, ...] | None = None,
-    held_up_to_px: int = HELD_UP_TO_PX,
-    known: Collection[tuple[str, str]] = (),
+    cohort: Cohort, reading: Reading, *, known: Collection[tuple[str, str]] = ()
 ) -> Iterator[RegionSummary]:
     """Evaluate the whole cohort region by region, without distances.
 
     Parameters
     ----------
-    cohort, settings
-        What to evaluate, and how.
-    source
-        Which format of the predictions; None for the usual one.
-    team_names
-        Which teams; None for all.
-    held_up_to_px
-        Regions of more pixels are left out: their lines have a finding and no counts.
+    cohort, reading
+        What to evaluate, and how. Regions that are too large to be held are left out: their lines
+        have a finding and no counts.
     known
         Regions and teams that are not evaluated again.
     """
-    teams = cohort.team_names if team_names is None else team_names
-    wanted = {(team, region.name) for region in cohort.regions for team in teams}
-    look = RegionLook(
-        Reading(settings.replaced(distances=False), source, tuple(teams), held_up_to_px),
-        _summary,
-        only=wanted - {(team, region) for region, team in known},
-    )
+    every = {(team, region.name) for region in cohort.regions for team in reading.teams}
+    wanted = every - {(team, region) for region, team in known}
+    look = RegionLook(reading.without_distances, _summary, only=wanted)
     for (seen,) in look_at(cohort, [look]):
         yield from seen.parts
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Self
 
 from napari_panoptic.values.cohort import Source
 from napari_panoptic.values.settings import EvaluationSettings
@@ -24,3 +25,8 @@ class Reading:
     teams: tuple[str, ...] = ()
     #: Regions of more pixels are left out, or read in windows.
     held_up_to_px: int = HELD_UP_TO_PX
+
+    @property
+    def without_distances(self) -> Self:
+        """The same without distances between outlines, which take long to measure."""
+        return replace(self, settings=self.settings.replaced(distances=False))

@@ -30,6 +30,7 @@ from napari_panoptic.review.store import ReviewStore, read_review
 from napari_panoptic.values.cohort import ClassScheme, Cohort
 from napari_panoptic.values.labels import LabelImage
 from napari_panoptic.values.links import CohortKey, ObjectLink
+from napari_panoptic.values.reading import Reading
 from napari_panoptic.values.vocabulary import STATUS_CODE, Side, Status, Verdict
 from tests.support.corrected import (
     SETTINGS,
@@ -431,7 +432,7 @@ def reviewed_plan(
 
     Without a number of items it has all objects, and no tile has a verdict.
     """
-    units = population(cohort, (team,)).units
+    units = population(cohort, Reading(teams=(team,))).units
     plan = draw(units, n_items or len(units), seed=1)
     tiles = plan.units.is_kind(ItemKind.BACKGROUND)
     verdicts = np.random.default_rng(5).choice(

@@ -19,6 +19,7 @@ from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.live.session import Session
 from napari_panoptic.live.snapshots import load_region
 from napari_panoptic.live.summary import evaluate_cohort_summary
+from napari_panoptic.values.reading import Reading
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import SIDES
 
@@ -31,7 +32,7 @@ def session(nuclei_sample):
     cohort = open_cohort(nuclei_sample)
     session = Session(replace(cohort, regions=cohort.regions[:3]), SETTINGS)
     teams = ("careful", TEAM)
-    for line in evaluate_cohort_summary(session.cohort, SETTINGS, team_names=teams):
+    for line in evaluate_cohort_summary(session.cohort, Reading(SETTINGS, teams=tuple(teams))):
         session.add_summary(line)
     return session
 

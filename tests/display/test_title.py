@@ -43,7 +43,7 @@ def lacking(folder: Path, region: str) -> str:
     cohort = open_cohort(folder)
     summaries = {
         (line.region, line.team): line
-        for line in evaluate_cohort_summary(cohort, Session(cohort).settings, team_names=(TEAM,))
+        for line in evaluate_cohort_summary(cohort, replace(Session(cohort).reading, teams=(TEAM,)))
         if line.region == region
     }
     return CohortLines(cohort, summaries).region(region, TEAM).lacking

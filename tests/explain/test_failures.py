@@ -23,6 +23,7 @@ from napari_panoptic.explain.failures import (
 from napari_panoptic.explain.impact import PatientMean
 from napari_panoptic.live.snapshots import load_region
 from napari_panoptic.live.summary import RegionSummary, evaluate_cohort_summary
+from napari_panoptic.values.reading import Reading
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import Cause, Side
 
@@ -32,7 +33,9 @@ FAILED = ("FN", "FP", "misclassified")
 
 @pytest.fixture(scope="module")
 def lines(small_cohort):
-    return list(evaluate_cohort_summary(small_cohort, SETTINGS))
+    return list(
+        evaluate_cohort_summary(small_cohort, Reading(SETTINGS, teams=small_cohort.team_names))
+    )
 
 
 @pytest.fixture(scope="module")
@@ -102,12 +105,18 @@ def test_a_failure_is_found_by_its_name_and_by_its_partners(failures):
 
 def test_a_run_goes_on_where_it_was_stopped(small_cohort, lines):
     known = {(line.region, line.team) for line in lines[:3]}
-    rest = list(evaluate_cohort_summary(small_cohort, SETTINGS, known=known))
+    rest = list(
+        evaluate_cohort_summary(
+            small_cohort, Reading(SETTINGS, teams=small_cohort.team_names), known=known
+        )
+    )
     assert [(a.region, a.team) for a in rest] == [(a.region, a.team) for a in lines[3:]]
 
 
 def test_too_large_regions_are_left_out_with_a_reason(small_cohort):
-    for line in evaluate_cohort_summary(small_cohort, SETTINGS, held_up_to_px=10):
+    for line in evaluate_cohort_summary(
+        small_cohort, Reading(SETTINGS, None, small_cohort.team_names, held_up_to_px=10)
+    ):
         assert line.is_slide
         assert line.failures is None
         assert "evaluated when it is looked at" in line.findings[0].message

@@ -16,6 +16,7 @@ from napari_panoptic.live.summary import evaluate_cohort_summary
 from napari_panoptic.nuclei.averages import summarise_team
 from napari_panoptic.nuclei.metrics import Counts, unit_metrics
 from napari_panoptic.nuclei.regions.region import HeldRegion
+from napari_panoptic.values.reading import Reading
 from napari_panoptic.values.settings import AmbiguousPolicy, EvaluationSettings, Matching
 from napari_panoptic.values.vocabulary import STATUS_CODE, Status
 
@@ -152,7 +153,9 @@ PROTOCOLS = [
 def test_it_is_that_of_the_objects_of_a_cohort(small_cohort, settings):
     """Every failure of a cohort, against its confusion matrices with one object mended."""
     patient_of = {region.name: region.patient for region in small_cohort.regions}
-    lines = list(evaluate_cohort_summary(small_cohort, settings))
+    lines = list(
+        evaluate_cohort_summary(small_cohort, Reading(settings, teams=small_cohort.team_names))
+    )
     for team in small_cohort.team_names:
         own = [line for line in lines if line.team == team and line.counts is not None]
         known = [(patient_of[line.region], line.counts) for line in own]

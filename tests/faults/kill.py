@@ -47,6 +47,7 @@ from napari_panoptic.review.plan.units import ItemKind, population
 from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.values.cohort import MONUSAC_CLASSES
 from napari_panoptic.values.labels import LabelImage
+from napari_panoptic.values.reading import Reading
 from napari_panoptic.values.vocabulary import Side, Verdict
 from tests.support.paths import contents
 from tests.support.small_cohort import write_cohort, write_first_regions
@@ -197,7 +198,9 @@ class Planning(Victim):
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / "plan.sqlite"
-        units = population(open_cohort(write_cohort(folder / "planned")), ("alpha", "beta")).units
+        units = population(
+            open_cohort(write_cohort(folder / "planned")), Reading(teams=("alpha", "beta"))
+        ).units
         self._plans = [draw(units, 30, 1)]
         for n_items in (60, 90):
             self._plans.append(extend(self._plans[-1], units, n_items))

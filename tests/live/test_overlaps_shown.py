@@ -28,6 +28,7 @@ from napari_panoptic.report.nuclei.teams import overlaps_section, overlaps_table
 from napari_panoptic.tables.markup import fragment
 from napari_panoptic.values.cohort import Cohort
 from napari_panoptic.values.labels import LabelImage, LabelPair
+from napari_panoptic.values.reading import Reading
 from napari_panoptic.values.settings import EvaluationSettings, Overlaps
 from napari_panoptic.values.vocabulary import Side
 from tests.support.overlapping_cohort import TEAM, nucleus, write_overlapping
@@ -126,7 +127,7 @@ def test_too_many_on_one_another_are_told_and_flattened_ones_shown(tmp_path: Pat
     snapshot = load_region(cohort, REGION, KEEP)
     assert snapshot.evaluations == {}
     assert any("leave overlaps at flatten" in finding.message for finding in snapshot.findings)
-    (first, _) = evaluate_cohort_summary(cohort, KEEP)
+    (first, _) = evaluate_cohort_summary(cohort, Reading(KEEP, teams=cohort.team_names))
     assert first.counts is None
     assert any("leave overlaps at flatten" in finding.message for finding in first.findings)
     again = load_region(cohort, REGION, FLAT, previous=snapshot)

@@ -16,6 +16,7 @@ from napari_panoptic.live.summary import evaluate_cohort_summary
 from napari_panoptic.nuclei.evaluate import evaluate
 from napari_panoptic.values.cohort import Cohort
 from napari_panoptic.values.labels import LabelPair
+from napari_panoptic.values.reading import Reading
 from napari_panoptic.values.settings import EvaluationSettings, protocol
 from napari_panoptic.values.vocabulary import Side
 from tests.support.slides import HELD_UP_TO_PX, SHAPES, SLIDE, SMALL, TEAMS, write_slide_cohort
@@ -141,7 +142,11 @@ def test_a_file_that_changed_is_told_and_opened_again(tmp_path: Path) -> None:
 
 
 def test_summaries_leave_slides_out(slide_cohort: Cohort) -> None:
-    lines = list(evaluate_cohort_summary(slide_cohort, SETTINGS, held_up_to_px=HELD_UP_TO_PX))
+    lines = list(
+        evaluate_cohort_summary(
+            slide_cohort, Reading(SETTINGS, None, slide_cohort.team_names, HELD_UP_TO_PX)
+        )
+    )
     known = {line.region: line.counts is not None for line in lines}
     assert known == {SLIDE: False, SMALL: True}
     assert all("too large" in line.findings[0].message for line in lines if line.region == SLIDE)

@@ -12,6 +12,7 @@ from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.live.summary import evaluate_cohort_summary
 from napari_panoptic.questions.engines.cohort_objects import common_slices
 from napari_panoptic.questions.slices import Slices, reason_sentence, slice_figures, slice_sentence
+from napari_panoptic.values.reading import Reading
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import Side
 
@@ -37,7 +38,7 @@ def test_failures_of_a_slice_are_failures_of_the_cohort(one_team_cohort, objects
     expected = common_slices(objects, side, permutations=99)
     assert found.sentences() == [slice_sentence(own, side) for own in expected.slices]
     everything = set()
-    for line in evaluate_cohort_summary(one_team_cohort, SETTINGS):
+    for line in evaluate_cohort_summary(one_team_cohort, Reading(SETTINGS, teams=(TEAM,))):
         if line.failures is not None:
             block = Block(line.team, "", line.region, line.failures)
             everything |= names_of(block)

@@ -12,6 +12,7 @@ from napari_panoptic.live.summary import RegionSummary, evaluate_cohort_summary
 from napari_panoptic.review.cohort_verdicts import CohortVerdicts
 from napari_panoptic.review.reviewing import Reviewing
 from napari_panoptic.review.store import ReviewStore
+from napari_panoptic.values.reading import Reading
 from napari_panoptic.values.vocabulary import SIDES, STATUS_CODE, Side, Status, Verdict
 
 VERDICTS = list(Verdict)
@@ -22,7 +23,7 @@ TEAM, OTHER_TEAM = "careful", "merger"
 def lines(sample_cohort):
     """Evaluate two teams in all regions once."""
     settings = Session(sample_cohort).settings
-    return list(evaluate_cohort_summary(sample_cohort, settings, team_names=(TEAM, OTHER_TEAM)))
+    return list(evaluate_cohort_summary(sample_cohort, Reading(settings, teams=(TEAM, OTHER_TEAM))))
 
 
 @pytest.fixture

@@ -156,7 +156,7 @@ def test_in_regions_that_are_not_shown_a_core_is_open_beside_a_judged_ring(
 ):
     session = Session(cohort)
     session.set_team(TEAM)
-    for line in evaluate_cohort_summary(cohort, session.settings):
+    for line in evaluate_cohort_summary(cohort, session.reading):
         session.add_summary(line)
     with ReviewStore(path, reviewer="Ada") as store:
         store.give(subject(evaluation, RING, "b"), RIGHT)  # a TP, which a summary does not have

@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,8 @@ AT = "2026-03-01T10:00:{:02d}.125Z"
 
 def write_small_package(path: Path, cohort: Cohort, number: int, **options: Any) -> Path:
     """Write the worst failures of a cohort as a package."""
-    failures, _ = failures_of(cohort, [team.name for team in cohort.competing_teams], READING)
+    teams = tuple(team.name for team in cohort.competing_teams)
+    failures, _ = failures_of(cohort, replace(READING, teams=teams))
     groups = numbered([(question,) for question in worst(failures, number)])
     return write_package(path, cohort, groups, READING, **options)
 

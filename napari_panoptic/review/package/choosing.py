@@ -120,7 +120,6 @@ def _doubled(items: Sequence[str]) -> list[str]:
 
 def failures_of(
     cohort: Cohort,
-    teams: Sequence[str],
     reading: Reading,
     *,
     on_region: Callable[[], object] = lambda: None,
@@ -129,7 +128,7 @@ def failures_of(
 
     Parameters
     ----------
-    cohort, teams, reading
+    cohort, reading
         What to evaluate.
     on_region
         Called after each region.
@@ -145,7 +144,7 @@ def failures_of(
     def count(_share: float, _region: str) -> None:
         on_region()
 
-    look = RegionLook(replace(reading, teams=tuple(teams)), block_of)
+    look = RegionLook(reading, block_of)
     blocks: list[Block] = []
     findings: list[Finding] = []
     for (seen,) in look_at(cohort, [look], Progress(report=count), jobs=None):

@@ -21,10 +21,9 @@ from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.outcomes import SideOutcomes
 from napari_panoptic.nuclei.regions.looks import RegionLook, Teams, look_at
 from napari_panoptic.review.identity import one_spelling
-from napari_panoptic.values.cohort import Cohort, Region, Source
+from napari_panoptic.values.cohort import Cohort, Region
 from napari_panoptic.values.labels import LabelPair
-from napari_panoptic.values.reading import HELD_UP_TO_PX, Reading
-from napari_panoptic.values.settings import EvaluationSettings
+from napari_panoptic.values.reading import Reading
 from napari_panoptic.values.vocabulary import CAUSES, STATUS_CODE, Status
 
 TILE_PX = 64
@@ -157,15 +156,7 @@ class Population:
     findings: tuple[Finding, ...] = ()
 
 
-def population(
-    cohort: Cohort,
-    teams: Sequence[str],
-    settings: EvaluationSettings | None = None,
-    source: Source | None = None,
-    *,
-    held_up_to_px: int = HELD_UP_TO_PX,
-    progress: Progress = UNWATCHED,
-) -> Population:
+def population(cohort: Cohort, reading: Reading, progress: Progress = UNWATCHED) -> Population:
     """Evaluate teams over a cohort, and list every item that a review can be asked about.
 
     Ignored objects are no items. Regions that cannot be read, or that are too large to hold, are
@@ -173,14 +164,8 @@ def population(
 
     Parameters
     ----------
-    cohort
-        The cohort.
-    teams
-        Names of teams.
-    settings, source
-        How to evaluate, and which format of the predictions; the defaults if None.
-    held_up_to_px
-        Number of pixels that a region may have.
+    cohort, reading
+        What to evaluate, and how; distances are not measured.
     progress
         Where progress is reported.
 
@@ -189,8 +174,7 @@ def population(
     StoppedError
         If the work is cancelled.
     """
-    settings = (settings or EvaluationSettings()).replaced(distances=False)
-    look = RegionLook(Reading(settings, source, tuple(teams), held_up_to_px), _units_in)
+    look = RegionLook(reading.without_distances, _units_in)
     units: list[Units] = []
     findings: list[Finding] = []
     for (seen,) in look_at(cohort, [look], progress, jobs=None):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
@@ -186,10 +187,8 @@ def _with_columns(
     given = chosen_objects(
         session.cohort,
         names,
-        link.settings,
-        link.source,
-        held_up_to_px=session.held_up_to_px,
-        progress=job.progress,
+        replace(session.reading, settings=link.settings, source=link.source),
+        job.progress,
     )
     yield FailureSet(GALLERY_TITLE, frozenset(names), given=given)
 

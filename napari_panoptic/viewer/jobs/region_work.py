@@ -234,9 +234,7 @@ class SummaryWork:
         lines = partial(
             evaluate_cohort_summary,
             session.cohort,
-            session.settings,
-            source=session.source,
-            held_up_to_px=session.held_up_to_px,
+            session.reading,
             known=frozenset(session.summaries),
         )
         self._stream.start(partial(_held, self._gate, lines))

@@ -24,6 +24,7 @@ from napari_panoptic.nuclei.regions.experiment import Experiment
 from napari_panoptic.nuclei.regions.reading import choose_files, load_prediction, load_reference
 from napari_panoptic.nuclei.regions.results import RegionResult
 from napari_panoptic.values.cohort import Cohort, MaskFiles, Source
+from napari_panoptic.values.reading import Reading
 from napari_panoptic.values.settings import EvaluationSettings
 from tests.support.small_cohort import (
     ANNOTATIONS,
@@ -209,7 +210,7 @@ def test_teams_are_those_asked_for(small_cohort: Cohort) -> None:
 def test_the_summary_tells_the_same_as_the_evaluation(small_cohort: Cohort) -> None:
     everybody = [team.name for team in small_cohort.teams]
     found = results(small_cohort, teams=everybody)
-    summaries = list(evaluate_cohort_summary(small_cohort, EvaluationSettings()))
+    summaries = list(evaluate_cohort_summary(small_cohort, Reading(teams=small_cohort.team_names)))
     assert [(s.team, s.region) for s in summaries] == list(found)
     for summary in summaries:
         counts = found[summary.team, summary.region].counts
@@ -218,7 +219,7 @@ def test_the_summary_tells_the_same_as_the_evaluation(small_cohort: Cohort) -> N
         np.testing.assert_array_equal(summary.counts.confusion, counts.confusion)
         np.testing.assert_array_equal(summary.counts.iou_sum, counts.iou_sum)
         assert summary.counts.hausdorff_pairs.sum() == 0
-    assert list(evaluate_cohort_summary(small_cohort, QUICK, team_names=())) == []
+    assert list(evaluate_cohort_summary(small_cohort, Reading(QUICK))) == []
 
 
 def test_the_summary_goes_on_after_what_cannot_be_evaluated(own_folder: Path) -> None:
@@ -233,7 +234,7 @@ def test_the_summary_goes_on_after_what_cannot_be_evaluated(own_folder: Path) ->
             replace(cohort.regions[0], name="lost", image=None, reference=None),
         ),
     )
-    summaries = evaluate_cohort_summary(cohort, QUICK, team_names=TEAMS)
+    summaries = evaluate_cohort_summary(cohort, Reading(QUICK, teams=TEAMS))
     without = {(s.region, s.team): s for s in summaries if s.metrics is None}
     assert set(without) == {
         (FIRST.name, "alpha"),
@@ -260,9 +261,7 @@ def test_the_summary_leaves_large_regions_unread(
         return load_masks(*arguments, **options)
 
     monkeypatch.setattr(pipeline, "load_masks", noting)
-    lines = list(
-        evaluate_cohort_summary(small_cohort, QUICK, team_names=TEAMS, held_up_to_px=held_up_to_px)
-    )
+    lines = list(evaluate_cohort_summary(small_cohort, Reading(QUICK, None, TEAMS, held_up_to_px)))
     assert read == set(sizes) - large
     assert [(line.region, line.team) for line in lines] == [
         (region.name, team) for region in small_cohort.regions for team in TEAMS

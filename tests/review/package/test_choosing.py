@@ -1,5 +1,7 @@
 """The items of packages: those of plans, the worst failures, and pairs of two teams."""
 
+from dataclasses import replace
+
 import pytest
 
 from napari_panoptic.common.errors import UnreadableFileError
@@ -24,7 +26,7 @@ NAME = REGIONS[0].name
 
 @pytest.fixture(scope="module")
 def failures(small_cohort):
-    return failures_of(small_cohort, TEAMS, READING)[0]
+    return failures_of(small_cohort, replace(READING, teams=TEAMS))[0]
 
 
 def plan_of(tmp_path, *lines):

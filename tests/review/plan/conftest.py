@@ -7,13 +7,14 @@ import pytest
 
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.review.plan.units import population
+from napari_panoptic.values.reading import Reading
 from tests.support.review_units import units_of_kinds
 
 
 @pytest.fixture(scope="session")
 def small_units(small_folder):
     """All items of both teams of the small cohort."""
-    return population(open_cohort(small_folder), ("alpha", "beta")).units
+    return population(open_cohort(small_folder), Reading(teams=("alpha", "beta"))).units
 
 
 @pytest.fixture(scope="session")

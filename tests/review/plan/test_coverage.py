@@ -25,6 +25,7 @@ from benchmarks.suspects import errors_found
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.review.plan.corrected import QUANTITIES, Quantity
 from napari_panoptic.review.plan.units import SUSPECT, population
+from napari_panoptic.values.reading import Reading
 from tests.support.paths import SHARED_CASES, needs_shared_cases
 from tests.support.survey_oracle import least
 
@@ -111,7 +112,7 @@ def test_strata_of_suspects_find_more_errors_and_hold_the_truth(many_units, n_re
 @pytest.mark.parametrize("n_reviews", [15, pytest.param(40, marks=pytest.mark.long)])
 def test_a_stratified_plan_is_more_precise_than_a_random_sample_of_the_same_size(n_reviews):
     cohort = open_cohort(SHARED_CASES / "monusac")
-    units = population(cohort, ("jitter",)).units
+    units = population(cohort, Reading(teams=("jitter",))).units
     truth = planted(units, TRUTHS["usual"], 1)
     stratified, random = (
         coverage(units, truth, design, 200, range(n_reviews)) for design in (STRATIFIED, RANDOM)

@@ -26,6 +26,7 @@ from napari_panoptic.review.plan.tables import (
 )
 from napari_panoptic.review.plan.units import NO_ID, TILE_PX, ItemKind, population
 from napari_panoptic.values.cohort import Source
+from napari_panoptic.values.reading import Reading
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import Verdict
 
@@ -149,7 +150,7 @@ def test_counting_the_items_can_be_stopped(small_folder):
     cohort = open_cohort(small_folder)
     shares: list[float] = []
     progress = Progress(report=lambda share, _doing: shares.append(share))
-    assert len(population(cohort, ("alpha",), progress=progress).units)
+    assert len(population(cohort, Reading(teams=("alpha",)), progress=progress).units)
     assert shares == pytest.approx(np.linspace(0, 1, len(cohort.regions) + 1)[1:])
     with pytest.raises(StoppedError):
-        population(cohort, ("alpha",), progress=Progress(lambda: False))
+        population(cohort, Reading(teams=("alpha",)), progress=Progress(lambda: False))

@@ -20,6 +20,7 @@ from napari_panoptic.review.plan.units import (
     population,
     units_of,
 )
+from napari_panoptic.values.reading import Reading
 from napari_panoptic.values.settings import EvaluationSettings
 from tests.support.small_pairs import all_found, empty_pair, four_fates
 
@@ -120,12 +121,12 @@ def test_a_region_that_cannot_be_read_is_reported_and_left_out(tmp_path, small_f
     root = shutil.copytree(small_folder, tmp_path / "cohort")
     broken = next((root / "MoNuSAC Testing Data and Annotations").rglob("*.xml"))
     broken.write_text("not XML")
-    found = population(open_cohort(root), ("alpha",))
+    found = population(open_cohort(root), Reading(teams=("alpha",)))
     assert broken.stem not in set(found.units.region)
     assert any(f.region == broken.stem and f.kind == "unreadable" for f in found.findings)
 
 
 def test_a_region_that_is_too_large_is_reported(small_folder):
-    found = population(open_cohort(small_folder), ("alpha",), held_up_to_px=1300)
+    found = population(open_cohort(small_folder), Reading(teams=("alpha",), held_up_to_px=1300))
     assert len(set(found.units.region)) < 5
     assert any("pixels" in finding.message or "px" in finding.message for finding in found.findings)

@@ -24,6 +24,7 @@ from napari_panoptic.review.plan.items import item_at
 from napari_panoptic.review.plan.suspects import with_cohort_suspects
 from napari_panoptic.review.plan.units import ItemKind, population
 from napari_panoptic.review.store import ReviewStore
+from napari_panoptic.values.reading import Reading
 from napari_panoptic.values.vocabulary import Side, Verdict
 from napari_panoptic.viewer.desk.nuclei import PARTS
 from napari_panoptic.viewer.kit.layouts import Curtain
@@ -57,7 +58,7 @@ def shown_cohort(nuclei_sample, tmp_path_factory):
 @pytest.fixture(scope="module")
 def units(shown_cohort):
     """List the items of the team, apart from the window."""
-    return population(shown_cohort, (TEAM,)).units
+    return population(shown_cohort, Reading(teams=(TEAM,))).units
 
 
 class PlanWindow:

@@ -270,7 +270,7 @@ def test_n_leads_through_objects_of_several_teams(open_desk, wait_until):
         FailureName(team, region, Side.PREDICTION, 1)
         for team, region in (("careful", FIRST), ("confuser", "Sample-B_1"), (TEAM, FIRST))
     }
-    given = chosen_objects(session.cohort, names, session.settings)
+    given = chosen_objects(session.cohort, names, session.reading)
     link.show_objects(FailureSet("first ones", frozenset(names), given=given))
     session.select(None)
     seen = []

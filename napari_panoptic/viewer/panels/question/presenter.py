@@ -27,6 +27,7 @@ from napari_panoptic.questions.answer import (
 )
 from napari_panoptic.questions.question import Question
 from napari_panoptic.values.cohort import Cohort
+from napari_panoptic.values.reading import Reading
 from napari_panoptic.values.settings import protocol_name
 from napari_panoptic.viewer.jobs.jobs import Job, Stream, show_failure
 from napari_panoptic.viewer.kit.questions import folder_from, may_replace
@@ -377,14 +378,8 @@ def _found(asked: Asked, known: Found | None, job: Job[Found]) -> Iterator[Found
 def _with_columns(now: Asked, wanted: FailureSet, job: Job[FailureSet]) -> Iterator[FailureSet]:
     """Read the objects of a set, some of which are no failures."""
     question = now.question
-    given = chosen_objects(
-        now.cohort,
-        wanted.names,
-        question.settings,
-        question.source,
-        held_up_to_px=question.held_up_to_px,
-        progress=job.progress,
-    )
+    reading = Reading(question.settings, question.source, held_up_to_px=question.held_up_to_px)
+    given = chosen_objects(now.cohort, wanted.names, reading, job.progress)
     yield replace(wanted, given=given)
 
 

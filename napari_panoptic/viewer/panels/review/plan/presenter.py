@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -166,7 +167,8 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         if goal is None:
             return
         self._offer = None
-        wanted = PopulationInputs(goal.teams, session.settings, session.source, ask.wants_suspects)
+        reading = replace(session.reading, teams=goal.teams)
+        wanted = PopulationInputs(reading, ask.wants_suspects)
         known = self._population(wanted)
         if known is None:
             ask.show_offer(words.COUNTING if self._counting.is_busy else "", may_draw=False)
@@ -186,9 +188,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
             return None
         self._asked, self._is_stopped = wanted, False
         self.panel.ask.counting.show_progress(0.0)
-        self._counting.start(
-            partial(counted, self.session.cohort, wanted, self.session.held_up_to_px)
-        )
+        self._counting.start(partial(counted, self.session.cohort, wanted))
         return None
 
     def _show_plan(self, current: CurrentPlan) -> None:
@@ -201,7 +201,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
 
     def _compute_estimates(self, current: CurrentPlan) -> None:
         """Compute the estimates from the verdicts once the population is known."""
-        known = self._population(current.wanted)
+        known = self._population(current.wanted(self.session.held_up_to_px))
         answers = self._answers()
         if known is not None and answers is not None:
             self._estimating.start(

@@ -15,8 +15,8 @@ from napari_panoptic.review.plan.estimates import Estimates, ItemVerdict, estima
 from napari_panoptic.review.plan.goal import Goal, PlanSetup, expected_half_width
 from napari_panoptic.review.plan.suspects import with_cohort_suspects
 from napari_panoptic.review.plan.units import Population, StrArray, Units, population
-from napari_panoptic.values.cohort import Cohort, Source
-from napari_panoptic.values.settings import EvaluationSettings
+from napari_panoptic.values.cohort import Cohort
+from napari_panoptic.values.reading import Reading
 from napari_panoptic.values.vocabulary import Verdict
 from napari_panoptic.viewer.jobs.jobs import Job
 
@@ -28,9 +28,7 @@ PRECISION, MINUTES, SECONDS = 0.05, 60, 20
 class PopulationInputs:
     """The inputs of a population besides the files."""
 
-    teams: tuple[str, ...]
-    settings: EvaluationSettings
-    source: Source | None
+    reading: Reading
     has_suspects: bool = False
 
 
@@ -43,12 +41,12 @@ class CurrentPlan:
     #: How it was set up.
     setup: PlanSetup
 
-    @property
-    def wanted(self) -> PopulationInputs:
-        """The population of the plan."""
+    def wanted(self, held_up_to_px: int) -> PopulationInputs:
+        """Return the inputs of the population of the plan; regions of more pixels are left out."""
         units, setup = self.plan.units, self.setup
         has_suspects = bool(units.is_suspect.any())
-        return PopulationInputs(self.plan.teams, setup.settings, setup.source, has_suspects)
+        reading = Reading(setup.settings, setup.source, self.plan.teams, held_up_to_px)
+        return PopulationInputs(reading, has_suspects)
 
     @property
     def goal(self) -> Goal:
@@ -67,20 +65,11 @@ class PlanEstimates:
     at_end: float
 
 
-def counted(
-    cohort: Cohort, wanted: PopulationInputs, held_up_to_px: int, job: Job[Population]
-) -> Iterator[Population]:
+def counted(cohort: Cohort, wanted: PopulationInputs, job: Job[Population]) -> Iterator[Population]:
     """Evaluate teams over the cohort; for workers."""
-    found = population(
-        cohort,
-        wanted.teams,
-        wanted.settings,
-        wanted.source,
-        held_up_to_px=held_up_to_px,
-        progress=job.progress,
-    )
+    found = population(cohort, wanted.reading, job.progress)
     if wanted.has_suspects:
-        units = with_cohort_suspects(found.units, cohort, wanted.source)
+        units = with_cohort_suspects(found.units, cohort, wanted.reading.source)
         found = replace(found, units=units)
     yield found
 
