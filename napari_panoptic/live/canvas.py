@@ -1,6 +1,6 @@
 """What an action draws on one side: outlines that go, then outlines that come.
 
-A `Canvas` collects both, and returns what they change as `Drawn`. Pixels are raster positions.
+A `Canvas` collects both, and returns their effect as `CanvasChange`. Pixels are raster positions.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class SideObjects:
 
 
 @dataclass(frozen=True, eq=False)
-class Drawn:
+class CanvasChange:
     """What a canvas changes of its side."""
 
     #: None if neither pixels nor classes change.
@@ -102,7 +102,7 @@ class Canvas:
         """Let an object have another class."""
         self._classes[id_] = class_name
 
-    def drawn(self, claim: Claim) -> Drawn:
+    def drawn(self, claim: Claim) -> CanvasChange:
         """Return what is changed; all outlines go before the first one comes."""
         objects, claimed_px = self._objects, dict[int, int]()
         index, ids = objects.labels.index.ravel(), np.concatenate([[0], objects.labels.ids])
@@ -129,7 +129,7 @@ class Canvas:
             classes_before=classes,
             classes_after=classes | self._classes,
         )
-        return Drawn(
+        return CanvasChange(
             change=change if len(y) or change.renamed else None,
             areas=np.bincount(numbers, minlength=len(lengths))[1:].tolist(),
             lost=lost,

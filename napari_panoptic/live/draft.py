@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from napari_panoptic.live.canvas import Canvas, Drawn, SideObjects, is_last
+from napari_panoptic.live.canvas import Canvas, CanvasChange, SideObjects, is_last
 from napari_panoptic.live.mends import (
     AreaChange,
     Claim,
@@ -169,7 +169,7 @@ class Draft:
     def _place(self, target: Target) -> int:
         return self._order.get(target, len(self._order))
 
-    def _mended(self, noted: Noted, drawn: Drawn) -> MendedObject:
+    def _mended(self, noted: Noted, drawn: CanvasChange) -> MendedObject:
         """Return a mended object with the area that it has afterwards."""
         objects, row, id_after = self.objects[noted.side], noted.row, noted.id_after
         area = 0 if row is None else int(objects.area[row])

@@ -31,7 +31,7 @@ from napari_panoptic.viewer.layer_pair import sources
 from napari_panoptic.viewer.layer_pair.mirror import Mirror, write_results
 from napari_panoptic.viewer.layer_pair.sources import ChosenLayers
 from napari_panoptic.viewer.layer_pair.store import Store
-from napari_panoptic.viewer.layer_pair.watch import Connections, LayerWatch
+from napari_panoptic.viewer.layer_pair.watch import Connections, PairWatch
 from napari_panoptic.viewer.opening import Opened, read_folder, show_in
 
 FOLLOW_MS = 16
@@ -90,7 +90,7 @@ class LiveComparison:
         #: The files; None before the start, and after the end.
         self._store: Store | None = None
         self._mirror = Mirror(self._viewer, choice)
-        self._watch, self._of_session = LayerWatch(), Connections()
+        self._watch, self._of_session = PairWatch(), Connections()
         self._removed: list[str] = []
         self._writing_results = Within()
         self._follow = single_shot(FOLLOW_MS, self._take_changes)

@@ -32,7 +32,7 @@ class Connections:
         self._all = []
 
 
-class LayerWatch(Connections):
+class PairWatch(Connections):
     """Listens to the layers of a comparison."""
 
     drawn = Signal(object, object)  # a layer, and the box of the pixels or None if unknown
