@@ -349,3 +349,11 @@ def test_a_class_that_is_not_there_leaves_all_pixels_as_they_were(session: Sessi
             session.edit_window(Side.PREDICTION, window, classes=fresh, renamed=wrong)
         assert not session.is_edited(Side.PREDICTION)
         assert session.edited_labels(Side.PREDICTION) is before
+
+
+def test_nothing_is_shown_before_a_region_arrives(small_cohort: Cohort) -> None:
+    session = Session(small_cohort)
+    session.set_team("alpha")
+    assert session.snapshot is None
+    assert session.evaluation is None
+    assert session.shown is None
