@@ -78,7 +78,7 @@ def take(desk: Desk, viewer: napari.Viewer) -> None:
     for workspace in desk.workspaces:
         desk.reset_workspace(workspace.name)
         if workspace.name == "Cohort":
-            desk.presenter(RankingPresenter).evaluate()
+            desk.presenter(RankingPresenter).ask()
         settle(desk, at_least_s=2.0)
         if workspace.name == "Ambiguous" and desk.link is not None:
             desk.link.scene.fit()
@@ -90,7 +90,7 @@ def take(desk: Desk, viewer: napari.Viewer) -> None:
     desk.show_workspace("Teams")
     desk.reveal("Versions")
     settle(desk)
-    versions.compare()
+    versions.ask()
     settle(desk, at_least_s=2.0)
     save(viewer, "desk-versions")
     desk.reveal("Edits")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -101,6 +101,8 @@ class AnswerPlot:
     caption: str
     #: The arguments of the function.
     arguments: tuple[Any, ...]
+    #: Its keyword arguments.
+    keywords: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
     #: Whether pages show it; if not, only the window does.
     is_on_pages: bool = True
 

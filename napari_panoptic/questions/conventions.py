@@ -80,7 +80,8 @@ OBJECTS = columns.TableSpec(
     ],
     "Nuclei that some conventions count otherwise than others.",
 )
-_SCORES = "convention"
+SCORES = "convention"
+"""Title of the table with the score of each convention."""
 _FIGURES = tuple(detective.FORMULAS)
 _PERCENT = 100
 
@@ -423,7 +424,7 @@ def _scores_table(
     order = columns.words("order", "ranking", "where it differs from that by the usual PQ")
     spec = columns.TableSpec(
         "",
-        _SCORES,
+        SCORES,
         [
             columns.words("convention"),
             columns.words("figure"),
@@ -447,7 +448,7 @@ def _plots(values: Any, names: Sequence[str], teams: Sequence[str]) -> tuple[Ans
 
 def scores_of(answer: Answer) -> AnswerTable:
     """Return the table with the score of each convention and the teams as columns."""
-    return next(table for table in answer.tables if table.spec.row == _SCORES)
+    return next(table for table in answer.tables if table.spec.row == SCORES)
 
 
 def _ranked(team: str) -> columns.TableColumn:

@@ -264,6 +264,10 @@ class Question(AnyQuestion):
         gathered = self.gather(cohort, progress.part(0, share), jobs=jobs)
         return self.answered(cohort, gathered, progress.part(share, 1))
 
+    def answer_to(self, question: Question, gathered: Any) -> Answer | None:
+        """Return the answer to another question if it is in what `gather` returned."""
+        return None
+
     @property
     def gathering(self) -> Self:
         """The same question without what `gather` does not depend on."""

@@ -49,7 +49,7 @@ Asked = tuple[Question, Answer]
 
 def drawn(plot: AnswerPlot) -> plots.Plot:
     """Draw a plot of an answer."""
-    found: plots.Plot = getattr(plots, plot.name)(*plot.arguments)
+    found: plots.Plot = getattr(plots, plot.name)(*plot.arguments, **plot.keywords)
     return found
 
 

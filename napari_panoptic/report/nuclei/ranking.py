@@ -1,12 +1,9 @@
-"""Sections on the ranking: effect of protocol, average and settings, and certainty; its tables."""
+"""Sections on the ranking: effect of protocol, average and settings, and certainty."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-from napari_panoptic.common.spreadsheets import csv_bytes
 from napari_panoptic.common.text import english_list
 from napari_panoptic.nuclei.averages import summed
 from napari_panoptic.nuclei.metrics import FIGURE_NAMES, unit_metrics
@@ -15,12 +12,10 @@ from napari_panoptic.nuclei.regions.shifts import SHIFTS
 from napari_panoptic.report import plots
 from napari_panoptic.report.columns import table
 from napari_panoptic.report.nuclei.cohort_report import CohortReport, Varied
-from napari_panoptic.report.nuclei.tables import patients_table
 from napari_panoptic.report.nuclei.teams import all_teams
 from napari_panoptic.report.page import team_label
 from napari_panoptic.report.plots.embed import plot_figure
 from napari_panoptic.report.statistics import StatisticsTables
-from napari_panoptic.report.writing import check_writable, write_bytes
 from napari_panoptic.statistics.friedman import PairedFigures
 from napari_panoptic.tables.columns import (
     TableColumn,
@@ -41,9 +36,6 @@ from napari_panoptic.tables.markup import (
     note,
     paragraph,
 )
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def _ranked_teams(
@@ -211,50 +203,3 @@ def _rank_changes(report: CohortReport, varied: Varied) -> Html:
         )
         for c in changes
     )
-
-
-# --- tables as files -------------------------------------------------------------------------
-
-
-def ranking_tables(report: CohortReport) -> Mapping[str, pd.DataFrame]:
-    """Return file name -> table, with full precision; undefined is NaN.
-
-    Parameters
-    ----------
-    report
-        The evaluated cohort.
-    """
-    answer = report.conventions
-    return {
-        **({} if answer is None else answer.files),
-        "ranking-statistics.csv": _statistics_frame(report),
-        "ranking-patients.csv": patients_table(report.evaluation),
-    }
-
-
-def write_ranking_tables(report: CohortReport, folder: Path) -> list[Path]:
-    """Write the tables as CSV files into a folder; existing files are replaced.
-
-    Raises
-    ------
-    PanopticError
-        If a file cannot be written.
-    """
-    tables = {folder / name: table for name, table in ranking_tables(report).items()}
-    for path in tables:
-        check_writable(path)
-    return [write_bytes(path, csv_bytes(table)) for path, table in tables.items()]
-
-
-def _statistics_frame(report: CohortReport) -> pd.DataFrame:
-    import pandas as pd
-
-    rows = []
-    for metric, found in report.statistics.items():
-        comparison = found.comparison
-        for team, rank in zip(comparison.teams, comparison.ranks, strict=True):
-            mean = found.means[team]
-            row = (metric, team, mean.mean, mean.low, mean.high, rank)
-            rows.append((*row, comparison.n_patients, comparison.friedman_p))
-    names = ["metric", "team", "mean", "low", "high", "rank", "patients", "friedman_p"]
-    return pd.DataFrame(rows, columns=names)

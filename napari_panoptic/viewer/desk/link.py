@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
@@ -100,6 +100,8 @@ class Link:
         The panels with presenters; attached while this link lives.
     reveal
         Brings the panel of a title to the front.
+    asked_together
+        Returns the titles of the panels whose questions are asked with that of a panel.
     """
 
     edits_rested = Signal()
@@ -114,9 +116,11 @@ class Link:
         *,
         parts: Sequence[PanelPart[Any]],
         reveal: Callable[[str], None],
+        asked_together: Callable[[str], Collection[str]] = lambda _title: (),
     ) -> None:
         self._viewer, self._session = viewer, session
         self.panels, self.state, self.parts, self.reveal = panels, state, list(parts), reveal
+        self.asked_together = asked_together
         self._title_before: str | None = None
         self._going_to: _Place | None = None
         self._edited_snapshot: RegionSnapshot | None = None

@@ -103,6 +103,11 @@ _INSPECTING = tuple(
 )
 """Titles of those that have no workspace of their own: tabs behind the objects."""
 
+WITH_EVALUATE_ALL = ("Failures", "Cohort")
+"""Workspaces whose questions can be asked together."""
+ASKED = (*BESIDE_FAILURES, RankingPresenter.title)
+"""Titles of the panels whose questions can be asked together."""
+
 PARTS: tuple[type[Presenter[Any]], ...] = (
     ObjectPresenter,
     FailuresPresenter,
@@ -338,9 +343,25 @@ class Desk(DeskShell):
             self.state,
             parts=[*self._base, *self.parts],
             reveal=self.reveal,
+            asked_together=self.asked_together,
         )
         self.link.start(region or last_region)
         self.links.begin(cohort)
+
+    def asked_together(self, title: str) -> tuple[str, ...]:
+        """Return the panels whose questions are asked with one: of its workspace, the shown first.
+
+        Parameters
+        ----------
+        title
+            Title of a panel.
+        """
+        shown = () if self.workspace is None else (self.workspace,)
+        for workspace in (*shown, *self.workspaces):
+            docks = workspace.arrangement.docks
+            if workspace.name in WITH_EVALUATE_ALL and title in docks:
+                return tuple(own for own in docks if own in ASKED)
+        return ()
 
     def later(self, action: Callable[[], None]) -> None:
         """Do something when Qt has handled pending events, unless the desk is gone by then."""

@@ -2,53 +2,44 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from psygnal import Signal
 from qtpy.QtCore import Qt
 from qtpy.QtGui import QResizeEvent
-from qtpy.QtWidgets import QProgressBar, QSplitter, QTabBar, QWidget
+from qtpy.QtWidgets import QSizePolicy, QSplitter, QTabBar, QWidget
 
 from napari_panoptic.common.errors import PanopticError
-from napari_panoptic.common.text import counted
 from napari_panoptic.display.cohort_lines import CohortLines
 from napari_panoptic.display.glossary import FIGURE_MEANINGS
 from napari_panoptic.display.names import distinct_names
-from napari_panoptic.display.styles import count_text, ratio_text
-from napari_panoptic.io.tables.metadata import metadata_beside
-from napari_panoptic.nuclei.metrics import FIGURE_NAMES
 from napari_panoptic.questions.answer import Answer, AnswerTable
-from napari_panoptic.questions.conventions import Conventions, scores_of
-from napari_panoptic.report.nuclei.cohort_report import CohortReport, ReportRequest
-from napari_panoptic.statistics.teams import TeamStatistics
+from napari_panoptic.questions.conventions import SCORES, Conventions
+from napari_panoptic.report.nuclei.cohort_report import CohortReport
+from napari_panoptic.report.nuclei.ranking_answer import STATISTICS
 from napari_panoptic.tables.columns import TableColumn, texts
-from napari_panoptic.values.settings import (
-    protocol_name,
-)
 from napari_panoptic.values.vocabulary import Side
-from napari_panoptic.viewer.jobs.cohort_work import CohortWork
-from napari_panoptic.viewer.jobs.jobs import Latest, Several, show_failure, single_shot, stop_timers
+from napari_panoptic.viewer.jobs.cohort_work import WholeCohort, patients_of
+from napari_panoptic.viewer.jobs.jobs import Several, single_shot, stop_timers
 from napari_panoptic.viewer.kit.figures import Cell, FigureTable
-from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
-from napari_panoptic.viewer.kit.layouts import NO_MARGINS, PANEL_MARGINS, Grow, ScrollPanel, lay_out
+from napari_panoptic.viewer.kit.layouts import NO_MARGINS, Grow, Row, ScrollPanel, fill, lay_out
 from napari_panoptic.viewer.kit.name_table import NameTable
-from napari_panoptic.viewer.kit.plot_view import DRAWING, PlotView
-from napari_panoptic.viewer.kit.questions import file_to_save, folder_from
+from napari_panoptic.viewer.kit.questions import file_to_save
 from napari_panoptic.viewer.kit.shown import WrappedLabel, show_error, show_info
-from napari_panoptic.viewer.kit.widgets import PushButton, WorkControls, heading
+from napari_panoptic.viewer.kit.widgets import PushButton, heading
 from napari_panoptic.viewer.panels.navigator import figure_column, patient_column
 from napari_panoptic.viewer.panels.part import Connections, Surroundings
-from napari_panoptic.viewer.panels.question.presenter import NOT_EDITED
+from napari_panoptic.viewer.panels.question.plots import PlotPicker
+from napari_panoptic.viewer.panels.question.presenter import QuestionPresenter
+from napari_panoptic.viewer.panels.question.view import QuestionView
 from napari_panoptic.viewer.panels.region_panel import SeenPresenter
 
 if TYPE_CHECKING:
-    from napari_panoptic.report.plots import Plot, Point
+    from napari_panoptic.report.plots import Point
 
 SOON_MS = 150
 """How long after a region is evaluated the patients follow."""
@@ -56,133 +47,96 @@ WITHOUT_IMAGE = "Cohort"
 """The workspace without an image."""
 OBJECTS = "Objects"
 """A panel beside the image."""
-HINT = (
-    "Evaluate the cohort to see how teams rank under each protocol and average, how firmly, and "
-    "what changes it."
-)
-OF_OTHERS = "The settings or the files have changed: evaluate the cohort again."
 NOT_EVALUATED = "Evaluate the cohort to see this plot."
-GOING_ON = (
-    "The cohort is being evaluated: {done} of {total} regions are done. The results appear here. "
-    "“Stop” keeps what is done: the evaluation continues from there."
-)
-SUMMING_UP = "All regions are evaluated; averages, statistics and ranks are being computed …"
-
-
-PLOTS = (
-    *("PQ per patient", "DQ against SQ", "Precision against recall"),
-    *("Confusion, counts", "Confusion, shares", "Mean ranks"),
-    *("PQ against radius", "PQ against threshold", "Shifts by a pixel"),
-    *("By size of nucleus", "Causes of failures"),
-)
-"""The plots, by their names in `napari_panoptic.report.nuclei.ranking_plots`."""
-WITH_POINTS = PLOTS[:3]
-"""Plots whose points lead to regions."""
+CLICK_A_POINT = "Click a point to open its region."
+FIRST_PLOTS = "PQ per patient", "DQ against SQ"
+"""Titles of the plots that are shown first."""
+ONE_TEAM = "This cohort has fewer than two teams to compare."
 LEAST_WIDE_PX = 760, 460
 """Width and height from which tables, plots and patients are all in sight."""
+LEAST_HEIGHT_PX = 200
 PLOTS_BESIDE_TABLES_PX = 1000
 """Width from which plots stand beside the tables; below, beside the patients."""
 LEAST_TWO_PX = 560
 """Width or height from which there are two plots."""
-
-
-class PlotPane(QWidget):
-    """A plot of the cohort, the menu that chooses it, and a button that saves it."""
-
-    def __init__(self, view: str) -> None:
-        super().__init__()
-        choices = [Choice(name, name) for name in PLOTS]
-        self.menu = ChoiceBox(choices, "Plot of the cohort").shrinkable()
-        self.menu.setMinimumContentsLength(8)
-        self.menu.show_choice(view)
-        self.save = PushButton("Save…", "Save this plot as SVG or PNG.")
-        self.plot = PlotView()
-        self.note = WrappedLabel()
-        self.work: Latest[Plot] = Latest(self._show_plot)
-        self._drawn: tuple[str, CohortReport] | None = None
-        lay_out(self, (Grow(self.menu), self.save), self.note, Grow(self.plot))
-        self.draw(None)
-
-    @property
-    def view(self) -> str:
-        """The name of the plot that is chosen."""
-        view: str = self.menu.choice
-        return view
-
-    def draw(self, found: CohortReport | None) -> None:
-        """Draw the chosen plot in a worker, unless it is shown already; None shows a hint."""
-        wanted = None if found is None else (self.view, found)
-        if wanted is None or wanted != self._drawn:
-            self._drawn = wanted
-            self.work.drop()
-            self.note.setText(NOT_EVALUATED if wanted is None else "Drawing …")
-            self.plot.show_plot(None)
-            self.save.setEnabled(False)
-            if wanted is not None:
-                self.work.start(partial(_drawn, *wanted))
-
-    def _show_plot(self, plot: Plot) -> None:
-        self.note.setText("Click a point to open its region." if self.view in WITH_POINTS else "")
-        self.plot.show_plot(plot)
-        self.save.setEnabled(True)
-
-
-def _drawn(view: str, found: CohortReport) -> Plot:
-    from napari_panoptic.report.nuclei.ranking_plots import cohort_plot
-
-    with DRAWING:
-        return cohort_plot(view, found)
-
-
 _RANK_METHOD = (
     "Rank: 1 + the number of teams significantly better (Nemenyi, p < 0.05). Intervals: 95 %, by "
     "the bootstrap over patients."
 )
 
 
-class RankingPanel(QWidget):
+class RankingView(QuestionView):
     """Tables, plots and patients of a cohort: all in sight, or in tabs where there is less room."""
 
-    plots_changed = Signal()  # others are chosen, or more are in sight
+    def __init__(self) -> None:
+        super().__init__(WholeCohort, plots=_picker(FIRST_PLOTS[0]))
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.work = WorkControls(
-            "Evaluate cohort",
-            "Evaluate every region of all teams, also by the conventions of other codes.",
-            stop_tooltip="",
-            bar=QProgressBar(),
-        )
-        self.compute, self.stop = self.work.start, self.work.stop
-        self.tables = PushButton("Tables…")
-        self.report = PushButton("Report…")
+    def arrange(self, above: Sequence[Row]) -> None:
+        """Lay out tables, plots and patients."""
+        self.report = PushButton("Report…", "Save everything as one HTML file that opens anywhere.")
         self.conventions = FigureTable(stretch_first=False)
         self.statistics = FigureTable(stretch_first=False)
-        self.plots = (PlotPane(PLOTS[0]), PlotPane(PLOTS[1]))
+        self.plots_beside = _picker(FIRST_PLOTS[1])
         self.patients = NameTable("Patients", "Filter by patient")
-        self.note, self.advice, self._statistics_note = (WrappedLabel() for _ in range(3))
-        self.tabs = QTabBar()
-        self._upper = QSplitter(Qt.Orientation.Horizontal)
-        self._lower = QSplitter(Qt.Orientation.Horizontal)
-        self._plots = QSplitter(Qt.Orientation.Horizontal)
+        self.tabs, self._figures, self._statistics_note = QTabBar(), QWidget(), WrappedLabel()
+        self._statistics_note.setToolTip(_RANK_METHOD)
+        sideways = Qt.Orientation.Horizontal
+        self._upper, self._lower, self._plots = (QSplitter(sideways) for _ in range(3))
         self._all = QSplitter(Qt.Orientation.Vertical)
         self._arranged: tuple[bool, bool] | None = None
-        self._pages: tuple[QWidget, ...] = ()
-        self._figures = QWidget()
-        self._lay_out()
-        self.show_hint(HINT)
-        self.show_progress(None)
+        for word in ("Tables", "Plots", "Patients"):
+            self.tabs.addTab(word)
+        self.tabs.setExpanding(False)
+        self.tabs.setDrawBase(False)
+        self._pages: tuple[QWidget, ...] = (self._tables_page(), self._plots, self.patients)
+        for splitter, widgets in (
+            (self._plots, self.pickers),
+            (self._upper, self._pages[:2]),
+            (self._lower, (self.patients,)),
+            (self._all, (self._upper, self._lower)),
+        ):
+            for widget in widgets:
+                splitter.addWidget(widget)
+            splitter.setChildrenCollapsible(False)
+        _share_out(self._plots, (1, 1))
+        # No higher than the dock: its parts scroll.
+        self._all.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Ignored)
+        self._all.setMinimumHeight(LEAST_HEIGHT_PX)
+        asking = (self.work.start, self.all, Grow(self.work.bar), self.work.stop)
+        saving = (self.making.bar, self.making.stop, self.save, self.report)
+        fill(self._rows, *above, (*asking, None, *saving), self.tabs, Grow(self._all))
+        self.tabs.currentChanged.connect(lambda _: self._arrange())
 
-    def show_hint(self, text: str, *, note: str = "") -> None:
-        """Show a sentence instead of figures of the cohort; else a note above them."""
-        self.note.show_text(text or note)
-        self._figures.setVisible(not text)
+    @property
+    def pickers(self) -> tuple[PlotPicker, ...]:
+        """Both menus of plots."""
+        return self.plots, self.plots_beside
 
-    def show_progress(self, progress: tuple[int, int] | None, *, is_there: bool = False) -> None:
-        """Show how far the evaluation is; None if none is under way."""
-        self.work.show_count(progress)
-        for button in (self.tables, self.report):
-            button.setEnabled(is_there and progress is None)
+    def plots_in_sight(self) -> list[PlotPicker]:
+        """Return the plots that there is room for."""
+        return [picker for picker in self.pickers if not picker.isHidden()]
+
+    def tables_of(self, answer: Answer) -> list[AnswerTable]:  # noqa: ARG002
+        """Return none: the tables are below each other."""
+        return []
+
+    def show_nothing(self, hint: str) -> None:
+        """Show a sentence and no tables."""
+        super().show_nothing(hint)
+        self.report.setEnabled(False)
+        self._figures.hide()
+
+    def show_answer(self, answer: Answer) -> None:
+        """Show ranks by every convention and metric."""
+        super().show_answer(answer)
+        self.report.setEnabled(True)
+        self._figures.show()
+        tables = {table.title: table for table in answer.tables}
+        statistics = tables.get(STATISTICS)
+        _fill(self.conventions, tables.get(SCORES), hint=_CLICK)
+        _fill(self.statistics, statistics)
+        caption = ONE_TEAM if statistics is None else statistics.spec.caption
+        self._statistics_note.setText(caption)
 
     def show_patients(self, lines: CohortLines, teams: Sequence[str]) -> None:
         """Show the PQ of every team for every patient, as far as it is known."""
@@ -199,73 +153,6 @@ class RankingPanel(QWidget):
             )
             columns.append(replace(column, key=team, stretch=True))
         self.patients.show_rows(patients, columns)
-
-    def plots_in_sight(self) -> list[PlotPane]:
-        """Return the plots that there is room for."""
-        return [pane for pane in self.plots if not pane.isHidden()]
-
-    def show_conventions(self, answer: Answer | None) -> None:
-        """Show the score of every team by each convention, and what to keep in mind."""
-        self.conventions.setVisible(answer is not None)
-        self.advice.show_text("" if answer is None else " ".join((answer.headline, *answer.notes)))
-        if answer is None:
-            return
-        table = scores_of(answer)
-        columns = table.spec.shown()
-        rows = [
-            [_cell(column, row, table, number) for column in columns]
-            for number, row in enumerate(table.frame.to_dict("records"))
-        ]
-        titles = [str(column.title or column.keys[0]) for column in columns]
-        teams = [title for title, own in zip(titles, columns, strict=True) if len(own.keys) > 1]
-        short = dict(zip(teams, distinct_names(teams), strict=True))
-        header = [
-            Cell(short.get(title, title), column.about or title)
-            for title, column in zip(titles, columns, strict=True)
-        ]
-        self.conventions.fill(header, rows)
-
-    def show_statistics(
-        self, names: Mapping[str, str], found: Mapping[str, TeamStatistics]
-    ) -> None:
-        """Show ranks and intervals for every metric."""
-        self.statistics.setVisible(bool(found))
-        if not found:
-            self._statistics_note.setText("This cohort has fewer than two teams to compare.")
-            return
-        teams = next(iter(found.values())).comparison.teams
-        header = [
-            Cell("Metric", "Mean over patients with 95 % bootstrap interval, (rank)."),
-            Cell("n", "Patients with a value for every team: those the tests compare."),
-            Cell("p", "Friedman test: is there any difference between teams?"),
-            *map(Cell, distinct_names(teams), teams),
-        ]
-        rows = []
-        for metric, one in found.items():
-            comparison = one.comparison
-            p = comparison.friedman_p
-            cells = [
-                Cell(names.get(metric, metric)),
-                Cell(count_text(comparison.n_patients)),
-                Cell(_p_text(p), comparison.why_undefined if math.isnan(p) else ""),
-            ]
-            for team, rank in zip(teams, comparison.ranks, strict=True):
-                interval = one.means[team]
-                cells.append(
-                    Cell(
-                        f"{ratio_text(interval.mean)} ({rank})",
-                        f"{ratio_text(interval.low)} to {ratio_text(interval.high)}",
-                        bold=rank == 1,
-                    )
-                )
-            rows.append(cells)
-        left_out = next(iter(found.values())).comparison.figures.omitted
-        said = "Means over patients; the rank in brackets counts the teams that are clearly better."
-        self._statistics_note.setToolTip(_RANK_METHOD)
-        if left_out:
-            said += f" {counted(len(left_out), 'patient', write=count_text)} left out of the tests."
-        self._statistics_note.setText(said)
-        self.statistics.fill(header, rows)
 
     def resizeEvent(self, event: QResizeEvent | None) -> None:  # noqa: N802
         """Show side by side what there is room for."""
@@ -300,36 +187,8 @@ class RankingPanel(QWidget):
         beside = width >= height
         turned = Qt.Orientation.Horizontal if beside else Qt.Orientation.Vertical
         has_two = max(width, height) >= LEAST_TWO_PX
-        is_other = self.plots[1].isHidden() == has_two
         self._plots.setOrientation(turned)
-        self.plots[1].setVisible(has_two)
-        if is_other:
-            self.plots_changed.emit()
-
-    def _lay_out(self) -> None:
-        self.tables.setToolTip("Save ranking, statistics and patients as CSV files.")
-        self.report.setToolTip("Save everything as one HTML file that opens anywhere.")
-        bar = self.work.bar
-        bar.setFormat("%v of %m")
-        bar.setMinimumWidth(40)
-        for word in ("Tables", "Plots", "Patients"):
-            self.tabs.addTab(word)
-        self.tabs.setExpanding(False)
-        self.tabs.setDrawBase(False)
-        self._pages = (self._tables_page(), self._plots, self.patients)
-        for splitter, widgets in (
-            (self._plots, self.plots),
-            (self._upper, self._pages[:2]),
-            (self._lower, (self.patients,)),
-            (self._all, (self._upper, self._lower)),
-        ):
-            for widget in widgets:
-                splitter.addWidget(widget)
-            splitter.setChildrenCollapsible(False)
-        _share_out(self._plots, (1, 1))
-        controls = (self.compute, Grow(bar), self.stop, None, self.tables, self.report)
-        lay_out(self, controls, self.tabs, Grow(self._all), margins=PANEL_MARGINS)
-        self.tabs.currentChanged.connect(lambda _: self._arrange())
+        self.plots_beside.setVisible(has_two)
 
     def _tables_page(self) -> ScrollPanel:
         """Make the page of tables, which scrolls down."""
@@ -338,7 +197,6 @@ class RankingPanel(QWidget):
             heading(
                 "Conventions: figure (rank)", "Click a figure to see what is counted otherwise."
             ),
-            self.advice,
             self.conventions,
             heading("Statistics: mean over patients (rank)"),
             self.statistics,
@@ -346,10 +204,22 @@ class RankingPanel(QWidget):
         )
         page = ScrollPanel(margins_px=NO_MARGINS)
         page.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        for widget in (self.note, self._figures):
+        listed = (self.summary, self.which, self.sentences, self.table, self.row_line)
+        for widget in (
+            self.headline,
+            self.note,
+            self._figures,
+            *listed,
+            self.members,
+            self.making.start,
+        ):
             page._rows.addWidget(widget)
         page._rows.addStretch(1)
         return page
+
+
+def _picker(title: str) -> PlotPicker:
+    return PlotPicker(title, NOT_EVALUATED, CLICK_A_POINT)
 
 
 def _share_out(splitter: QSplitter, shares: Sequence[int]) -> None:
@@ -360,62 +230,64 @@ def _share_out(splitter: QSplitter, shares: Sequence[int]) -> None:
     splitter.setSizes([1000 * share for share in shares])
 
 
-def going_on(done: int, total: int) -> str:
-    """Describe how far the evaluation of a cohort is."""
-    if done >= total:
-        return SUMMING_UP
-    return GOING_ON.format(done=count_text(done), total=count_text(total))
-
-
-def _ranked(value: float, rank: int) -> str:
-    return f"{ratio_text(value)} ({rank})" if rank else ratio_text(value)
-
-
-def _p_text(p: float) -> str:
-    if math.isnan(p):
-        return ratio_text(p)
-    return "< 0.001" if p < 0.001 else ratio_text(p)
-
-
 _CLICK = "Click to see in “Conventions” which nuclei are counted otherwise."
 
 
-def _cell(column: TableColumn, row: Mapping[Any, Any], table: AnswerTable, number: int) -> Cell:
-    """Return a cell of an answer; figures of teams lead to what is counted otherwise."""
+def _fill(shown: FigureTable, table: AnswerTable | None, *, hint: str = "") -> None:
+    """Show a table of an answer; figures of teams can be clicked where there is a hint."""
+    shown.setVisible(table is not None)
+    if table is None:
+        return
+    columns = table.spec.shown()
+    rows = [
+        [_cell(column, row, table, number, hint) for column in columns]
+        for number, row in enumerate(table.frame.to_dict("records"))
+    ]
+    titles = [str(column.title or column.keys[0]) for column in columns]
+    teams = [title for title, own in zip(titles, columns, strict=True) if len(own.keys) > 1]
+    short = dict(zip(teams, distinct_names(teams), strict=True))
+    header = [
+        Cell(short.get(title, title), column.about or title)
+        for title, column in zip(titles, columns, strict=True)
+    ]
+    shown.fill(header, rows)
+
+
+def _cell(
+    column: TableColumn, row: Mapping[Any, Any], table: AnswerTable, number: int, hint: str
+) -> Cell:
+    """Return a cell of an answer; the best figure of a row is bold."""
     (text,) = texts([column], [row])[1][0]
     is_figure, about = len(column.keys) > 1, "" if table.tooltip is None else table.tooltip(number)
     bold = is_figure and row[column.keys[1]] == 1
-    return Cell(text, about, bold=bold, target=column.keys[0] if is_figure else None, hint=_CLICK)
+    target = column.keys[0] if is_figure and hint else None
+    return Cell(text, about, bold=bold, target=target, hint=hint)
 
 
-class RankingPresenter(SeenPresenter[RankingPanel]):
+class RankingPresenter(QuestionPresenter, SeenPresenter[QuestionView]):
     """Conventions, statistics, plots and patients of the whole cohort; a report of them."""
 
-    title = "Ranking"
-    key = "Alt-r"
-    panel_type = RankingPanel
+    kind = WholeCohort
+    title, key = WholeCohort.title, WholeCohort.key
+    panel_type = RankingView
+    panel: RankingView
 
-    def __init__(self, around: Surroundings, panel: RankingPanel) -> None:
+    def __init__(self, around: Surroundings, panel: RankingView) -> None:
         super().__init__(around, panel)
-        self._work = CohortWork()
-        self._work.progressed.connect(self._on_progress)
-        self._work.finished.connect(self._on_finished)
-        self._work.failed.connect(self._on_failed)
         self._writing = Several()
-        self.asked: ReportRequest | None = None
-        """What was asked; None once its figures are no longer shown or expected."""
-        self.found: CohortReport | None = None
-        """What is known of the cohort."""
         self._lines = CohortLines(self.session.cohort, self.session.summaries)
-        self._hint = HINT
-        self._shown: CohortReport | None = None
         self._soon = single_shot(SOON_MS, self.refresh)
+
+    @property
+    def report(self) -> CohortReport | None:
+        """What is known of the cohort under the present settings."""
+        report: CohortReport | None = None if self.found is None else self.found.gathered
+        return report
 
     @property
     def is_busy(self) -> bool:
         """Whether something is being computed or written."""
-        drawing = any(pane.work.is_busy for pane in self.panel.plots)
-        return self._work.is_busy or drawing or self.is_writing
+        return super().is_busy or self.is_writing
 
     @property
     def is_writing(self) -> bool:
@@ -427,105 +299,40 @@ class RankingPresenter(SeenPresenter[RankingPanel]):
         panel = self.panel
         return [
             *super().connections(),
-            (self.session.settings_changed, self._on_change),
-            (self.session.source_changed, self._on_change),
+            (self._sight.changed, self._on_sight),
             (self.session.summary_changed, self._on_summary),
-            (panel.work.start.pushed, self.evaluate),
-            (panel.work.stop.pushed, self._on_stop),
-            (panel.tables.pushed, self._on_tables),
             (panel.report.pushed, self._on_report),
-            (panel.plots_changed, self.refresh),
             (panel.conventions.chosen, self._on_convention),
             (panel.patients.table.cell_activated, self._on_patient),
-            *((pane.menu.chosen, self.refresh) for pane in panel.plots),
-            *((pane.save.pushed, partial(self._save_plot, pane)) for pane in panel.plots),
-            *((pane.plot.point_chosen, self._on_point) for pane in panel.plots),
+            *((picker.view.point_chosen, self._on_point) for picker in panel.pickers),
         ]
-
-    def forget(self) -> None:
-        """Forget what was evaluated."""
-        self._drop(HINT)
 
     def close(self) -> None:
         """Stop all work."""
-        self._work.stop()
+        super().close()
         stop_timers(self._soon)
-        for pane in self.panel.plots:
-            pane.work.drop()
 
-    def request(self) -> ReportRequest:
-        """Return what would be evaluated now, without the table of patients."""
-        session = self.session
-        return ReportRequest(
-            cohort=session.cohort,
-            settings=session.settings,
-            protocol=protocol_name(session.settings),
-            team_names=tuple(team.name for team in session.cohort.competing_teams),
-            source=session.source,
-        )
-
-    def evaluate(self) -> None:
-        """Evaluate the whole cohort in a worker."""
-        self.asked = asked = self.request()
+    def ask(self) -> None:
+        """Evaluate the whole cohort; say what is wrong with the table of its patients."""
         try:
-            metadata = metadata_beside(asked.cohort.root, asked.cohort.patients)
+            patients_of(self.session.cohort)
         except PanopticError as error:
-            metadata = None
             show_error(str(error))
-        self._work.start(replace(asked, metadata=metadata))
+        super().ask()
+
+    def refresh(self, *changed: object) -> None:
+        """Show what is known, now or when the panel comes into sight."""
+        SeenPresenter.refresh(self, *changed)
 
     def compute_now(self) -> None:
-        """Show what is known, and the plots that are chosen."""
-        panel, found = self.panel, self.found
-        panel.show_patients(self._lines, [team.name for team in self.session.cohort.teams])
-        if not self._work.is_busy:
-            panel.show_progress(None, is_there=found is not None)
-        note = NOT_EDITED if self.session.has_any_edits else ""
-        panel.show_hint(self._hint if found is None else "", note=note)
-        if found is not None and found is not self._shown:
-            panel.show_conventions(found.conventions)
-            panel.show_statistics(FIGURE_NAMES, found.statistics)
-        self._shown = found
-        for pane in panel.plots_in_sight():
-            pane.draw(found)
-
-    # What was evaluated.
-
-    def _on_progress(self, done: int, total: int) -> None:
-        """Show the progress of the work, unless figures are shown meanwhile."""
-        self._hint = going_on(done, total)
-        self.panel.show_progress((done, total))
-        if self.found is None:
-            self.panel.show_hint(self._hint)
-
-    def _on_finished(self, found: CohortReport) -> None:
-        self.found = found
-        self.refresh()
-
-    def _on_failed(self, error: PanopticError) -> None:
-        self._on_stop()
-        show_failure(error)
+        """Show what is known of the cohort and its patients."""
+        self.panel.show_patients(self._lines, [team.name for team in self.session.cohort.teams])
+        QuestionPresenter.refresh(self)
 
     def _on_summary(self, _summary: object) -> None:
         """Show figures of patients a moment after they are computed: many come at a time."""
         if not self._soon.isActive():
             self._soon.start()
-
-    def _on_stop(self) -> None:
-        """Stop, and keep the figures that are shown."""
-        self._work.stop()
-        self.asked, self._hint = None if self.found is None else self.asked, HINT
-        self.refresh()
-
-    def _on_change(self, _changed: object) -> None:
-        """Forget figures of other settings or files: none is shown beside the present ones."""
-        if self.asked is not None and self.asked != self.request():
-            self._drop(OF_OTHERS)
-
-    def _drop(self, hint: str) -> None:
-        self._work.stop()
-        self.asked, self.found, self._hint = None, None, hint
-        self.refresh()
 
     # What a figure leads to.
 
@@ -559,38 +366,7 @@ class RankingPresenter(SeenPresenter[RankingPanel]):
 
     # What is saved.
 
-    def _save_plot(self, pane: PlotPane) -> None:
-        plot = pane.plot.plot
-        if plot is None:
-            return
-        from napari_panoptic.report.plots import save
-
-        name = pane.view.lower().replace(" ", "-").replace(",", "")
-        usual = self.session.cohort.root / f"{name}.svg"
-        chosen = file_to_save(self.panel, "Save the plot", usual, "SVG (*.svg);;PNG (*.png)")
-        if chosen is not None:
-            with DRAWING:
-                _report_on(lambda: f"The plot is in {save(plot, chosen)}")
-
-    def _on_tables(self) -> None:
-        if self.found is None:
-            return
-        root = self.session.cohort.root
-        chosen = folder_from(self.panel, "Folder for the CSV files", root)
-        if chosen is not None:
-            self.save_tables(chosen)
-
-    def save_tables(self, folder: Path) -> None:
-        """Write ranking, statistics and patients as CSV files."""
-        found = self.found
-        if found is not None:
-            from napari_panoptic.report.nuclei.ranking import write_ranking_tables
-
-            _report_on(lambda: f"{len(write_ranking_tables(found, folder))} tables are in {folder}")
-
     def _on_report(self) -> None:
-        if self.found is None:
-            return
         usual = self.session.cohort.root / "report.html"
         chosen = file_to_save(self.panel, "Save the report", usual, "HTML (*.html)")
         if chosen is not None:
@@ -598,20 +374,11 @@ class RankingPresenter(SeenPresenter[RankingPanel]):
 
     def save_report(self, path: Path) -> None:
         """Write the report in a worker, and say when it is there."""
-        if self.found is None:
-            return
-        self._writing.start(
-            partial(_write, self.found, path),
-            lambda _: show_info(f"The report is in {path}"),
-        )
-
-
-def _report_on(save: Callable[[], str]) -> None:
-    """Save something; say where it is, or what went wrong."""
-    try:
-        show_info(save())
-    except PanopticError as error:
-        show_error(str(error))
+        if self.report is not None:
+            self._writing.start(
+                partial(_write, self.report, path),
+                lambda _: show_info(f"The report is in {path}"),
+            )
 
 
 def _write(found: CohortReport, path: Path) -> None:

@@ -97,14 +97,10 @@ class ScoresPresenter(QuestionPresenter):
             (panel.plots.view.point_chosen, self._on_point),
         ]
 
-    def refresh(self) -> None:
-        """Show the region, and that the cohort has not been evaluated yet."""
+    def refresh(self, *changed: object) -> None:
+        """Show the region, and what is known of the cohort."""
         self._show_region()
-        super().refresh()
-
-    def _on_change(self, changed: object = None) -> None:
-        self._show_region()
-        super()._on_change(changed)
+        super().refresh(*changed)
 
     def _on_edit(self, edited: object = None) -> None:
         self._show_region()

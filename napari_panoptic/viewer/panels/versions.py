@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from psygnal import Signal
 from qtpy.QtCore import Qt
 from qtpy.QtGui import QResizeEvent
-from qtpy.QtWidgets import QFrame, QPushButton, QScrollArea, QSplitter, QWidget
+from qtpy.QtWidgets import QFrame, QPushButton, QScrollArea, QSizePolicy, QSplitter, QWidget
 
-from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.display import slide_texts, styles
 from napari_panoptic.display.names import distinct_names
 from napari_panoptic.display.slide_texts import on_slide
 from napari_panoptic.display.styles import count_text, ratio_text
 from napari_panoptic.display.title import why_nothing
-from napari_panoptic.explain.failures import FailureName
+from napari_panoptic.explain.failures import FailureSet
+from napari_panoptic.questions.answer import Answer, AnswerRecord, AnswerTable
 from napari_panoptic.questions.compare import (
     CLASSES,
     METRICS,
@@ -43,27 +43,27 @@ from napari_panoptic.questions.engines.version_diff import (
     outcome_names,
 )
 from napari_panoptic.questions.engines.versions import VersionComparison, compare_in_region
-from napari_panoptic.values.cohort import Cohort, Rgb
-from napari_panoptic.values.settings import protocol_name
+from napari_panoptic.tables.columns import TableSpec, words
+from napari_panoptic.values.cohort import Rgb
 from napari_panoptic.values.vocabulary import Side, Status
-from napari_panoptic.viewer.jobs.jobs import Job, Latest, Stream
-from napari_panoptic.viewer.kit.array_table import ArrayTable, Column
+from napari_panoptic.viewer.jobs.jobs import Latest
+from napari_panoptic.viewer.kit.array_table import Column
 from napari_panoptic.viewer.kit.figures import Cell, FigureTable
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox, name_choices
-from napari_panoptic.viewer.kit.layouts import PANEL_MARGINS, FlowBar, Grow, lay_out
-from napari_panoptic.viewer.kit.shown import PlainLabel, WrappedLabel
-from napari_panoptic.viewer.kit.widgets import WorkControls, offer_link
+from napari_panoptic.viewer.kit.layouts import FlowBar, Grow, Row, fill, lay_out
+from napari_panoptic.viewer.kit.shown import PlainLabel
 from napari_panoptic.viewer.panels.part import Connections, Surroundings
+from napari_panoptic.viewer.panels.question.asking import Found
 from napari_panoptic.viewer.panels.question.columns import table_columns
+from napari_panoptic.viewer.panels.question.presenter import QuestionPresenter
+from napari_panoptic.viewer.panels.question.view import QuestionView
 from napari_panoptic.viewer.panels.region_panel import Material, SeenPresenter, material
 from napari_panoptic.viewer.state.preferences import VersionChoice, VersionScope
 
-EMPTY = "Nothing to compare. Open a cohort."
 NO_PREDICTION = (
     "One version has no prediction here. Choose another region or compare over the whole cohort."
 )
 ONE_TEAM = "This cohort has one team only. Add the folder of a second team to compare versions."
-PRESS = Compare.hint
 _SCOPE_MEANINGS = {
     VersionScope.REGION: "The current region, with your edits.",
     VersionScope.COHORT: "All regions, as on disk; figures are paired by patient.",
@@ -71,38 +71,21 @@ _SCOPE_MEANINGS = {
 _SIDE_WORDS = {Side.REFERENCE: "nuclei", Side.PREDICTION: "FPs"}
 _STACKED_BELOW_PX = 640
 """Width below which the list stands under the matrix."""
-OUTDATED = "Outdated: the settings or the files have changed. Press “Compare” again."
-UNSAVED = "Compared as on disk: unsaved edits are not included. Save them and compare again."
-STOPPED = "Stopped. Press “Compare” to start again."
+_LEAST_BODY_PX = 90
 COMPARING = "Comparing both versions …"
 BEFORE = "before"
 """Key of the columns about the old version."""
+OBJECTS = "Objects"
+LISTS = (OBJECTS, METRICS, CLASSES, PATIENTS, REGIONS, PARTS)
+"""Titles of what is listed beside the matrix."""
+_OBJECTS = TableSpec(
+    "", "object", [words("change")], "Objects of the selected cell, broken ones first."
+)
 _FAILS = (str(Status.MISCLASSIFIED), str(Status.FN), str(Status.FP))
 _ORDER = (str(Status.TP), *_FAILS, str(Status.IGNORED), NO_OBJECT)
 
 
 # --- what is listed ---------------------------------------------------------------------------
-
-
-class VersionsList(StrEnum):
-    """What is listed beside the matrix."""
-
-    OBJECTS = "Objects"
-    METRICS = METRICS
-    CLASSES = CLASSES
-    PATIENTS = PATIENTS
-    REGIONS = REGIONS
-    PARTS = PARTS
-
-
-VIEW_MEANINGS: dict[VersionsList, str] = {
-    VersionsList.OBJECTS: "Objects of the selected cell, broken ones first.",
-    VersionsList.METRICS: "Difference of every metric, paired by patient, with Holm-corrected p.",
-    VersionsList.CLASSES: "PQ of every class in both versions, with its objects by change.",
-    VersionsList.PATIENTS: "Objects of every patient by change, with the patient's part of ΔPQ.",
-    VersionsList.REGIONS: "Objects of every region by change, with the region's part of ΔPQ.",
-    VersionsList.PARTS: "ΔPQ split by quality, change, cause and class; each split adds up to ΔPQ.",
-}
 
 
 @dataclass(frozen=True)
@@ -152,12 +135,36 @@ def chosen_text(chosen: Chosen) -> str:
     return f"{chosen.before} → {chosen.after}"
 
 
-def columns_of(view: VersionsList, comparison: VersionComparison) -> list[Column]:
-    """Return the rows that a view lists of a comparison."""
-    if view is VersionsList.OBJECTS:
+def comparison_shown(
+    comparison: VersionComparison, objects: Callable[[int], FailureSet] | None = None
+) -> Answer:
+    """Return a comparison as the panel shows it: its headline, what it leaves out, and lists.
+
+    Parameters
+    ----------
+    comparison
+        The comparison.
+    objects
+        Returns the object of a row of the list of objects.
+    """
+    diff = comparison.diff
+    return Answer(
+        headline=headline(comparison),
+        notes=(),
+        tables=(
+            AnswerTable(_OBJECTS, diff.rows, objects, heading=OBJECTS, is_of_objects=True),
+            *(comparison_table(comparison, title) for title in LISTS[1:]),
+        ),
+        plots=(),
+        record=AnswerRecord({}, comparison.findings, (diff.old, diff.new)),
+    )
+
+
+def columns_of(table: AnswerTable, comparison: VersionComparison) -> list[Column]:
+    """Return the columns of a list of a comparison."""
+    if table.title == OBJECTS:
         return _object_columns(comparison)
-    columns = table_columns(comparison_table(comparison, str(view)))
-    return [replace(column, is_whole=column.is_text) for column in columns]
+    return [replace(column, is_whole=column.is_text) for column in table_columns(table)]
 
 
 def _object_columns(comparison: VersionComparison) -> list[Column]:
@@ -221,64 +228,70 @@ def _colour_of(status: NDArray[np.object_]) -> Callable[[int], Rgb | None]:
 # --- the panel --------------------------------------------------------------------------------
 
 
-class VersionsPanel(QWidget):
+class VersionsView(QuestionView):
     """Choice of two versions, and their changes as a sentence, a matrix and lists."""
 
     choice_changed = Signal(VersionChoice)
-    object_chosen = Signal(FailureName)
     region_chosen = Signal(str)
-    link_wanted = Signal(FailureName)
-    gallery_wanted = Signal(str, object)  # title, list of FailureName
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        self.comparison: VersionComparison | None
+        super().__init__(Compare)
+        self.chosen: Chosen = None
+        self._choice = VersionChoice()
+        self.making.start.setToolTip("Show crops of the listed failures in this order.")
+        self._connect()
+
+    def arrange(self, above: Sequence[Row]) -> None:
+        """Lay out the choice of versions, the matrix, and the list beside it."""
         self.old, self.new = ChoiceBox(meaning="Old version"), ChoiceBox(meaning="New version")
         self.swap = QPushButton("⇄")
+        self.swap.setToolTip("Swap old and new")
+        self.swap.setFixedWidth(30)
         self.scope = ChoiceBox(
             [Choice(scope, scope.value, _SCOPE_MEANINGS[scope]) for scope in VersionScope],
             "Where the versions are compared",
         )
-        self.work = WorkControls(
-            "Compare", "Evaluate both versions in all regions, in the background."
-        )
-        self.compare, self.stop = self.work.start, self.work.stop
-        self.view = ChoiceBox(
-            [Choice(view, view.value, VIEW_MEANINGS[view]) for view in VersionsList], "List to show"
-        )
-        self.gallery = QPushButton("Gallery")
+        for box in (self.old, self.new, self.scope):
+            box.setMinimumContentsLength(10)
         self.changes = FigureTable(stretch_first=False)
         self.matrices = {side: FigureTable(stretch_first=False) for side in Side}
-        self.table = ArrayTable()
-        self.headline, self.note, self.hint = (WrappedLabel() for _ in range(3))
-        self._listed = PlainLabel()
+        self._listed_text = PlainLabel()
+        self.work.bar.setFixedWidth(120)
+        font = self.headline.font()
+        font.setBold(True)
+        self.headline.setFont(font)
         self._body = QSplitter(Qt.Orientation.Horizontal)
-        self._comparison: VersionComparison | None = None
-        self._chosen: Chosen = None
-        self._shown = VersionChoice()
-        self._lay_out()
-        self._connect()
-        self.compare.hide()
-        self.show_comparison(None)
-
-    # Texts.
-
-    @property
-    def choice(self) -> VersionChoice:
-        """The selected versions, and where they are compared."""
-        return VersionChoice(
-            self.old.choice or "", self.new.choice or "", VersionScope(self.scope.choice)
+        self._body.addWidget(self._matrix_area())
+        self._body.addWidget(self._list_area())
+        self._body.setSizes([660, 580])
+        self._body.setChildrenCollapsible(False)
+        # No higher than the dock: its parts scroll.
+        self._body.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Ignored)
+        self._body.setMinimumHeight(_LEAST_BODY_PX)
+        choices = (self.old, PlainLabel("→"), self.new, self.swap, self.scope)
+        asking = (self.work.start, self.all, self.work.stop, self.work.bar)
+        making = (self.making.start, self.making.stop, self.making.bar, self.save)
+        fill(
+            self._rows,
+            *above,
+            FlowBar(*choices, *asking, *making),
+            self.headline,
+            self.note,
+            self.summary,
+            Grow(self._body),
+            self.plots,
         )
 
     @property
-    def chosen(self) -> Chosen:
-        """Which objects are listed."""
-        return self._chosen
+    def values(self) -> dict[str, Any]:
+        """The two versions."""
+        return {"old": self.old.choice or "", "new": self.new.choice or ""}
 
     def listed(self) -> list[int]:
         """Return the rows of the diff that are listed, in the order of the table."""
-        return self.table.rows() if self.view.choice is VersionsList.OBJECTS else []
-
-    # View.
+        table = self.shown_table
+        return self.table.rows() if table is not None and table.title == OBJECTS else []
 
     def offer_teams(self, teams: Sequence[str]) -> None:
         """List teams as versions."""
@@ -291,43 +304,36 @@ class VersionsPanel(QWidget):
         self.old.show_choice(choice.old)
         self.new.show_choice(choice.new)
         self.scope.show_choice(choice.scope)
-        self._shown = choice
+        self._choice = choice
 
-    def show_comparison(
-        self, comparison: VersionComparison | None, *, hint: str = EMPTY, note: str = ""
-    ) -> None:
-        """Show a comparison, or a hint if there is none.
+    def show_comparison(self, comparison: VersionComparison) -> None:
+        """Show a comparison; the objects of all its cells are listed."""
+        self.comparison, self.chosen = comparison, None
+        self._fill_matrices(comparison)
+        self._body.show()
+        self.show_answer(comparison_shown(comparison, self._object_in_column))
+        self.show_note(left_out(comparison))
 
-        Parameters
-        ----------
-        comparison
-            The comparison; the same one again keeps the list and the selection.
-        hint
-            Shown in its place.
-        note
-            Shown with the comparison, for example if it is outdated.
-        """
-        is_new, self._comparison = comparison is not self._comparison, comparison
-        for widget in (self.headline, self._body):
-            widget.setVisible(comparison is not None)
-        self.hint.setText(hint)
-        self.hint.setVisible(comparison is None)
-        if comparison is not None:
-            note = " ".join(text for text in (note, left_out(comparison)) if text)
-        self.note.setText(note)
-        self.note.setVisible(comparison is not None and bool(note))
-        if comparison is not None and is_new:
-            self.headline.setText(headline(comparison))
-            self._fit_headline()
-            self._chosen = None
-            self._fill_matrices(comparison)
-            self._fill_list()
+    def show_nothing(self, hint: str) -> None:
+        """Show a sentence and no comparison."""
+        self.comparison = None
+        self._body.hide()
+        super().show_nothing(hint)
 
     def choose(self, chosen: Chosen) -> None:
         """List the objects of a change or a cell; the same again lists all."""
-        self._chosen = None if chosen == self._chosen else chosen
-        self.view.show_choice(VersionsList.OBJECTS)
-        self._fill_list()
+        self.chosen = None if chosen == self.chosen else chosen
+        self.list_table(OBJECTS)
+
+    def columns_of(self, table: AnswerTable) -> list[Column]:
+        """Return the columns of a list."""
+        return [] if self.comparison is None else columns_of(table, self.comparison)
+
+    def passing(self, table: AnswerTable) -> NDArray[np.bool_] | None:
+        """Return which objects are listed: those of the chosen change or cell."""
+        if self.comparison is None or table.title != OBJECTS:
+            return None
+        return listed_rows(self.comparison.diff, self.chosen)
 
     def _fill_matrices(self, comparison: VersionComparison) -> None:
         diff = comparison.diff
@@ -360,22 +366,16 @@ class VersionsPanel(QWidget):
             headings = [Cell(_heading(a), f"{a} in {diff.new}.") for a in after]
             table.fill([corner, *headings], rows)
 
-    def _fill_list(self) -> None:
-        comparison, view = self._comparison, VersionsList(self.view.choice)
-        is_of_objects = view is VersionsList.OBJECTS
-        for table in (self.changes, *self.matrices.values()):
-            table.show_chosen(self._chosen if is_of_objects else None)
-        self.gallery.setVisible(is_of_objects)
-        if comparison is None:
-            self.table.show_rows([])
-            return
-        rows = listed_rows(comparison.diff, self._chosen) if is_of_objects else None
-        self.table.show_rows(columns_of(view, comparison), rows)
-        n = len(self.table.rows())
-        self._listed.setText(f"{chosen_text(self._chosen)}: {count_text(n)}" * is_of_objects)
+    def _on_table(self) -> None:
+        """Show what is listed."""
+        table = self.shown_table
+        is_of_objects = table is not None and table.title == OBJECTS
+        for figures in (self.changes, *self.matrices.values()):
+            figures.show_chosen(self.chosen if is_of_objects else None)
+        n = len(self.listed())
+        self._listed_text.setText(f"{chosen_text(self.chosen)}: {count_text(n)}" * is_of_objects)
         without = (Change.STILL_RIGHT, Change.IGNORED_ONCE)
-        has_failures = is_of_objects and self._chosen not in without and n > 0
-        self.gallery.setEnabled(has_failures)
+        self.making.start.setEnabled(n > 0 and self.chosen not in without)
 
     # User actions.
 
@@ -384,21 +384,15 @@ class VersionsPanel(QWidget):
         self.new.chosen.connect(lambda name: self._on_team(name, is_old=False))
         self.scope.chosen.connect(lambda _scope: self._emit_choice())
         self.swap.clicked.connect(lambda _=False: self._on_swap())
-        self.view.chosen.connect(lambda _view: self._fill_list())
-        self.gallery.clicked.connect(lambda _=False: self._on_gallery())
         for table in (self.changes, *self.matrices.values()):
             table.chosen.connect(self.choose)
-        self.table.row_chosen.connect(self._on_row)
-        offer_link(self.table, self._on_link)
-        self.table.centre_wanted.connect(
-            lambda row: self._on_row(row, self.table.currentIndex().column())
-        )
+        self.table_chosen.connect(self._on_table)
 
     def _on_team(self, name: str, *, is_old: bool) -> None:
         """Compare another team; choosing the same team twice swaps the versions."""
         other = self.new if is_old else self.old
         if name == other.choice:
-            other.show_choice(self._shown.old if is_old else self._shown.new)
+            other.show_choice(self._choice.old if is_old else self._choice.new)
         self._emit_choice()
 
     def _on_swap(self) -> None:
@@ -408,77 +402,45 @@ class VersionsPanel(QWidget):
         self._emit_choice()
 
     def _emit_choice(self) -> None:
-        self._shown = self.choice
-        self.choice_changed.emit(self._shown)
+        scope = VersionScope(self.scope.choice)
+        self._choice = VersionChoice(**self.values, scope=scope)
+        self.choice_changed.emit(self._choice)
+
+    def chosen_rows(self) -> Sequence[int]:
+        """Return the objects that are listed."""
+        return self.listed()
+
+    def _want(self, rows: Sequence[int]) -> None:
+        """Ask for objects that fail in either version."""
+        if self.comparison is not None:
+            diff, changes = self.comparison.diff, chosen_text(self.chosen)
+            title = f"{diff.old} → {diff.new}: {changes} · dashed: the other version"
+            names = frozenset(failure_names(diff, rows))
+            self.wanted.emit([FailureSet(title, names, (diff.old, diff.new))])
+
+    def _object_in_column(self, row: int) -> FailureSet:
+        """Return the object of a row, in the version of the column that was clicked."""
+        comparison = self.comparison
+        if comparison is None:
+            raise LookupError("no comparison is shown")
+        before = self.table.key(self.table.currentIndex().column()) == BEFORE
+        name = object_name(comparison.diff, row, before=before)
+        return FailureSet("", frozenset({name}))
 
     def _on_row(self, row: int, column: int) -> None:
-        comparison, view = self._comparison, VersionsList(self.view.choice)
-        if comparison is None:
-            return
-        if view is VersionsList.OBJECTS:
-            before = self.table.key(column) == BEFORE
-            self.object_chosen.emit(object_name(comparison.diff, row, before=before))
-        elif view is VersionsList.REGIONS:
-            regions = comparison.diff.by("patient", "region")["region"]
-            self.region_chosen.emit(str(regions.iloc[row]))
-
-    def _on_link(self) -> None:
-        row, comparison = self.table.selected(), self._comparison
-        is_of_objects = self.view.choice is VersionsList.OBJECTS
-        if row is not None and comparison is not None and is_of_objects:
-            before = self.table.key(self.table.currentIndex().column()) == BEFORE
-            self.link_wanted.emit(object_name(comparison.diff, row, before=before))
-
-    def _on_gallery(self) -> None:
-        comparison = self._comparison
-        if comparison is not None:
-            diff = comparison.diff
-            changes = chosen_text(self._chosen)
-            title = f"{diff.old} → {diff.new}: {changes} · dashed: the other version"
-            self.gallery_wanted.emit(title, failure_names(diff, self.listed()))
+        """Go to the object of a row, or to its region."""
+        super()._on_row(row, column)
+        table = self.shown_table
+        if table is not None and table.title == REGIONS:
+            self.region_chosen.emit(str(table.frame["region"].iloc[row]))
 
     def resizeEvent(self, event: QResizeEvent | None) -> None:  # noqa: N802
         """Put the list under the matrix if there is no space beside it."""
         super().resizeEvent(event)
-        self._fit_headline()
         is_stacked = self.width() < _STACKED_BELOW_PX
         wanted = Qt.Orientation.Vertical if is_stacked else Qt.Orientation.Horizontal
         if self._body.orientation() != wanted:
             self._body.setOrientation(wanted)
-
-    def _fit_headline(self) -> None:
-        """Use as many lines as this width needs; Qt's layout would use one."""
-        layout = self.layout()
-        margins = self.contentsMargins() if layout is None else layout.contentsMargins()
-        self.headline.setMinimumHeight(0)  # Qt returns no height below the last one set
-        width = self.width() - margins.left() - margins.right()
-        self.headline.setMinimumHeight(max(self.headline.heightForWidth(width), 0))
-
-    def _lay_out(self) -> None:
-        self.swap.setToolTip("Swap old and new")
-        self.swap.setFixedWidth(30)
-        self.gallery.setToolTip("Show crops of the listed failures in this order.")
-        self.work.bar.setFixedWidth(120)
-        font = self.headline.font()
-        font.setBold(True)
-        self.headline.setFont(font)
-        for box in (self.old, self.new, self.scope):
-            box.setMinimumContentsLength(10)
-        self._body.addWidget(self._matrix_area())
-        self._body.addWidget(self._list_area())
-        self._body.setSizes([660, 580])
-        self._body.setChildrenCollapsible(False)
-        choices = (self.old, PlainLabel("→"), self.new, self.swap, self.scope)
-        column = lay_out(
-            self,
-            FlowBar(*choices, self.compare, self.stop, self.work.bar),
-            self.headline,
-            self.note,
-            self.hint,
-            Grow(self._body),
-            margins=PANEL_MARGINS,
-        )
-        column.addStretch(0)  # keeps the hint at the top while there is nothing else
 
     def _matrix_area(self) -> QWidget:
         area, inside = QScrollArea(), QWidget()
@@ -496,7 +458,14 @@ class VersionsPanel(QWidget):
 
     def _list_area(self) -> QWidget:
         area = QWidget()
-        lay_out(area, (self.view, Grow(self._listed), self.gallery), Grow(self.table))
+        lay_out(
+            area,
+            (self.which, Grow(self._listed_text)),
+            Grow(self.sentences),
+            Grow(self.table),
+            self.row_line,
+            self.members,
+        )
         self.table.setMinimumHeight(60)
         return area
 
@@ -527,39 +496,35 @@ def _colour(outcome: str) -> tuple[int, int, int] | None:
 # --- the presenter ----------------------------------------------------------------------------
 
 
-class VersionsPresenter(SeenPresenter[VersionsPanel]):
-    """Compare two teams as an old and a new version."""
+class VersionsPresenter(QuestionPresenter, SeenPresenter[QuestionView]):
+    """Compare two teams as an old and a new version: in the region while seen, or when asked."""
 
-    title = "Versions"
-    key = "Alt-n"  # V is the mnemonic of napari's menu View
-    panel_type = VersionsPanel
+    kind = Compare
+    title, key = Compare.title, Compare.key
+    panel_type = VersionsView
+    panel: VersionsView
 
-    def __init__(self, around: Surroundings, panel: VersionsPanel) -> None:
+    def __init__(self, around: Surroundings, panel: VersionsView) -> None:
         super().__init__(around, panel)
         self._state = self.link.state
         self._in_region: Latest[VersionComparison] = Latest(
-            self._take, failed=self._on_region_failed
+            self._show_region, failed=lambda error: self._show_hint(str(error))
         )
-        self._over_cohort: Stream[tuple[Compare, VersionComparison]] = Stream(
-            self._take_cohort,
-            ended=self._on_ended,
-            failed=self._on_failed,
-            progressed=panel.work.show_progress,
-        )
-        self.comparison: VersionComparison | None = None
-        """The comparison on screen."""
-        self._asked: Compare | None = None
-        self._found: tuple[Compare, VersionComparison] | None = None
-        self._hint = PRESS
         cohort = self.session.cohort
         teams = [team.name for team in (*cohort.competing_teams, *cohort.teams)]
         self._teams = list(dict.fromkeys(teams))
         panel.offer_teams(self._teams)
+        panel.show_choice(self.choice)
+
+    @property
+    def comparison(self) -> VersionComparison | None:
+        """The comparison on screen."""
+        return self.panel.comparison
 
     @property
     def is_busy(self) -> bool:
         """Whether versions are being compared."""
-        return self._in_region.is_busy or self._over_cohort.is_busy
+        return self._in_region.is_busy or super().is_busy
 
     @property
     def choice(self) -> VersionChoice:
@@ -575,155 +540,103 @@ class VersionsPresenter(SeenPresenter[VersionsPanel]):
         """Listen to session, state and panel."""
         session, link, panel = self.session, self.link, self.panel
         return [
+            *super().connections(),
             (session.region_changed, self.refresh),
             (session.teams_came, self.refresh),
-            (session.settings_changed, self._on_change),
-            (session.source_changed, self._on_change),
             (session.copies_changed, self.refresh),
             (link.edits_rested, self.refresh),
-            (self._state.events.versions, self._on_change),
+            (self._state.events.versions, self._on_choice),
             (self._sight.changed, self._on_sight),
             (panel.choice_changed, partial(setattr, self._state, "versions")),
-            (panel.work.start.pushed, self.compare),
-            (panel.work.stop.pushed, self._on_stop),
-            (panel.object_chosen, self._on_object),
             (panel.region_chosen, link.go_to),
-            (panel.gallery_wanted, self._on_gallery),
-            (panel.link_wanted, self._on_link),
         ]
 
     def close(self) -> None:
         """Stop all work."""
         self._in_region.close()
-        self._over_cohort.close()
+        super().close()
+
+    def why_not(self) -> str:
+        """Return why nothing can be compared; empty if something can."""
+        return ONE_TEAM if len(self._teams) < 2 else super().why_not()
+
+    def refresh(self, *changed: object) -> None:
+        """Compare the region or show the cohort, now or when the panel comes into sight."""
+        SeenPresenter.refresh(self, *changed)
 
     def compute_now(self) -> None:
-        """Compare both versions in the region, or show the known result over the cohort."""
-        choice, panel = self.choice, self.panel
-        panel.show_choice(choice)
-        is_of_cohort = choice.scope is VersionScope.COHORT and len(self._teams) > 1
-        if not self._over_cohort.is_busy:
-            panel.work.show_count(None, may_start=is_of_cohort)
-        why_not = self._why_not()
-        if why_not:
+        """Compare both versions in the region, or show what is known over the cohort."""
+        is_of_cohort = self.choice.scope is VersionScope.COHORT
+        self._offer_asking()
+        if is_of_cohort or self.why_not():
             self._in_region.drop()
-            self._show(None, hint=why_not)
-        elif is_of_cohort:
-            self._in_region.drop()
-            self._show_cohort(choice)
+            QuestionPresenter.refresh(self)
         else:
-            self._compare_region(choice)
+            self._compare_region()
 
-    def compare(self) -> None:
-        """Compare both versions over the cohort, in a worker."""
-        choice = self.choice
-        if self._why_not():
-            return
-        self._asked, self._hint = self._question(choice), COMPARING
-        self._over_cohort.start(partial(_compared, self.session.cohort, self._asked))
-        self.panel.work.show_progress(0.0)
-        self.refresh()
+    def show_found(self, found: Found) -> None:
+        """Show what was found over the cohort."""
+        if isinstance(found.gathered, VersionComparison):
+            self.panel.show_comparison(found.gathered)
+        else:
+            super().show_found(found)
 
-    def _question(self, choice: VersionChoice) -> Compare:
-        """Return what would be asked now over the cohort."""
-        session = self.session
-        return Compare(
-            old=choice.old,
-            new=choice.new,
-            settings=session.settings,
-            protocol=protocol_name(session.settings),
-            source=session.source,
-            held_up_to_px=session.held_up_to_px,
-        )
+    def notes(self, found: Found) -> Sequence[str]:
+        """Return what a comparison leaves out: the command has its method and figures."""
+        comparison = found.gathered
+        return [left_out(comparison)] if isinstance(comparison, VersionComparison) else []
 
-    def _why_not(self) -> str:
-        if len(self._teams) < 2:
-            return ONE_TEAM
-        return self._question(self.choice).why_not(self.session.cohort)
+    def _show_ended(self) -> None:
+        super()._show_ended()
+        self._offer_asking()
 
-    def _show(
-        self, comparison: VersionComparison | None, *, hint: str = EMPTY, note: str = ""
-    ) -> None:
-        self.comparison = comparison
-        self.panel.show_comparison(comparison, hint=hint, note=note)
+    def _offer_asking(self) -> None:
+        """Offer to compare over the cohort, where that is chosen."""
+        if not self.is_asking:
+            is_of_cohort = self.choice.scope is VersionScope.COHORT
+            may_start = is_of_cohort and len(self._teams) > 1
+            self.panel.work.show_progress(None, may_start=may_start)
+
+    def _on_team(self, team: object) -> None:
+        """Keep the list where it leads to an object of the other version."""
+
+    def _on_choice(self, _choice: object) -> None:
+        """Show which versions are compared, and compare them if they are others."""
+        self.panel.show_choice(self.choice)
+        self._on_input()
 
     # In the current region.
 
-    def _compare_region(self, choice: VersionChoice) -> None:
-        snapshot = self.session.snapshot
+    def _compare_region(self) -> None:
+        choice, snapshot = self.choice, self.session.snapshot
         if snapshot is not None and snapshot.pending and not snapshot.is_slide:
             self._in_region.drop()  # stale: new evaluations are being computed
-            self._show(None, hint=COMPARING)
+            self._show_hint(COMPARING)
             return
         teams = (choice.old, choice.new)
         known = material(self.session, teams=teams)
         if known is None or set(known.teams) != set(teams):
             self._in_region.drop()
-            self._show(None, hint=on_slide(snapshot, slide_texts.VERSIONS, self._why_nothing()))
+            self._show_hint(on_slide(snapshot, slide_texts.VERSIONS, self._why_nothing()))
             return
-        if self.comparison is None:
-            self._show(None, hint=COMPARING)
+        if self.comparison is None or self._shown is not None:
+            self._show_hint(COMPARING)
         names = self.session.cohort.scheme.names
         self._in_region.start(partial(_compared_in_region, known, choice, names))
+
+    def _show_region(self, comparison: VersionComparison) -> None:
+        self._shown = None
+        self.panel.show_comparison(comparison)
+        self.panel.save.hide()  # these are not the files of the command
+
+    def _show_hint(self, hint: str) -> None:
+        self._shown = None
+        self.panel.show_nothing(hint)
 
     def _why_nothing(self) -> str:
         snapshot = self.session.snapshot
         has_annotation = snapshot is not None and snapshot.reference is not None
         return NO_PREDICTION if has_annotation else why_nothing(self.session)
-
-    def _take(self, comparison: VersionComparison) -> None:
-        self._show(comparison)
-
-    def _on_region_failed(self, error: PanopticError) -> None:
-        self._show(None, hint=str(error))
-
-    # Over the cohort.
-
-    def _show_cohort(self, choice: VersionChoice) -> None:
-        found = self._found
-        if found is None or (found[0].old, found[0].new) != (choice.old, choice.new):
-            self._show(None, hint=self._hint)
-            return
-        asked, comparison = found
-        note = UNSAVED if self.session.has_any_edits else ""
-        if asked != self._question(choice):
-            note = OUTDATED
-        self._show(comparison, note=note)
-
-    def _take_cohort(self, found: tuple[Compare, VersionComparison]) -> None:
-        self._found = found
-
-    def _on_ended(self) -> None:
-        if self._hint == COMPARING:
-            self._hint = PRESS
-        self.refresh()
-
-    def _on_failed(self, error: PanopticError) -> None:
-        self._hint = str(error)
-        self._show(None, hint=self._hint)
-
-    def _on_stop(self) -> None:
-        self._over_cohort.stop()
-        self._hint = STOPPED
-        self.refresh()
-
-    # Changes elsewhere.
-
-    def _on_change(self, _changed: object = None) -> None:
-        """Stop a comparison that would be another one now; a finished one is marked as outdated."""
-        if self._asked != self._question(self.choice):
-            self._over_cohort.stop()
-        self._hint = COMPARING if self._over_cohort.is_busy else PRESS
-        self.refresh()
-
-    def _on_object(self, name: FailureName) -> None:
-        self.link.go_to(name.region, name.side, name.id, team=name.team)
-
-    def _on_link(self, name: FailureName) -> None:
-        self.link.links.copy([name])
-
-    def _on_gallery(self, title: str, names: list[FailureName]) -> None:
-        self.link.show_failures(title, names, (self.choice.old, self.choice.new))
 
 
 def _after(teams: list[str], old: str) -> str:
@@ -738,10 +651,3 @@ def _compared_in_region(
     evaluations = known.complete()
     old, new = ((name, evaluations[name]) for name in (choice.old, choice.new))
     return compare_in_region(known.snapshot.region, old, new, class_names)
-
-
-def _compared(
-    cohort: Cohort, question: Compare, job: Job[tuple[Compare, VersionComparison]]
-) -> Iterator[tuple[Compare, VersionComparison]]:
-    """Compare two versions over a cohort, one region at a time; for workers."""
-    yield question, question.gather(cohort, job.progress)

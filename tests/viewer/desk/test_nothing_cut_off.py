@@ -207,7 +207,7 @@ def test_nothing_is_cut_off(desk_of_task, viewer, theme, wait_until):
         desk_of_task.show_workspace(workspace.name)
         wait_until(lambda: desk_of_task.is_arranged and desk_of_task.is_settled)
         if workspace.name == "Cohort" and isinstance(desk_of_task, Desk):
-            desk_of_task.presenter(RankingPresenter).evaluate()
+            desk_of_task.presenter(RankingPresenter).ask()
             wait_until(lambda: desk_of_task.is_settled)
             assert desk_of_task.presenter(RankingPresenter).panel.conventions.texts()
         handle_events()

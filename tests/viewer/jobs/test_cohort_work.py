@@ -1,20 +1,21 @@
 """A cohort evaluated in a worker: stopped, taken up again, and where nothing can be kept."""
 
 import os
-import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
 
 from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.common.progress import Progress, StoppedError
 from napari_panoptic.nuclei.regions.result_store import PartStore
 from napari_panoptic.nuclei.regions.run import RegionDone
+from napari_panoptic.questions.answer import UnansweredError
 from napari_panoptic.report.nuclei.cohort_report import ReportRequest, cohort_report, n_kept
 from napari_panoptic.values.settings import EvaluationSettings
-from napari_panoptic.viewer.jobs import cohort_work, jobs
-from napari_panoptic.viewer.jobs.cohort_work import KEPT_COHORTS, CohortWork, store_of
+from napari_panoptic.viewer.jobs import cohort_work
+from napari_panoptic.viewer.jobs.cohort_work import KEPT_COHORTS, kept_report, store_of
 from napari_panoptic.viewer.panels.ranking import RankingPresenter
-from tests.support.waiting import wait_until as wait_for
 
 pytestmark = pytest.mark.usefixtures("qapp", "qtbot")
 
@@ -41,20 +42,11 @@ def taken_over(monkeypatch):
     return told
 
 
-@pytest.fixture
-def finish(wait_until):
-    """Give a function that evaluates, and gives what came of it and how it went."""
-
-    def run(request):
-        work, found, failed, steps = CohortWork(), [], [], []
-        work.finished.connect(found.append)
-        work.failed.connect(failed.append)
-        work.progressed.connect(lambda done, total: steps.append((done, total)))
-        work.start(request)
-        wait_until(lambda: not work.is_busy)
-        return found, failed, steps
-
-    return run
+def finish(request):
+    """Evaluate; return what was found, and the shares that were reported as done."""
+    shares = []
+    found = kept_report(request, Progress(report=lambda share, _doing: shares.append(share)))
+    return found, shares
 
 
 def leave_some(request, n=4):
@@ -74,122 +66,93 @@ def same(found, wanted):
     )
 
 
-def test_the_window_has_nothing_left_to_compute(request_, finish):
-    (found,), failed, _ = finish(request_)
-    assert not failed
-    assert "statistics" in vars(found)
+def test_it_finds_what_the_panel_shows(request_):
+    found, _ = finish(request_)
     assert "pq" in found.statistics
     assert found.conventions is not None
     assert "conventions.csv" in found.conventions.files
 
 
 @pytest.mark.long
-def test_it_goes_on_where_another_stopped_and_leaves_nothing(request_, finish, taken_over, cache):
+def test_it_goes_on_where_another_stopped_and_leaves_nothing(request_, taken_over, cache):
     kept = leave_some(request_)
-    (found,), failed, steps = finish(request_)
-    assert not failed
+    found, shares = finish(request_)
     assert taken_over == [True] * kept + [False] * (5 - kept)
     assert same(found, cohort_report(request_, jobs=1))
-    # At first that it has begun, where there is time to say so; then no less than was there.
-    assert steps
-    assert all(done == 0 or kept <= done <= 5 for done, _ in steps)
+    assert len(shares) == 5
+    assert all(kept / 5 <= share <= 1 for share in shares)
     assert list((cache / "cohorts").iterdir()) == []
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("damage", [b"", b"garbage", None], ids=["empty", "garbage", "cut off"])
-def test_what_is_damaged_in_the_cache_is_done_again(request_, finish, taken_over, damage):
+def test_what_is_damaged_in_the_cache_is_done_again(request_, taken_over, damage):
     leave_some(request_)
     first, *others = sorted(store_of(request_).rglob("*.part.json"))
     first.write_bytes(first.read_bytes()[:-30] if damage is None else damage)
-    (found,), failed, _ = finish(request_)
-    assert not failed
+    found, _ = finish(request_)
     assert sum(taken_over) == len(others)
     assert same(found, cohort_report(request_, jobs=1))
 
 
 @pytest.mark.long
-def test_two_windows_that_evaluate_the_same_cohort_both_end(request_, wait_until):
+def test_two_windows_that_evaluate_the_same_cohort_both_end(request_):
     """They share what is kept, and the first that ends removes it."""
-    works, found, failed = [CohortWork(), CohortWork()], [], []
-    for work in works:
-        work.finished.connect(found.append)
-        work.failed.connect(failed.append)
-        work.start(request_)
-    wait_until(lambda: not any(work.is_busy for work in works))
-    assert failed == []
-    one, other = found
+    with ThreadPoolExecutor(2) as pool:
+        one, other = pool.map(kept_report, (request_, request_))
     assert same(one, other)
 
 
-def test_stopped_by_hand_it_keeps_what_is_done(request_, finish, taken_over, wait_until):
-    work, ended = CohortWork(), []
-    work.finished.connect(ended.append)
-    work.start(request_)
-    wait_until(lambda: len(taken_over) >= 2)
-    work.stop()
+def test_stopped_by_hand_it_keeps_what_is_done(request_, taken_over):
+    with pytest.raises(StoppedError):
+        kept_report(request_, Progress(lambda: len(taken_over) < 2))
     before = n_kept(store_of(request_))
     assert before >= 1
     taken_over.clear()
-    (found,), _, _ = finish(request_)
-    assert ended == []
+    found, _ = finish(request_)
     assert sum(taken_over) >= before
     assert found.radii.found.pq.shape[0] == 2
 
 
 @pytest.mark.long
-def test_progress_is_at_least_what_was_left(request_, monkeypatch, wait_until):
-    monkeypatch.setattr(jobs, "PROGRESS_EVERY_MS", 0)
-    leave_some(request_)
-    seen = []
-
-    def slow(request, *, on_result, **_options):
+def test_progress_is_at_least_what_was_left(request_, monkeypatch):
+    def again(request, *, on_result, **_options):
         for _ in range(5):
-            shown = len(seen)
             on_result(RegionDone("r", is_taken_over=False))
-            wait_for(lambda shown=shown: len(seen) > shown)  # in a thread of its own
         return cohort_report(request, jobs=1)
 
-    monkeypatch.setattr(cohort_work, "cohort_report", slow)
+    monkeypatch.setattr(cohort_work, "cohort_report", again)
     monkeypatch.setattr(cohort_work, "n_kept", lambda _store: 4)
-    work = CohortWork()
-    work.start(request_)
-    work.progressed.connect(lambda done, _total: seen.append(done))
-    wait_until(lambda: not work.is_busy)
-    assert seen == [4, 4, 4, 4, 5]
+    _, shares = finish(request_)
+    assert shares == [0.8, 0.8, 0.8, 0.8, 1.0]
 
 
-@pytest.mark.qt_no_exception_capture
-def test_an_unforeseen_error_is_told_and_keeps_what_is_done(request_, finish, monkeypatch):
-    raised = []
-    monkeypatch.setattr(sys, "excepthook", lambda *error: raised.append(error[0]))
+def test_an_unforeseen_error_keeps_what_is_done(request_, monkeypatch):
     leave_some(request_)
 
     def fail(*_asked, **_options):
         raise ZeroDivisionError
 
     monkeypatch.setattr(cohort_work, "cohort_report", fail)
-    found, (error,), _ = finish(request_)
-    assert found == []
-    assert "unexpected error" in str(error)
-    assert raised == [ZeroDivisionError]
+    with pytest.raises(ZeroDivisionError):
+        kept_report(request_)
     assert n_kept(store_of(request_)) >= 4
 
 
 @pytest.mark.long
-def test_other_settings_begin_anew_and_remove_the_old(request_, finish, taken_over, cache):
+def test_other_settings_begin_anew_and_remove_the_old(request_, taken_over, cache):
     leave_some(request_)
     other = replace(request_, settings=EvaluationSettings(iou_threshold=0.6))
     assert store_of(other).parent == store_of(request_).parent
     assert store_of(other) != store_of(request_)
-    (found,), _, _ = finish(other)
+    found, _ = finish(other)
     assert found.request is other
     assert taken_over == [False] * 5
     assert list((cache / "cohorts").iterdir()) == []
 
 
 @pytest.mark.long
-def test_of_few_cohorts_is_something_kept(request_, finish, cache):
+def test_of_few_cohorts_is_something_kept(request_, cache):
     folder = cache / "cohorts"
     for number in range(KEPT_COHORTS + 2):
         path = folder / f"cohort {number}" / "asked" / "kept"
@@ -201,15 +164,14 @@ def test_of_few_cohorts_is_something_kept(request_, finish, cache):
 
 
 @pytest.mark.long
-def test_a_cache_that_cannot_be_written_is_no_error(request_, finish, cache):
+def test_a_cache_that_cannot_be_written_is_no_error(request_, cache):
     cache.write_text("a file where the folder should be", encoding="utf-8")
-    (found,), failed, _ = finish(request_)
-    assert not failed
+    found, _ = finish(request_)
     assert same(found, cohort_report(request_, jobs=1))
 
 
 @pytest.mark.long
-def test_a_cache_that_is_full_in_the_middle_is_no_error(request_, finish, monkeypatch):
+def test_a_cache_that_is_full_in_the_middle_is_no_error(request_, monkeypatch):
     real, written = PartStore.write, []
 
     def full(self, region, fingerprint, results):
@@ -219,27 +181,25 @@ def test_a_cache_that_is_full_in_the_middle_is_no_error(request_, finish, monkey
         real(self, region, fingerprint, results)
 
     monkeypatch.setattr(PartStore, "write", full)
-    (found,), failed, _ = finish(request_)
+    found, _ = finish(request_)
     assert len(written) == 4
-    assert not failed
     assert same(found, cohort_report(request_, jobs=1))
 
 
-def test_nothing_to_evaluate_is_still_told(request_, finish, cache):
+def test_nothing_to_evaluate_is_still_told(request_, cache):
     empty = replace(request_, cohort=replace(request_.cohort, predictions={}))
-    found, (error,), _ = finish(empty)
-    assert not found
-    assert "no region has both" in str(error)
+    with pytest.raises(UnansweredError, match="no region has both"):
+        finish(empty)
     assert list((cache / "cohorts").iterdir()) == []
 
 
 @pytest.mark.long
 def test_after_a_closed_window_another_goes_on(
-    new_desk, close_desk, wait_until, cohort, cache, finish, taken_over
+    new_desk, close_desk, wait_until, cohort, cache, taken_over
 ):
     part = new_desk.presenter(RankingPresenter)
     new_desk.raise_part(part)
-    part.evaluate()
+    part.ask()
     wait_until(lambda: len(list(cache.rglob("*.part.json"))) >= 2)
     close_desk(new_desk)
     wait_until(lambda: not part.is_busy)
@@ -254,6 +214,6 @@ def test_after_a_closed_window_another_goes_on(
         new_desk.session.source,
     )
     assert n_kept(store_of(asked)) >= left
-    (found,), _, _ = finish(asked)
+    found, _ = finish(asked)
     assert found.evaluation.evaluated
     assert sum(taken_over) >= left

@@ -31,8 +31,7 @@ def part(open_desk, wait_until):
     part = desk.presenter(ConventionsPresenter)
     wait_until(lambda: desk.is_settled and is_in_sight(part.panel))
     type_published(part, "")
-    part.stop()
-    part.refresh()
+    part.forget()
     return part
 
 

@@ -34,8 +34,7 @@ def part(open_desk, wait_until):
     wait_until(lambda: desk.is_settled)
     part = desk.presenter(CausesPresenter)
     wait_until(lambda: is_in_sight(part.panel))
-    part.stop()
-    part.refresh()
+    part.forget()
     return part
 
 

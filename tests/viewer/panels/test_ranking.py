@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -22,23 +24,28 @@ from napari_panoptic.values.conventions import (
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.desk.nuclei import PARTS
 from napari_panoptic.viewer.jobs import cohort_work, jobs
+from napari_panoptic.viewer.jobs.cohort_work import WholeCohort
 from napari_panoptic.viewer.kit.questions import FolderDialog
 from napari_panoptic.viewer.kit.widgets import is_in_sight
 from napari_panoptic.viewer.panels import ranking
 from napari_panoptic.viewer.panels.failures.panel import FailuresPresenter
-from napari_panoptic.viewer.panels.question.presenter import NOT_EDITED
+from napari_panoptic.viewer.panels.question import presenter
+from napari_panoptic.viewer.panels.question.presenter import NOT_EDITED, RUNNING, STALE, STOPPED
 from napari_panoptic.viewer.panels.ranking import (
-    HINT,
+    CLICK_A_POINT,
     NOT_EVALUATED,
-    OF_OTHERS,
-    PLOTS,
-    RankingPanel,
     RankingPresenter,
-    going_on,
+    RankingView,
 )
 from tests.viewer.finding import handle_events, other_source
 
 LEFT = Qt.MouseButton.LeftButton
+PLOTS = (
+    *("PQ per patient", "DQ against SQ", "Precision against recall"),
+    *("Confusion, counts", "Confusion, shares", "Mean ranks"),
+    *("PQ against radius", "PQ against threshold", "Shifts by a pixel"),
+    *("By size of nucleus", "Causes of failures"),
+)
 ConventionsPresenter = next(part for part in PARTS if part.title == "Conventions")
 
 
@@ -59,8 +66,8 @@ def in_sight(open_desk, wait_until):
     if session.snapshot.region.name != first or session.settings != session.protocol:
         desk.link.request(region=first, settings=session.protocol)
     wait_until(lambda: desk.is_settled)
-    for pane, view in zip(part.panel.plots, PLOTS[:2], strict=True):
-        pane.menu.choose(view)
+    for picker, title in zip(part.panel.pickers, PLOTS[:2], strict=True):
+        picker.choose(title)
     desk.show_workspace("Cohort")
     wait_until(lambda: is_in_sight(part.panel) and desk.is_settled and desk.is_arranged)
     return part
@@ -78,7 +85,7 @@ def evaluated(in_sight, open_desk, wait_until):
     """Give the panel with the cohort evaluated, by its button where the last test left nothing."""
     part = in_sight
     if part.found is None:
-        QTest.mouseClick(part.panel.compute, LEFT)
+        QTest.mouseClick(part.panel.work.start, LEFT)
         assert part.is_busy
         wait_until(lambda: open_desk.is_settled)
     assert part.found is not None
@@ -121,16 +128,16 @@ def click_cell(table, row, column):
 
 
 def choose(part, view, desk, wait_until):
-    part.panel.plots[0].menu.choose(view)
+    part.panel.plots.choose(view)
     wait_until(lambda: desk.is_settled)
-    return part.panel.plots[0]
+    return part.panel.plots
 
 
 class TestFigures:
     def test_it_says_what_to_do_first(self, part):
-        assert part.panel.note.text() == HINT
+        assert part.panel.headline.text() == WholeCohort.hint
         assert not part.panel.report.isEnabled()
-        assert not part.panel.tables.isEnabled()
+        assert not is_in_sight(part.panel.save)
         assert {pane.note.text() for pane in part.panel.plots_in_sight()} == {NOT_EVALUATED}
 
     def test_conventions_show_what_the_question_answers(self, evaluated, open_desk):
@@ -162,8 +169,9 @@ class TestFigures:
 
     def test_advice_is_what_the_question_says(self, evaluated, open_desk):
         answer = asked(open_desk).answer(open_desk.session.cohort)
-        assert is_in_sight(evaluated.panel.advice)
-        assert evaluated.panel.advice.text() == " ".join([answer.headline, *answer.notes])
+        assert is_in_sight(evaluated.panel.headline)
+        assert evaluated.panel.headline.text() == answer.headline
+        assert all(note in evaluated.panel.note.text().split("\n") for note in answer.notes)
 
     def test_patients_need_no_evaluated_cohort(self, part, open_desk):
         session, table = open_desk.session, part.panel.patients
@@ -179,29 +187,27 @@ class TestFigures:
         open_desk.panels.settings.threshold.setValue(0.6)
         wait_until(lambda: open_desk.is_settled)
         assert evaluated.found is None
-        assert evaluated.panel.note.text() == OF_OTHERS
+        assert evaluated.panel.headline.text() == STALE.format(verb=WholeCohort.verb)
         assert not evaluated.panel.report.isEnabled()
 
     def test_it_can_be_stopped(self, part, open_desk, wait_until):
-        QTest.mouseClick(part.panel.compute, LEFT)
-        QTest.mouseClick(part.panel.stop, LEFT)
+        QTest.mouseClick(part.panel.work.start, LEFT)
+        QTest.mouseClick(part.panel.work.stop, LEFT)
         wait_until(lambda: open_desk.is_settled)
         assert part.found is None
-        assert part.panel.compute.isVisible()
-        assert part.panel.note.text() == HINT
+        assert part.panel.work.start.isVisible()
+        assert part.panel.headline.text() == STOPPED.format(verb=WholeCohort.verb)
 
     @pytest.mark.long
     def test_while_it_goes_on_it_says_how_far(self, part, open_desk, wait_until):
         total = len(open_desk.session.cohort.regions)
-        QTest.mouseClick(part.panel.compute, LEFT)
-        assert part.panel.note.text() == going_on(0, total)
-        for view in PLOTS[3:5]:
-            part.panel.plots[0].menu.choose(view)
-        said = set()
-        wait_until(lambda: said.add(part.panel.note.text()) or part.found is not None)
-        known = {going_on(done, total) for done in range(total + 1)}
-        assert len(said & known) > 1
-        assert HINT not in said
+        QTest.mouseClick(part.panel.work.start, LEFT)
+        assert part.panel.headline.text() == RUNNING
+        said, bar = set(), part.panel.work.bar
+        wait_until(lambda: said.add((bar.toolTip(), bar.value())) or part.found is not None)
+        known = {f"{done} of {total} regions" for done in range(total + 1)}
+        assert len(known.intersection(text for text, _ in said)) > 1
+        assert len({share for _, share in said}) > 1
         wait_until(lambda: open_desk.is_settled)
 
     def test_what_failed_says_again_what_to_do(self, part, open_desk, wait_until, monkeypatch):
@@ -211,10 +217,10 @@ class TestFigures:
         told = []
         monkeypatch.setattr(jobs, "show_error", told.append)
         monkeypatch.setattr(cohort_work, "cohort_report", fails)
-        QTest.mouseClick(part.panel.compute, LEFT)
+        QTest.mouseClick(part.panel.work.start, LEFT)
         wait_until(lambda: open_desk.is_settled)
         assert told == ["nothing to report"]
-        assert part.panel.note.text() == HINT
+        assert part.panel.headline.text() == WholeCohort.hint
 
     @pytest.mark.long
     def test_stopped_it_goes_on_from_there(self, part, open_desk, wait_until, monkeypatch, cache):
@@ -229,15 +235,15 @@ class TestFigures:
             return report(*asked, on_result=note, **options)
 
         monkeypatch.setattr(cohort_work, "cohort_report", noted)
-        QTest.mouseClick(part.panel.compute, LEFT)
+        QTest.mouseClick(part.panel.work.start, LEFT)
         wait_until(lambda: len(taken_over) >= 3)
-        QTest.mouseClick(part.panel.stop, LEFT)
+        QTest.mouseClick(part.panel.work.stop, LEFT)
         wait_until(lambda: open_desk.is_settled)
         assert part.found is None
         n_done = len(list(cache.rglob("*.part.json")))
         assert n_done >= 3
         taken_over.clear()
-        QTest.mouseClick(part.panel.compute, LEFT)
+        QTest.mouseClick(part.panel.work.start, LEFT)
         wait_until(lambda: open_desk.is_settled)
         assert part.found is not None
         assert sum(taken_over) >= n_done
@@ -246,8 +252,9 @@ class TestFigures:
     def test_every_plot_shows_something(self, evaluated, open_desk, wait_until):
         for view in PLOTS:
             pane = choose(evaluated, view, open_desk, wait_until)
-            wait_until(lambda pane=pane: is_in_sight(pane.plot.canvas))
-            figure = pane.plot.plot.figure
+            wait_until(lambda pane=pane: is_in_sight(pane.view.canvas))
+            assert (pane.note.text() == CLICK_A_POINT) is (view in PLOTS[:3])
+            figure = pane.view.plot.figure
             # Two teams have no mean ranks: the figure says so.
             assert figure.axes or figure.texts, view
 
@@ -308,7 +315,7 @@ class TestWhatIsBehind:
         open_desk.reveal(RankingPresenter.title)
 
     def test_a_point_opens_its_region(self, evaluated, open_desk, wait_until):
-        view = choose(evaluated, PLOTS[0], open_desk, wait_until).plot
+        view = choose(evaluated, PLOTS[0], open_desk, wait_until).view
         cohort = open_desk.session.cohort
         artist, points = next(
             (artist, points)
@@ -353,25 +360,25 @@ class TestOtherFiles:
         with other_source(open_desk, wait_until):
             wait_until(lambda: open_desk.is_settled)
             assert not panel.report.isEnabled()
-            assert not panel.tables.isEnabled()
+            assert not is_in_sight(panel.save)
             assert not is_in_sight(panel.conventions)
-            assert panel.note.text() == OF_OTHERS
+            assert panel.headline.text() == STALE.format(verb=WholeCohort.verb)
             assert {pane.note.text() for pane in panel.plots_in_sight()} == {NOT_EVALUATED}
 
 
 class TestRoom:
     @pytest.mark.parametrize("size", [(800, 640), (1050, 880), (1600, 900)])
     def test_everything_is_in_sight_in_place_of_the_image(self, qtbot, size):
-        panel = RankingPanel()
+        panel = RankingView()
         qtbot.addWidget(panel)
         panel.resize(*size)
         panel.show()
-        shown = (panel.compute, panel.patients, *panel.plots_in_sight())
+        shown = (panel.work.start, panel.patients, *panel.plots_in_sight())
         qtbot.waitUntil(lambda: all(is_in_sight(widget) for widget in shown))
         assert len(panel.plots_in_sight()) == (1 if size[0] < 1000 else 2)
 
     def test_patients_get_their_share_also_before_the_first_layout(self, qtbot):
-        panel = RankingPanel()
+        panel = RankingView()
         qtbot.addWidget(panel)
         panel._arrange()  # as in a dock that was never shown
         panel.resize(890, 620)
@@ -384,11 +391,11 @@ class TestRoom:
     def test_plots_stand_beside_the_patients_where_tables_need_the_width(
         self, qtbot, width, are_low
     ):
-        panel = RankingPanel()
+        panel = RankingView()
         qtbot.addWidget(panel)
         panel.resize(width, 620)
         panel.show()
-        plot = panel.plots[0]
+        plot = panel.plots
         qtbot.waitUntil(lambda: is_in_sight(plot) and is_in_sight(panel.patients))
         top = plot.mapTo(panel, plot.rect().topLeft()).y()
         patients = panel.patients.mapTo(panel, panel.patients.rect().topLeft()).y()
@@ -398,11 +405,11 @@ class TestRoom:
             assert plot.width() > panel.width() / 3
 
     def test_a_narrow_column_shows_one_after_the_other(self, qtbot):
-        panel = RankingPanel()
+        panel = RankingView()
         qtbot.addWidget(panel)
         panel.resize(400, 500)
         panel.show()
-        pages = (panel.compute, panel.plots[0], panel.patients)
+        pages = (panel.work.start, panel.plots, panel.patients)
         for number, page in enumerate(pages):
             panel.tabs.setCurrentIndex(number)
             qtbot.waitUntil(lambda page=page: is_in_sight(page))
@@ -435,8 +442,8 @@ class TestReport:
     ):
         pane = choose(evaluated, PLOTS[8], open_desk, wait_until)
         told = []
-        monkeypatch.setattr(ranking, "show_info", told.append)
-        monkeypatch.setattr(ranking, "show_error", told.append)
+        monkeypatch.setattr(presenter, "show_info", told.append)
+        monkeypatch.setattr(jobs, "show_error", told.append)
         path = tmp_path / f"plot{ending}"
         for place, beginning in (
             (path, "The plot is in"),
@@ -450,17 +457,19 @@ class TestReport:
             assert told[-1].startswith(beginning)
         assert len(told) == 3
         assert path.read_bytes()[:4] in (b"\x89PNG", b"<?xm")
-        assert pane.plot.canvas.isVisible()
+        assert pane.view.canvas.isVisible()
 
     def test_tables_are_saved_with_full_precision(
-        self, evaluated, open_desk, tmp_path, monkeypatch
+        self, evaluated, open_desk, wait_until, tmp_path, monkeypatch
     ):
         told = []
-        monkeypatch.setattr(ranking, "show_info", told.append)
-        monkeypatch.setattr(ranking, "show_error", told.append)
+        monkeypatch.setattr(presenter, "show_info", told.append)
         monkeypatch.setattr(FolderDialog, "ask", lambda *_a: str(tmp_path))
-        QTest.mouseClick(evaluated.panel.tables, LEFT)
-        assert told == [f"3 tables are in {tmp_path}"]
+        QTest.mouseClick(evaluated.panel.save, LEFT)
+        wait_until(lambda: open_desk.is_settled)
+        assert told == [f"The files are in {tmp_path}"]
+        record = json.loads((tmp_path / "ranking.json").read_text("utf-8"))
+        assert set(record["statistics"]) == set(evaluated.report.statistics)
         found = pd.read_csv(tmp_path / "conventions.csv", keep_default_na=False, na_values={})
         wanted = asked(open_desk).answer(open_desk.session.cohort).files["conventions.csv"]
         assert list(found) == list(wanted)
@@ -474,9 +483,7 @@ class TestReport:
         patients = pd.read_csv(tmp_path / "ranking-patients.csv")
         assert set(patients["patient"]) == set(open_desk.session.cohort.patients)
         metrics = pd.read_csv(tmp_path / "ranking-statistics.csv")["metric"]
-        assert set(metrics) == set(evaluated.found.statistics)
-        evaluated.save_tables(tmp_path / "nowhere")
-        assert "nowhere" in told[-1]
+        assert set(metrics) == set(evaluated.report.statistics)
 
     @pytest.mark.long
     def test_a_place_that_cannot_be_written_is_told(
@@ -499,7 +506,7 @@ class TestReport:
         told = []
         monkeypatch.setattr(ranking, "show_error", told.append)
         try:
-            part.evaluate()
+            part.ask()
             wait_until(lambda: open_desk.is_settled)
         finally:
             path.unlink()
@@ -531,7 +538,7 @@ def test_averages_by_tissue_come_from_the_table(part, open_desk, wait_until):
     lines = [f"{patient},organ {number % 2}" for number, patient in enumerate(patients)]
     path.write_text("\n".join(["patient,organ", *lines]), encoding="utf-8")
     try:
-        part.evaluate()
+        part.ask()
         wait_until(lambda: open_desk.is_settled)
         values, ranks = answered(open_desk)
     finally:
@@ -542,7 +549,7 @@ def test_averages_by_tissue_come_from_the_table(part, open_desk, wait_until):
     for name in CONVENTIONS:
         for team, value in values[name].items():
             assert shown[name][team] == cell_text(value, ranks[name][team])
-    frame = part.found.conventions.files["conventions.csv"]
+    frame = part.report.conventions.files["conventions.csv"]
     of_tissues = frame[frame["mean_over"] == "tissues"]
     assert set(of_tissues["units"]) == {2}
     assert values["pannuke"] != without["pannuke"]

@@ -95,7 +95,7 @@ def part(open_desk, wait_until):
     wait_until(lambda: is_in_sight(part.panel))
     part.panel.of_kind.check_only(None)
     part.panel.least.show_choice(LIKELY_SCORE)
-    part.refresh()
+    part.forget()
     assert shown_text(part.panel.headline) == Suspects.hint
     QTest.mouseClick(part.panel.work.start, LEFT)
     assert part.is_busy

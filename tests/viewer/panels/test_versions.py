@@ -9,7 +9,12 @@ from qtpy.QtTest import QTest
 from napari_panoptic.explain.failures import FailureName
 from napari_panoptic.nuclei.regions.results import counts_of_rows
 from napari_panoptic.questions.compare import (
+    CLASSES as CLASSES_LIST,
+)
+from napari_panoptic.questions.compare import (
     PARTS,
+    PATIENTS,
+    REGIONS,
     Compare,
     comparison_table,
     failure_names,
@@ -19,13 +24,15 @@ from napari_panoptic.questions.engines.version_diff import Change
 from napari_panoptic.questions.engines.versions import Version, compare_versions
 from napari_panoptic.values.vocabulary import STATUS_CODE, Side, Status
 from napari_panoptic.viewer.kit.widgets import is_in_sight
-from napari_panoptic.viewer.panels import versions as texts
 from napari_panoptic.viewer.panels.failures.panel import FailuresPresenter
+from napari_panoptic.viewer.panels.question.presenter import NOT_EDITED, STALE, STOPPED
 from napari_panoptic.viewer.panels.versions import (
+    LISTS,
+    OBJECTS,
     MatrixCell,
-    VersionsList,
     VersionsPresenter,
     columns_of,
+    comparison_shown,
     listed_rows,
 )
 from napari_panoptic.viewer.state.desk_state import DeskState
@@ -98,13 +105,9 @@ class TestWords:
         sums = comparison_table(found, PARTS).frame.groupby("by")["delta_pq"].sum()
         assert set(sums.index) == {"quality", "change", "cause", "class"}
         np.testing.assert_allclose(sums, found.change.total)
-        for view in (
-            VersionsList.OBJECTS,
-            VersionsList.CLASSES,
-            VersionsList.PATIENTS,
-            VersionsList.REGIONS,
-        ):
-            part = next(c for c in columns_of(view, found) if c.title == "ΔPQ")
+        lists = {table.title: table for table in comparison_shown(found).tables}
+        for title in (OBJECTS, CLASSES_LIST, PATIENTS, REGIONS):
+            part = next(c for c in columns_of(lists[title], found) if c.title == "ΔPQ")
             np.testing.assert_allclose(part.values.sum(), found.change.total)
 
 
@@ -143,7 +146,7 @@ def versions(desk, wait_until):
 def panel(versions):
     if versions.panel.chosen is not None:
         versions.panel.choose(versions.panel.chosen)
-    versions.panel.view.choose(VersionsList.OBJECTS)
+    versions.panel.list_table(OBJECTS)
     return versions.panel
 
 
@@ -152,7 +155,7 @@ def over_cohort(desk, versions, wait_until):
     """Compare over the cohort, once for all tests."""
     desk.state.versions = EVERYWHERE
     if versions.comparison is None:
-        QTest.mouseClick(versions.panel.compare, LEFT)
+        QTest.mouseClick(versions.panel.work.start, LEFT)
         wait_until(lambda: desk.is_settled and not versions.is_busy)
     return versions
 
@@ -256,10 +259,10 @@ class TestRegion:
             lambda: versions.comparison.diff.counts[Change.FIXED] == before.counts[Change.FIXED]
         )
 
-    @pytest.mark.parametrize("view", list(VersionsList))
-    def test_every_list_shows_the_figures_of_the_comparison(self, versions, panel, view):
-        panel.view.choose(view)
-        columns = columns_of(view, versions.comparison)
+    @pytest.mark.parametrize("title", LISTS)
+    def test_every_list_shows_the_figures_of_the_comparison(self, versions, panel, title):
+        panel.which.choose(next(own for own in panel.which.values if own.title == title))
+        columns = columns_of(panel.shown_table, versions.comparison)
         assert panel.table.titles() == [column.title for column in columns]
         assert len(panel.table.rows()) == len(columns[0].values) > 0
 
@@ -275,9 +278,9 @@ class TestCohort:
     def test_before_it_is_compared_a_button_offers_it(self, desk, panel, wait_until):
         desk.state.versions = VersionChoice(NEW, OLD, VersionScope.COHORT)
         wait_until(lambda: desk.is_settled)
-        assert shown_text(panel.hint) == texts.PRESS
-        assert is_in_sight(panel.compare)
-        assert shown_text(panel.headline) == ""
+        assert shown_text(panel.headline) == Compare.hint
+        assert is_in_sight(panel.work.start)
+        assert not is_in_sight(panel.table)
 
     @pytest.mark.long
     def test_it_shows_the_same_as_the_command(self, desk, over_cohort):
@@ -291,7 +294,7 @@ class TestCohort:
     @pytest.mark.long
     def test_a_region_of_the_list_is_opened(self, desk, over_cohort, wait_until):
         panel = over_cohort.panel
-        panel.view.choose(VersionsList.REGIONS)
+        panel.list_table(REGIONS)
         name = over_cohort.comparison.diff.by("patient", "region")["region"].iloc[2]
         assert panel.table.texts()[2][1] == "…" + name[-2:]  # beside its patient
         press_cell(panel.table, 2, 1)
@@ -304,7 +307,7 @@ class TestCohort:
         panel.choose(Change.BROKEN)
         rows = over_cohort.comparison.diff.rows
         broken = rows[rows["change"] == "broken"]
-        QTest.mouseClick(panel.gallery, LEFT)
+        QTest.mouseClick(panel.making.start, LEFT)
         gallery = desk.presenter(FailuresPresenter)
         wait_until(lambda: desk.is_settled and is_in_sight(gallery.panel))
         items = gallery.panel.view.items
@@ -317,24 +320,27 @@ class TestCohort:
         assert f"{OLD} → {NEW}" in gallery.panel.chosen.text()
 
     @pytest.mark.long
-    def test_other_settings_mark_it_as_outdated(self, desk, over_cohort, wait_until):
-        settings = desk.session.settings
+    def test_other_settings_make_it_outdated_until_they_are_set_back(
+        self, desk, over_cohort, wait_until
+    ):
+        settings, shown = desk.session.settings, shown_text(over_cohort.panel.headline)
         try:
             desk.panels.settings.settings_chosen.emit(settings.replaced(iou_threshold=0.7))
             wait_until(lambda: desk.is_settled)
-            assert shown_text(over_cohort.panel.note) == texts.OUTDATED
+            assert shown_text(over_cohort.panel.headline) == STALE.format(verb=Compare.verb)
         finally:
             desk.panels.settings.settings_chosen.emit(settings)
             wait_until(lambda: desk.is_settled)
-        assert shown_text(over_cohort.panel.note) == ""
+        assert shown_text(over_cohort.panel.headline) == shown
+        assert is_in_sight(over_cohort.panel.table)
 
     def test_it_can_be_stopped(self, desk, versions, wait_until):
         desk.state.versions = VersionChoice(NEW, OLD, VersionScope.COHORT)
-        QTest.mouseClick(versions.panel.compare, LEFT)
+        QTest.mouseClick(versions.panel.work.start, LEFT)
         assert versions.panel.work.is_running
-        QTest.mouseClick(versions.panel.stop, LEFT)
+        QTest.mouseClick(versions.panel.work.stop, LEFT)
         wait_until(lambda: desk.is_settled)
-        assert shown_text(versions.panel.hint) == texts.STOPPED
+        assert shown_text(versions.panel.headline) == STOPPED.format(verb=Compare.verb)
         assert not versions.panel.work.is_running
         assert versions.comparison is None
 
@@ -344,7 +350,7 @@ class TestCohort:
         try:
             desk.session.set_threshold(0.5)
             wait_until(lambda: desk.is_settled)
-            assert shown_text(over_cohort.panel.note) == ""
+            assert NOT_EDITED not in shown_text(over_cohort.panel.note)
             assert shown_text(over_cohort.panel.headline) == shown
         finally:
             desk.session.set_threshold(None)
@@ -358,8 +364,8 @@ class TestCohort:
         y, x = np.nonzero(reference.index == 1)
         try:
             desk.session.edit(Side.REFERENCE, y, x, 0)
-            wait_until(lambda: shown_text(over_cohort.panel.note) == texts.UNSAVED)
+            wait_until(lambda: NOT_EDITED in shown_text(over_cohort.panel.note))
         finally:
             desk.session.discard_edits()
             wait_until(lambda: desk.is_settled)
-        assert shown_text(over_cohort.panel.note) == ""
+        assert NOT_EDITED not in shown_text(over_cohort.panel.note)

@@ -7,13 +7,12 @@ compared, and no signal is needed for each change.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
 from napari_panoptic.common.errors import PanopticError
-from napari_panoptic.common.findings import Finding
 from napari_panoptic.explain.failures import (
     FailureName,
     FailureSet,
@@ -23,17 +22,18 @@ from napari_panoptic.io.formats.saving import check_not_in_cohort
 from napari_panoptic.questions.answer import (
     Answer,
     Reason,
-    UnansweredError,
 )
 from napari_panoptic.questions.question import Question
-from napari_panoptic.values.cohort import Cohort
 from napari_panoptic.values.reading import Reading
 from napari_panoptic.values.settings import protocol_name
 from napari_panoptic.viewer.jobs.jobs import Job, Stream, show_failure
-from napari_panoptic.viewer.kit.questions import folder_from, may_replace
+from napari_panoptic.viewer.kit.plot_view import DRAWING
+from napari_panoptic.viewer.kit.questions import file_to_save, folder_from, may_replace
 from napari_panoptic.viewer.kit.shown import show_info
 from napari_panoptic.viewer.panels.notes import notes_in_tooltip
 from napari_panoptic.viewer.panels.part import Connections, Presenter, Surroundings
+from napari_panoptic.viewer.panels.question.asking import Asked, Found, Inquiry, ask_together
+from napari_panoptic.viewer.panels.question.plots import PlotPicker
 from napari_panoptic.viewer.panels.question.view import QuestionView
 
 NO_TEAM = "Choose a team with predictions."
@@ -48,45 +48,19 @@ GALLERY_STALE = (
 )
 
 
-@dataclass(frozen=True)
-class Asked:
-    """A question, and the cohort that it is about."""
-
-    cohort: Cohort
-    question: Question
-
-
-@dataclass(frozen=True, eq=False)
-class Found:
-    """What a worker found: an answer, or the reason why there is none."""
-
-    asked: Asked
-    answer: Answer | None
-    why: str = ""
-    findings: tuple[Finding, ...] = ()
-    #: What was read of the cohort.
-    gathered: Any = None
-
-
 def _sentence(message: str) -> str:
     """Return a message with a capital and a full stop; empty for an empty one."""
     return f"{message[0].upper()}{message[1:].removesuffix('.')}." if message else ""
 
 
 class QuestionPresenter(Presenter[QuestionView]):
-    """Asks a question about the cohort, and takes the answer away when another would be given."""
+    """Asks a question about the cohort, and shows the answer while it is the one to be asked."""
 
     kind: ClassVar[type[Question]]
     """The question."""
 
     def __init__(self, around: Surroundings, panel: QuestionView) -> None:
         super().__init__(around, panel)
-        self._work: Stream[Found] = Stream(
-            self._on_found,
-            ended=lambda: panel.work.show_progress(None),
-            failed=self._on_failed,
-            progressed=panel.work.show_progress,
-        )
         self._gallery: Stream[FailureSet] = Stream(
             self.link.show_objects,
             ended=lambda: panel.show_making(None),
@@ -96,34 +70,49 @@ class QuestionPresenter(Presenter[QuestionView]):
             lambda folder: show_info(f"The files are in {folder}"),
             ended=lambda: panel.show_making(None),
         )
-        self.asked: Asked | None = None
-        """What was asked; None once the answer is no longer shown or expected."""
-        self.found: Found | None = None
-        """What was found; None if that is unknown."""
-        self._known: Found | None = None
+        self._asking: Inquiry | None = None
+        self._last: Found | None = None
+        """What was found last, for whatever question."""
+        self._shown: Found | None = None
+        self._are_files_read = False
+        """Whether the next question may use what the last one has read."""
+        self._hint = self.kind.hint
+
+    @property
+    def found(self) -> Found | None:
+        """What was found for the question that would be asked now; None if that is unknown."""
+        last = self._last
+        return last if last is not None and last.asked == self.question() else None
 
     @property
     def answer(self) -> Answer | None:
-        """The answer that is shown."""
+        """The answer to the question that would be asked now."""
         return None if self.found is None else self.found.answer
 
     @property
     def is_busy(self) -> bool:
         """Whether something is still to come."""
-        works = (self._work, self._gallery, self._saving, self.panel.plots.work)
-        return any(work.is_busy for work in works)
+        is_drawing = any(picker.work.is_busy for picker in self.panel.pickers)
+        is_making = self._gallery.is_busy or self._saving.is_busy
+        return self.is_asking or is_making or is_drawing
+
+    @property
+    def is_asking(self) -> bool:
+        """Whether an answer is still to come."""
+        return self._asking is not None
 
     def connections(self) -> Connections:
         """Compare the question whenever it may be another one."""
         session, panel = self.session, self.panel
         return [
-            (session.team_changed, self._on_change),
+            (session.team_changed, self._on_team),
             (session.settings_changed, self._on_settings),
             (session.source_changed, self._on_settings),
             (session.edited, self._on_edit),
             (session.copies_changed, self._on_edit),
             (panel.changed, self._on_input),
             (panel.work.start.pushed, self.ask),
+            (panel.all.pushed, self.ask_all),
             (panel.work.stop.pushed, self.stop),
             (panel.making.stop.pushed, self._stop_making),
             (panel.wanted, self.show_sets),
@@ -131,17 +120,29 @@ class QuestionPresenter(Presenter[QuestionView]):
             (panel.centre_wanted, self.centre),
             (panel.link_wanted, self.copy_link),
             (panel.save.pushed, self._on_save),
+            *((own.save.pushed, partial(self._save_plot, own)) for own in panel.pickers),
         ]
 
-    def refresh(self) -> None:
-        """Show that nothing was asked yet."""
-        self._show_nothing(self.kind.hint)
+    def refresh(self, *_changed: object) -> None:
+        """Show the answer to the question that would be asked now, or why there is none."""
+        found, why = self.found, self.why_not()
+        self.panel.work.start.setEnabled(not why)
+        has_others = len(self.link.asked_together(self.title)) > 1
+        self.panel.all.setVisible(has_others and not self.is_asking)
+        if found is None:
+            self.panel.show_nothing(_sentence(why) or self._hint.format(verb=self.kind.verb))
+        elif found is not self._shown:
+            self.show_found(found)
+        self._shown = found
+        self._note()
 
     def close(self) -> None:
         """Stop all work."""
-        for work in (self._work, self._gallery, self._saving):
-            work.close()
-        self.panel.plots.work.drop()
+        self._leave()
+        self._gallery.close()
+        self._saving.close()
+        for picker in self.panel.pickers:
+            picker.work.drop()
 
     # The question.
 
@@ -169,29 +170,64 @@ class QuestionPresenter(Presenter[QuestionView]):
 
     def ask(self) -> None:
         """Ask, and compute the answer in a worker."""
-        if (asked := self.question()) is None or self.why_not():
-            return
-        if asked == self.asked:  # the same again: files may have changed meanwhile
-            self._known = None
-        known, self._known = self._known, None
-        if known is not None and known.asked.question.gathering != asked.question.gathering:
-            known = None
-        self._show_nothing(RUNNING)
-        self.asked, self._known = asked, known
+        ask_together([self])
+
+    def ask_all(self) -> None:
+        """Ask all questions of the workspace in one pass over the files."""
+        ask_together(self._together())
+
+    def _together(self) -> list[QuestionPresenter]:
+        """Return what presents the questions that are asked with this one."""
+        titles = self.link.asked_together(self.title)
+        parts = (part.presenter for part in self.link.parts if part.title in titles)
+        return [own for own in parts if isinstance(own, QuestionPresenter)]
+
+    def expect(self, asking: Inquiry) -> Found | None:
+        """Wait for an answer; return what was found before if its files need not be read again."""
+        self._leave()
+        last, self._last = self._last, None
+        asked = asking.asked_by(self)
+        self._asking, self._hint = asking, RUNNING
         self.panel.work.show_progress(0.0)
-        self._work.start(partial(_found, asked, known))
+        self.refresh()
+        # The same question again: files may have changed meanwhile.
+        if last is None or not self._are_files_read or last.asked == asked:
+            return None
+        return last if last.asked.gathering == asked.gathering else None
+
+    def show_progress(self, share: float, doing: str) -> None:
+        """Show what share of the work is done."""
+        self.panel.work.show_progress(share, doing)
+
+    def take(self, found: Found) -> None:
+        """Take what was found."""
+        self._asking = None
+        if found.error is not None:
+            self.fail(found.error)
+            return
+        self._last, self._are_files_read = found, True
+        self._show_ended()
+        self.refresh()
+
+    def fail(self, error: PanopticError | None) -> None:
+        """Show that there is no answer, and the error; None if that is shown already."""
+        self._drop(self.kind.hint)
+        if error is not None:
+            show_failure(error)
 
     def reason(self, name: FailureName) -> Reason | None:
         """Return why an object failed, if the answer tells and holds for what is shown of it."""
-        session, found = self.session, self.found
+        answer, session = self.answer, self.session
         is_as_read = session.threshold is None and not session.has_edits(name.region)
-        if found is None or found.answer is None or not is_as_read:
-            return None
-        return found.answer.reason(name) if found.asked == self.question() else None
+        return answer.reason(name) if answer is not None and is_as_read else None
 
     def stop(self) -> None:
         """Stop, and show no answer."""
         self._drop(STOPPED)
+
+    def forget(self) -> None:
+        """Stop, and show that nothing was asked yet."""
+        self._drop(self.kind.hint)
 
     def why_not(self) -> str:
         """Return why nothing can be asked; empty if something can."""
@@ -200,11 +236,12 @@ class QuestionPresenter(Presenter[QuestionView]):
             return NO_TEAM
         return self.panel.problem or asked.question.why_not(asked.cohort)
 
+    def _on_team(self, team: object) -> None:
+        """Follow the team that is shown: most questions are about it."""
+        self._on_change(team)
+
     def _on_change(self, _changed: object = None) -> None:
-        if self.asked is not None and self.asked != self.question():
-            self._drop(STALE)
-        elif self.asked is None:
-            self._show_nothing(self.kind.hint)
+        self._compare(STALE)
 
     def _on_settings(self, changed: object = None) -> None:
         """Show no objects of other settings, either."""
@@ -215,60 +252,73 @@ class QuestionPresenter(Presenter[QuestionView]):
         self._on_change(changed)
 
     def _on_input(self) -> None:
-        if self.asked != self.question():
-            self._drop(self.kind.hint)
+        self._compare(self.kind.hint)
 
     def _on_edit(self, _edited: object = None) -> None:
         """Note unsaved edits, and read the files again for the next question."""
-        self._known = None
+        self._are_files_read = False
         self._note()
 
-    def _drop(self, hint: str) -> None:
-        self._work.stop()
-        self._gallery.stop()
-        if not self._saving.is_busy:  # files of what was asked before may be completed
-            self.panel.show_making(None)
-        self.asked = None
-        self._show_nothing(hint)
+    def _compare(self, hint: str) -> None:
+        """Compare what was asked with what would be now, and show a hint if that differs."""
+        asked = None if self._shown is None else self._shown.asked
+        if self._asking is not None:
+            asked = self._asking.asked_by(self)
+        if asked is not None and asked != self.question():
+            self._halt()
+            self._hint = hint
+        elif self._asking is None:
+            self._hint = self.kind.hint
+        self.refresh()
 
-    def _show_nothing(self, hint: str) -> None:
-        self.found = None
-        self.panel.work.show_progress(None)
-        why = self.why_not()
-        self.panel.work.start.setEnabled(not why)
-        self.panel.show_nothing(_sentence(why) or hint.format(verb=self.kind.verb))
+    def _drop(self, hint: str) -> None:
+        self._halt()
+        self._last, self._hint = None, hint
+        self.refresh()
+
+    def _halt(self) -> None:
+        """Stop the work, but for files of what was asked before."""
+        self._leave()
+        self._gallery.stop()
+        if not self._saving.is_busy:
+            self.panel.show_making(None)
+        self._show_ended()
+
+    def _leave(self) -> None:
+        """Wait for no answer."""
+        asking, self._asking = self._asking, None
+        if asking is not None:
+            asking.leave(self)
 
     # The answer.
 
-    def _on_found(self, found: Found) -> None:
-        self.found = self._known = found
+    def show_found(self, found: Found) -> None:
+        """Show an answer, or why there is none."""
         if found.answer is None:
             self.panel.show_nothing(found.why)
         else:
             self.panel.show_answer(found.answer)
-            self.show(found.answer)
-        self._note()
 
-    def show(self, answer: Answer) -> None:
-        """Show more of an answer than all panels do."""
+    def notes(self, found: Found) -> Sequence[str]:
+        """Return the sentences below the headline."""
+        return () if found.answer is None else found.answer.notes
 
-    def _on_failed(self, error: PanopticError) -> None:
-        self._drop(self.kind.hint)
-        show_failure(error)
+    def _show_ended(self) -> None:
+        """Show that no answer is expected."""
+        self.panel.work.show_progress(None)
 
     def _note(self) -> None:
         """Show the notes of the answer, and what it leaves out."""
-        if self.found is None:
+        if self._shown is None:
             return
-        answer = self.found.answer
-        findings = self.found.findings if answer is None else answer.record.findings
+        answer = self._shown.answer
+        findings = self._shown.findings if answer is None else answer.record.findings
         count, tooltip = notes_in_tooltip(findings)
-        notes = () if answer is None else answer.notes
         is_clicked = answer is not None and self.panel.sentences.count() > 0
         clicks = OPENED if is_clicked else ""
         edited = NOT_EDITED if self.session.has_any_edits else ""
         last = " ".join(filter(None, (clicks, edited, count)))
-        self.panel.show_note("\n".join(filter(None, (*notes, last))), tooltip)
+        self.panel.show_note("\n".join(filter(None, (*self.notes(self._shown), last))), tooltip)
 
     # The way to the objects, and to files.
 
@@ -316,6 +366,24 @@ class QuestionPresenter(Presenter[QuestionView]):
         names = [name for own in sets for name in own.beside(self.session.team).in_order()]
         self.link.links.copy(names)
 
+    def _save_plot(self, picker: PlotPicker) -> None:
+        """Ask for a file, and draw the plot into it."""
+        plot, chosen = picker.view.plot, picker.menu.choice
+        if plot is None or chosen is None:
+            return
+        from napari_panoptic.report.plots import save
+
+        name = chosen.title.lower().replace(" ", "-").replace(",", "")
+        usual = self.session.cohort.root / f"{name}.svg"
+        path = file_to_save(self.panel, "Save the plot", usual, "SVG (*.svg);;PNG (*.png)")
+        if path is None:
+            return
+        try:
+            with DRAWING:
+                show_info(f"The plot is in {save(plot, path)}")
+        except PanopticError as error:
+            show_failure(error)
+
     def _stop_making(self) -> None:
         self._gallery.stop()
         self._saving.stop()
@@ -360,19 +428,6 @@ def question_presenter(kind: type[Question]) -> type[QuestionPresenter]:
 
 
 # --- in workers -------------------------------------------------------------------------------
-
-
-def _found(asked: Asked, known: Found | None, job: Job[Found]) -> Iterator[Found]:
-    question, cohort, progress = asked.question, asked.cohort, job.progress
-    try:
-        gathered = None if known is None else known.gathered
-        if gathered is None:
-            gathered = question.gather(cohort, progress.part(0, question.share_of_gathering))
-        answer = question.answered(cohort, gathered, progress.part(question.share_of_gathering, 1))
-        yield Found(asked, answer, gathered=gathered)
-    except UnansweredError as error:
-        why = f"Nothing could be {question.done}: {error}."
-        yield Found(asked, None, why, error.findings)
 
 
 def _with_columns(now: Asked, wanted: FailureSet, job: Job[FailureSet]) -> Iterator[FailureSet]:

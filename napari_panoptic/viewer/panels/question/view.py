@@ -50,6 +50,8 @@ class QuestionView(ScrollPanel):
         The question.
     above
         Rows above it; see `lay_out`.
+    plots
+        Shows its plots in place of the usual menu.
     """
 
     changed = Signal()  # another question would be asked now
@@ -60,7 +62,9 @@ class QuestionView(ScrollPanel):
     table_chosen = Signal()
     answer_changed = Signal()  # another answer is shown, or none
 
-    def __init__(self, kind: type[AnyQuestion], *above: Row) -> None:
+    def __init__(
+        self, kind: type[AnyQuestion], *above: Row, plots: PlotPicker | None = None
+    ) -> None:
         super().__init__()
         self.kind = kind
         own = options_of(kind).items()
@@ -74,6 +78,10 @@ class QuestionView(ScrollPanel):
             if option.placeholder
         }
         self.work = WorkControls(kind.verb, kind.in_short())
+        self.all = PushButton(
+            "Evaluate all", "Ask all questions of this workspace in one pass over the files."
+        )
+        self.all.hide()
         self.making = WorkControls(
             "Show in gallery", "Show the objects of the chosen rows, or of all rows if none is."
         )
@@ -85,16 +93,38 @@ class QuestionView(ScrollPanel):
         self.row_line = WrappedLabel()  # more about the row that was chosen
         self.members = ArrayTable()  # the objects that it is made of
         self.tools = FlowBar(self.making.start, self.save)
-        self.plots = PlotPicker()
-        self._answer: Answer | None = None
+        self.plots = PlotPicker() if plots is None else plots
+        self._listed = ""  # title of the table that the user chose last
         self._parts: AnswerTable | None = None
         self._offer()
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.arrange(above)
+        self._rows.addStretch(0)
+        for signal in [box.chosen for box in self.inputs.values()] + [
+            field.chosen for field in self.typed.values()
+        ]:
+            signal.connect(self._on_input)
+        self.which.chosen.connect(self._on_which)
+        self.making.start.pushed.connect(lambda: self._want(self.chosen_rows()))
+        self.sentences.opened.connect(self._open)
+        self.sentences.rested.connect(self._on_rest)
+        self.table.row_wanted.connect(self._on_row)
+        self.table.centre_wanted.connect(self._on_centre)
+        self.members.row_wanted.connect(self._on_member)
+        offer_link(self.table, self._want_link)
+        offer_link(self.sentences, self._want_link)
+        self.show_nothing(kind.hint)
+
+    def arrange(self, above: Sequence[Row]) -> None:
+        """Lay out the widgets; a panel with others of its own makes them here."""
         fill(
             self._rows,
             *above,
             *self.typed.values(),
-            FlowBar(*self.inputs.values(), self.work.start, self.work.stop, self.making.stop),
+            FlowBar(
+                *self.inputs.values(),
+                *(self.work.start, self.all, self.work.stop, self.making.stop),
+            ),
             self.work.bar,
             self.making.bar,
             self.headline,
@@ -108,21 +138,11 @@ class QuestionView(ScrollPanel):
             self.tools,
             Grow(self.plots),
         )
-        self._rows.addStretch(0)
-        for signal in [box.chosen for box in self.inputs.values()] + [
-            field.chosen for field in self.typed.values()
-        ]:
-            signal.connect(self._on_input)
-        self.which.chosen.connect(lambda _table: self._show_table())
-        self.making.start.pushed.connect(lambda: self._want(self.chosen_rows()))
-        self.sentences.opened.connect(self._open)
-        self.sentences.rested.connect(self._on_rest)
-        self.table.row_wanted.connect(self._on_row)
-        self.table.centre_wanted.connect(self._on_centre)
-        self.members.row_wanted.connect(self._on_member)
-        offer_link(self.table, self._want_link)
-        offer_link(self.sentences, self._want_link)
-        self.show_nothing(kind.hint)
+
+    @property
+    def pickers(self) -> tuple[PlotPicker, ...]:
+        """The menus of plots."""
+        return (self.plots,)
 
     @property
     def values(self) -> dict[str, Any]:
@@ -177,19 +197,40 @@ class QuestionView(ScrollPanel):
         """Return the columns of a table."""
         return table_columns(table)
 
+    def tables_of(self, answer: Answer) -> list[AnswerTable]:
+        """Return the tables of an answer that are listed."""
+        return [table for table in answer.tables if table.is_shown]
+
+    def list_table(self, title: str) -> None:
+        """List the table of a title, if there is one, also of the next answers."""
+        self._listed = title
+        if (table := self._titled(title)) is not None:
+            self.which.show_choice(table)
+            self._show_table()
+
+    def _titled(self, title: str) -> AnswerTable | None:
+        tables: Sequence[AnswerTable] = self.which.values
+        return next((table for table in tables if table.title == title), None)
+
+    def _on_which(self, table: AnswerTable) -> None:
+        self._listed = table.title
+        self._show_table()
+
     def _show(self, answer: Answer | None, headline: str) -> None:
-        self._answer = answer
         self.headline.setText(headline)
         self.headline.setToolTip("" if answer is None else answer.about)
-        tables = [] if answer is None else [own for own in answer.tables if own.is_shown]
+        tables = [] if answer is None else self.tables_of(answer)
         summary = next((own for own in tables if own.is_summary), None)
         self.summary.show_rows([] if summary is None else self.columns_of(summary))
         self.summary.setVisible(summary is not None)
         tables = [own for own in tables if own is not summary]
         self.which.offer([self.entry(own) for own in tables])
+        if (listed := self._titled(self._listed)) is not None:
+            self.which.show_choice(listed)
         self.which.setVisible(len(tables) > 1)
         self.save.setVisible(answer is not None)
-        self.plots.fill(() if answer is None else answer.plots)
+        for picker in self.pickers:
+            picker.fill(() if answer is None else answer.plots)
         self.setFocusProxy(self.work.start)
         self._show_table()
         self.answer_changed.emit()
