@@ -11,8 +11,7 @@ from typing import Any, Protocol
 import napari
 from platformdirs import user_cache_path
 from qtpy.compat import isalive
-from qtpy.QtCore import Qt
-from qtpy.QtWidgets import QMessageBox, QWidget
+from qtpy.QtWidgets import QWidget
 
 from napari_panoptic.common.errors import CohortError, OutsideLinksError
 from napari_panoptic.common.findings import Finding, FindingKind
@@ -29,7 +28,7 @@ from napari_panoptic.viewer.desk.nuclei import Desk
 from napari_panoptic.viewer.desk.shell import DeskShell, Wanted
 from napari_panoptic.viewer.jobs.jobs import Several
 from napari_panoptic.viewer.kit.napari_private import unwrapped, window_check, window_of
-from napari_panoptic.viewer.kit.questions import existing_folder
+from napari_panoptic.viewer.kit.questions import BoxQuestion, ask, existing_folder
 from napari_panoptic.viewer.kit.shown import NOTIFICATIONS, OpeningReport, show_error, shown
 from napari_panoptic.viewer.panels.inspection import InspectionDialog
 from napari_panoptic.viewer.state.preferences import PREFERENCES
@@ -274,16 +273,9 @@ def read_sample(task: Task) -> Opened:
 
 def may_follow(parent: QWidget | None, message: str) -> bool:
     """Ask whether links out of a cohort's folder may be followed."""
-    box = QMessageBox(parent)
-    box.setIcon(QMessageBox.Icon.Question)
-    box.setWindowTitle("Links out of the cohort")
-    box.setTextFormat(Qt.TextFormat.PlainText)
-    box.setText(shown(f"{message}\n\nOnly follow links in cohorts you trust."))
-    follow = box.addButton("Follow them", QMessageBox.ButtonRole.AcceptRole)
-    leave = box.addButton("Leave them out", QMessageBox.ButtonRole.RejectRole)
-    box.setDefaultButton(leave)
-    box.exec()
-    return box.clickedButton() is follow
+    text = f"{message}\n\nOnly follow links in cohorts you trust."
+    answers = {"Follow them": True, "Leave them out": False}
+    return ask(parent, BoxQuestion("Links out of the cohort", text, answers))
 
 
 # --- reading ------------------------------------------------------------------------------------

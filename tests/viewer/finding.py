@@ -7,7 +7,7 @@ import numpy as np
 from qtpy.QtCore import QCoreApplication, QEvent, QPoint, Qt
 from qtpy.QtGui import QGuiApplication, QKeyEvent
 from qtpy.QtTest import QTest
-from qtpy.QtWidgets import QAbstractItemView, QApplication, QWidget
+from qtpy.QtWidgets import QAbstractItemView, QApplication, QMessageBox, QWidget
 
 from napari_panoptic.display.styles import LUT_LENGTH
 from napari_panoptic.values.vocabulary import CAUSE_CODE, STATUS_CODE, Cause
@@ -187,3 +187,20 @@ def close_viewer(viewer):
     """Close a window that a test opened itself, without its place in the settings."""
     with patch.object(viewer.window._qt_window, "_save_current_window_settings"):
         viewer.close()
+
+
+@contextmanager
+def answering(*answers):
+    """Press the buttons of these texts in the next boxes, the last one in all others.
+
+    Gives the list of what they ask.
+    """
+    asked, left = [], list(answers)
+
+    def press(box):
+        asked.append(box.text())
+        wanted = left.pop(0) if len(left) > 1 else left[0]
+        next(b for b in box.buttons() if b.text().replace("&", "").startswith(wanted)).click()
+
+    with patch.object(QMessageBox, "exec", press):
+        yield asked

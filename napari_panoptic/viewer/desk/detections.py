@@ -37,7 +37,7 @@ from napari_panoptic.viewer.kit.keys import (
     sections_of,
 )
 from napari_panoptic.viewer.kit.napari_private import focus_canvas
-from napari_panoptic.viewer.kit.questions import file_to_save, may_write, unsaved_box
+from napari_panoptic.viewer.kit.questions import BoxQuestion, ask, file_to_save, may_write
 from napari_panoptic.viewer.kit.shown import show_error, show_info
 from napari_panoptic.viewer.kit.title_strip import KeysDialog
 from napari_panoptic.viewer.kit.widgets import show_in_front
@@ -279,16 +279,13 @@ class DetectionLink:
         places = self.session.unsaved
         if not places:
             return True
-        box = unsaved_box(
-            self._panels.title,
+        question = BoxQuestion(
             "Edits are not saved",
             "These edits are not saved and will be lost:",
-            [f"{name}: {team or 'annotation'}" for name, team in places],
+            {"Leave without saving": True, "Stay": False},
+            lost=[f"{name}: {team or 'annotation'}" for name, team in places],
         )
-        leave = box.addButton("Leave without saving", box.ButtonRole.DestructiveRole)
-        box.setDefaultButton(box.addButton("Stay", box.ButtonRole.RejectRole))
-        box.exec()
-        return box.clickedButton() is leave
+        return ask(self._panels.title.window(), question)
 
     def _connections(self) -> list[tuple[SignalInstance, Callable[..., object]]]:
         session, panels, scene = self.session, self._panels, self._scene

@@ -7,9 +7,8 @@ from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
-from qtpy.QtCore import Qt
 from qtpy.QtGui import QGuiApplication
-from qtpy.QtWidgets import QApplication, QMessageBox, QWidget
+from qtpy.QtWidgets import QApplication, QWidget
 
 from napari_panoptic.explain.failures import (
     FailureName,
@@ -22,7 +21,8 @@ from napari_panoptic.values.links import CohortKey, LinkError, LinkMaker, Object
 from napari_panoptic.viewer.jobs.jobs import Job, Stream
 from napari_panoptic.viewer.kit.link_socket import LinkServer
 from napari_panoptic.viewer.kit.napari_private import window_of
-from napari_panoptic.viewer.kit.shown import show_error, show_info, shown
+from napari_panoptic.viewer.kit.questions import BoxQuestion, ask
+from napari_panoptic.viewer.kit.shown import show_error, show_info
 from napari_panoptic.viewer.panels.part import BLIND_SENTENCE
 from napari_panoptic.viewer.state.desk_state import DeskState
 
@@ -214,16 +214,8 @@ def difference_text(linked: CohortKey, here: CohortKey) -> str:
 
 def may_open(parent: QWidget | None, message: str) -> bool:
     """Ask whether a link to another version of the cohort is opened."""
-    box = QMessageBox(parent)
-    box.setIcon(QMessageBox.Icon.Question)
-    box.setWindowTitle("Link to another cohort")
-    box.setTextFormat(Qt.TextFormat.PlainText)
-    box.setText(shown(message))
-    open_it = box.addButton("Open it here", QMessageBox.ButtonRole.AcceptRole)
-    leave = box.addButton("Cancel", QMessageBox.ButtonRole.RejectRole)
-    box.setDefaultButton(leave)
-    box.exec()
-    return box.clickedButton() is open_it
+    answers = {"Open it here": True, "Cancel": False}
+    return ask(parent, BoxQuestion("Link to another cohort", message, answers))
 
 
 def _bring_forward(window: QWidget | None) -> None:

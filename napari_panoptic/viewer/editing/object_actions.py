@@ -24,6 +24,7 @@ from napari_panoptic.values.vocabulary import Side, Verdict
 from napari_panoptic.viewer.editing.history import EditHistory, Step, StepLostError
 from napari_panoptic.viewer.kit.events import Within
 from napari_panoptic.viewer.kit.keys import Shortcut
+from napari_panoptic.viewer.kit.questions import BoxQuestion, ask
 from napari_panoptic.viewer.kit.shown import show_error, show_info
 
 T = TypeVar("T")
@@ -382,15 +383,12 @@ class ObjectActions:
         self, text: str, options: Mapping[str, T], title: str, named: Sequence[Target]
     ) -> T | None:
         """Ask about named objects; None for Cancel, which is also what Enter and Esc mean."""
-        box = QMessageBox(QMessageBox.Icon.Question, title, text, parent=self._parent)
-        role = QMessageBox.ButtonRole.AcceptRole
-        buttons = [(box.addButton(word, role), value) for word, value in options.items()]
-        cancel = box.addButton(QMessageBox.StandardButton.Cancel)
-        box.setEscapeButton(cancel)
-        box.setDefaultButton(cancel)
-        _put_in_corner(box, self._parent.window(), self._on_screen(named))
-        box.exec()
-        return next((value for button, value in buttons if button is box.clickedButton()), None)
+        window, objects = self._parent.window(), self._on_screen(named)
+        return ask(
+            self._parent,
+            BoxQuestion(title, text, {**options, "Cancel": None}),
+            place=lambda box: _put_in_corner(box, window, objects),
+        )
 
 
 def _put_in_corner(box: QMessageBox, window: QWidget | None, objects: Sequence[QRect]) -> None:

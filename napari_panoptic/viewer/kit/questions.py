@@ -6,9 +6,11 @@ A file may be replaced, or a window close with edits that are not saved.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from qtpy.compat import isalive
 from qtpy.QtCore import QEvent, QObject, Qt
@@ -24,8 +26,9 @@ from qtpy.QtWidgets import (
 from napari_panoptic.common.text import english_list
 from napari_panoptic.viewer.kit.shown import shown
 
+T = TypeVar("T")
 MOST_LISTED = 8
-"""The most unsaved edits that a question names."""
+"""The most things that would be lost that a question names."""
 
 
 def file_to_save(parent: QWidget | None, title: str, usual: Path | str, kinds: str) -> Path | None:
@@ -136,24 +139,66 @@ def may_write(parent: QWidget, target: Path, *, asked: Path, files: Sequence[Pat
     return was_asked or may_replace(parent, files or (target,))
 
 
-def is_confirmed(parent: QWidget, title: str, text: str) -> bool:
-    """Ask before something is lost; True only for Yes. Enter and Esc mean No."""
-    yes, no = QMessageBox.StandardButton.Yes, QMessageBox.StandardButton.No
-    return QMessageBox.question(parent, title, shown(text), yes | no, no) == yes
+@dataclass(frozen=True)
+class BoxQuestion(Generic[T]):
+    """A question in a box with buttons. Enter and Esc change nothing."""
+
+    title: str
+    text: str
+    #: Text of each button -> the answer; the last one is harmless, and is what Esc means.
+    answers: Mapping[str, T]
+    #: What would be lost; listed below the text.
+    lost: Sequence[str] = ()
+    #: The button for Enter; the harmless one if empty.
+    usual: str = ""
 
 
-def unsaved_box(parent: QWidget, title: str, head: str, edits: Sequence[str]) -> QMessageBox:
-    """Make a question about edits that are not saved, which lists them; without buttons."""
-    lines = [head, *edits[:MOST_LISTED]]
-    left = len(edits) - MOST_LISTED
+def ask(
+    parent: QWidget | None,
+    question: BoxQuestion[T],
+    *,
+    place: Callable[[QMessageBox], object] | None = None,
+) -> T:
+    """Ask, and return the answer.
+
+    Parameters
+    ----------
+    parent
+        Above which window.
+    question
+        What is asked.
+    place
+        Moves the box; None for the middle of the window.
+    """
+    lines = [question.text, *question.lost[:MOST_LISTED]]
+    left = len(question.lost) - MOST_LISTED
     if left > 0:
         lines.append(f"… and {left} more")
-    box = QMessageBox(parent.window())
-    box.setIcon(QMessageBox.Icon.Warning)
-    box.setWindowTitle(title)
+    box = QMessageBox(parent)
+    icons = QMessageBox.Icon
+    box.setIcon(icons.Warning if question.lost else icons.Question)
+    box.setWindowTitle(question.title)
     box.setTextFormat(Qt.TextFormat.PlainText)
     box.setText(shown("\n".join(lines)))
-    return box
+    *_, harmless = question.answers
+    accept, reject = QMessageBox.ButtonRole.AcceptRole, QMessageBox.ButtonRole.RejectRole
+    buttons = {
+        text: box.addButton(text, reject if text == harmless else accept)
+        for text in question.answers
+    }
+    box.setEscapeButton(buttons[harmless])
+    box.setDefaultButton(buttons[question.usual or harmless])
+    if place is not None:
+        place(box)
+    box.exec()
+    clicked = box.clickedButton()
+    chosen = next((text for text, button in buttons.items() if button is clicked), harmless)
+    return question.answers[chosen]
+
+
+def is_confirmed(parent: QWidget, title: str, text: str) -> bool:
+    """Ask before something is lost; True only for Yes."""
+    return ask(parent, BoxQuestion(title, text, {"Yes": True, "No": False}))
 
 
 class CloseGuard(QObject):

@@ -31,6 +31,7 @@ from napari_panoptic.viewer.panels.detections.lists import PointTable
 from napari_panoptic.viewer.state.preferences import Tool, ToolInHand
 from tests.support.small_cohort import write_cohort
 from tests.viewer.finding import (
+    answering,
     canvas_of,
     click,
     close_viewer,
@@ -596,18 +597,14 @@ def test_a_name_without_an_ending_replaces_no_file_unasked(
     layers[Side.PREDICTION].add([10.5, 20.25])
     earlier = tmp_path / "mine.csv"
     earlier.write_text("1,2\n")
-    answers, asked = [], []
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(tmp_path / "mine"), ""))
-    monkeypatch.setattr(
-        QMessageBox, "question", lambda *words: asked.append(words[2]) or answers.pop()
-    )
-    answers.append(QMessageBox.StandardButton.No)
-    points_desk.link.save_as()
+    with answering("No") as asked:
+        points_desk.link.save_as()
     assert "mine.csv exists already" in asked[0]
     assert earlier.read_text() == "1,2\n"
     assert points_desk.session.unsaved
-    answers.append(QMessageBox.StandardButton.Yes)
-    points_desk.link.save_as()
+    with answering("Yes"):
+        points_desk.link.save_as()
     assert len(read_points(earlier).points) == len(layers[Side.PREDICTION].data)
     assert not points_desk.session.unsaved
 

@@ -11,7 +11,7 @@ import tifffile
 from qtpy.QtCore import QCoreApplication, QEvent, QPointF, Qt
 from qtpy.QtGui import QMouseEvent
 from qtpy.QtTest import QTest
-from qtpy.QtWidgets import QFileDialog, QMessageBox
+from qtpy.QtWidgets import QFileDialog
 
 from napari_panoptic.display import styles
 from napari_panoptic.io.formats.saving import read_objects, writable_forms
@@ -35,7 +35,7 @@ from napari_panoptic.viewer.panels.edits.panel import (
 )
 from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
 from tests.viewer.editing.mending import same_area
-from tests.viewer.finding import FIRST, SECOND, on_canvas, row_of_status
+from tests.viewer.finding import FIRST, SECOND, answering, on_canvas, row_of_status
 
 LEFT, RIGHT = Qt.MouseButton.LeftButton, Qt.MouseButton.RightButton
 
@@ -743,11 +743,9 @@ class TestAround:
         now = desk.session.evaluation.metrics.pq
         assert rows["PQ"] == [f"{before:.3f}", f"{now:.3f}", f"−{before - now:.3f}"]
         assert "careful (not saved)" in panel.state.text()
-        with patch.object(
-            QMessageBox, "question", return_value=QMessageBox.StandardButton.Yes
-        ) as asked:
+        with answering("Yes") as asked:
             QTest.mouseClick(panel.discard, LEFT)
-        assert asked.called
+        assert len(asked) == 1
         follows()
         assert not desk.session.is_edited(Side.PREDICTION)
         assert layer.name == "careful"
@@ -818,14 +816,13 @@ class TestAround:
         theirs = tmp_path / "mine.tif"
         theirs.write_text("theirs")
         chosen = str(tmp_path / "mine"), "Label image with a table of classes (*.tif)"
-        button = getattr(QMessageBox.StandardButton, answer)
         with (
             patch.object(QFileDialog, "getSaveFileName", return_value=chosen),
-            patch.object(QMessageBox, "question", return_value=button) as asked,
+            answering(answer) as asked,
         ):
             QTest.mouseClick(part.panel.save, LEFT)
         wait_until(lambda: not part.is_busy)
-        assert "mine.tif exists already" in asked.call_args.args[2]
+        assert "mine.tif exists already" in asked[0]
         assert (theirs.read_bytes() == b"theirs") == (answer == "No")
         assert bool(part.edits.unsaved) == (answer == "No")
 
@@ -1008,13 +1005,11 @@ class TestAround:
         follows()
         with (
             patch.object(QFileDialog, "getOpenFileName", return_value=(str(path), "")),
-            patch.object(
-                QMessageBox, "question", return_value=QMessageBox.StandardButton.No
-            ) as asked,
+            answering("No") as asked,
         ):
             QTest.mouseClick(part.panel.open, LEFT)
         wait_until(lambda: desk.is_settled)
-        assert "ambiguous areas" in asked.call_args[0][2]
+        assert "ambiguous areas" in asked[0]
         np.testing.assert_array_equal(desk.session.snapshot.ambiguous, drawn)
 
     @pytest.mark.long
@@ -1031,15 +1026,14 @@ class TestAround:
         layer.refresh()
         follows()
         drawn = objects_of(session, Side.PREDICTION)
-        chosen = getattr(QMessageBox.StandardButton, answer)
         with (
             patch.object(QFileDialog, "getOpenFileName", return_value=(str(path), "")),
-            patch.object(QMessageBox, "question", return_value=chosen) as asked,
+            answering(answer) as asked,
         ):
             QTest.mouseClick(part.panel.open, LEFT)
         wait_until(lambda: desk.is_settled)
         follows()
-        assert "not saved" in asked.call_args[0][2]
+        assert "not saved" in asked[0]
         expected = files if answer == "Yes" else drawn
         assert same_objects(objects_of(session, Side.PREDICTION), expected)
 
@@ -1049,8 +1043,7 @@ class TestAround:
         path = tmp_path / "mine.tif"
         part.files.save_to(path, part.edits.objects_to_save(Side.PREDICTION))
         wait_until(lambda: not part.is_busy)
-        no = QMessageBox.StandardButton.No
-        with patch.object(QMessageBox, "question", return_value=no) as asked:
+        with answering("No") as asked:
             part.files.open_from(path)
             session.edit(Side.PREDICTION, [0, 1, 2], [0, 0, 0], 0)
             session.set_class(
@@ -1058,7 +1051,7 @@ class TestAround:
             )
             drawn = objects_of(session, Side.PREDICTION)
             wait_until(lambda: not part.is_busy)
-        assert "not saved" in asked.call_args[0][2]
+        assert "not saved" in asked[0]
         assert same_objects(objects_of(session, Side.PREDICTION), drawn)
         assert part.edits.unsaved
 
@@ -1074,7 +1067,7 @@ class TestAround:
             session.set_class(Side.PREDICTION, id_, "Neutrophil")
         told = []
         session.edited.connect(told.append)
-        with patch.object(QMessageBox, "question", return_value=QMessageBox.StandardButton.Yes):
+        with answering("Yes"):
             part.files.open_from(path)
             wait_until(lambda: not part.is_busy)
         session.edited.disconnect(told.append)
@@ -1122,18 +1115,17 @@ class TestAround:
         for path in there:
             path.write_bytes(b"earlier")
         chosen = next(f"{f.title} (*{f.endings[0]})" for f in writable_forms())
-        answers = [QMessageBox.StandardButton.No, QMessageBox.StandardButton.Yes]
-        for answer in answers:
+        for answer in ("No", "Yes"):
             with (
                 patch.object(
                     QFileDialog, "getSaveFileName", return_value=(str(tmp_path / name), chosen)
                 ),
-                patch.object(QMessageBox, "question", return_value=answer) as question,
+                answering(answer) as question,
             ):
                 part.files.save_as()
                 wait_until(lambda: not part.is_busy)
-            assert question.call_args[0][2].startswith(asked)
-            is_kept = answer == QMessageBox.StandardButton.No
+            assert question[0].startswith(asked)
+            is_kept = answer == "No"
             assert all((path.read_bytes() == b"earlier") is is_kept for path in there)
 
     @pytest.mark.long
@@ -1144,11 +1136,7 @@ class TestAround:
         follows()
         part = part_of(desk)
 
-        def answer(box):
-            texts = [button.text() for button in box.buttons()]
-            box.buttons()[texts.index("Discard" if leaves else "Cancel")].click()
-
-        with patch.object(QMessageBox, "exec", answer):
+        with answering("Discard" if leaves else "Cancel"):
             assert part.may_leave() is leaves
             if not leaves:
                 assert not viewer.window._qt_window.close()

@@ -13,7 +13,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from qtpy.QtWidgets import QFileDialog, QMessageBox
+from qtpy.QtWidgets import QFileDialog
 
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.formats.saving import read_objects
@@ -29,12 +29,10 @@ from napari_panoptic.viewer.editing import autosaving
 from napari_panoptic.viewer.kit.questions import FolderDialog
 from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
 from tests.support.sandbox import sandbox
-from tests.viewer.finding import FIRST
+from tests.viewer.finding import FIRST, answering
 from tests.viewer.in_a_process import run_in_process
 
 pytestmark = pytest.mark.long
-
-YES = QMessageBox.StandardButton.Yes
 
 
 @pytest.fixture
@@ -78,15 +76,6 @@ def files_in(folder):
 
 def shown_ids(desk, side):
     return desk.session.edited_labels(side).id_image()
-
-
-def answered(text):
-    """Press a button of the next message box."""
-
-    def answer(box):
-        next(b for b in box.buttons() if b.text().replace("&", "").startswith(text)).click()
-
-    return patch.object(QMessageBox, "exec", answer)
 
 
 @contextmanager
@@ -212,9 +201,9 @@ def test_left_edits_are_discarded_and_changed_files_are_noticed(
     desk, part = open_window()
     assert part.panel.left.isVisible()
     assert "files have changed" in part.panel.left_state.text()
-    with patch.object(QMessageBox, "question", return_value=YES) as question:
+    with answering("Yes") as question:
         part.panel.discard_left.click()
-    assert "1 older version of them will be deleted, too." in question.call_args.args[2]
+    assert "1 older version of them will be deleted, too." in question[0]
     wait_until(lambda: desk.is_settled and not part.autosaver.is_busy)
     assert not part.panel.left.isVisible()
     assert files_in(cache_folder) == []
@@ -297,14 +286,14 @@ def test_the_closing_dialog_saves(open_window, cache_folder, wait_until, tmp_pat
         wait_until(lambda: desk.is_settled)
         draw(desk, part, wait_until)
         drawn[region] = shown_ids(desk, Side.PREDICTION)
-    with answered("Cancel"):
+    with answering("Cancel"):
         assert not part.may_leave()
-    with answered("Save"), chosen("", ""):
+    with answering("Save"), chosen("", ""):
         assert not part.may_leave()  # cancelled in the file dialog
     assert len(part.edits.unsaved) == regions
     names = {region: f"{region}_{desk.session.team}_edited.tif" for region in drawn}
     one = str(tmp_path / next(iter(names.values())))
-    with answered("Save"), chosen(one, str(tmp_path)):
+    with answering("Save"), chosen(one, str(tmp_path)):
         assert part.may_leave()
     for region, ids in drawn.items():
         found = read_objects(tmp_path / names[region], desk.session.cohort.scheme, ids.shape)
@@ -319,7 +308,7 @@ def test_discarding_when_closing_leaves_nothing_to_restore(
 ):
     desk, part = open_window()
     draw(desk, part, wait_until)
-    with answered("Discard"):
+    with answering("Discard"):
         assert part.may_leave()
     close_desk(desk)
     assert files_in(cache_folder) == []

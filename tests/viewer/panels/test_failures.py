@@ -13,7 +13,6 @@ import pytest
 from PIL import Image
 from qtpy.QtCore import QPoint, Qt
 from qtpy.QtTest import QTest
-from qtpy.QtWidgets import QMessageBox
 
 from napari_panoptic.display import styles
 from napari_panoptic.display.crop_reader import CropReader, CropSize
@@ -47,6 +46,7 @@ from tests.viewer.finding import (
     FIRST,
     SECOND,
     THIRD,
+    answering,
     nearest_view_middle,
     row_of_status,
     shown_text,
@@ -867,13 +867,7 @@ class TestExport:
     def test_it_asks_before_files_are_replaced(self, export):
         folder = export()
         (folder / "failures.csv").write_text("mine")
-        asked = []
-
-        def refuse(_parent, _title, text, *_buttons):
-            asked.append(text)
-            return QMessageBox.StandardButton.No
-
-        with patch.object(QMessageBox, "question", refuse):
+        with answering("No") as asked:
             export()
         assert "failures.csv" in asked[0]
         assert (folder / "failures.csv").read_text() == "mine"

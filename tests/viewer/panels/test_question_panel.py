@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 from qtpy.QtCore import Qt
 from qtpy.QtTest import QTest
-from qtpy.QtWidgets import QMessageBox
 
 from napari_panoptic.questions.causes import Causes
 from napari_panoptic.values.vocabulary import Side
@@ -14,6 +13,7 @@ from napari_panoptic.viewer.kit.questions import FolderDialog
 from napari_panoptic.viewer.kit.widgets import is_in_sight
 from napari_panoptic.viewer.panels.failures.panel import FailuresPresenter
 from napari_panoptic.viewer.panels.question.presenter import NOT_EDITED, STALE, STOPPED
+from tests.viewer.finding import answering
 
 LEFT = Qt.MouseButton.LeftButton
 CausesPresenter = next(part for part in PARTS if part.title == "Causes")
@@ -155,15 +155,9 @@ def test_a_file_that_is_there_is_replaced_only_if_the_user_agrees(
 ):
     ask(part, wait_until)
     (tmp_path / "causes.csv").write_text("mine", "utf-8")
-    asked = []
-
-    def refuse(_parent, _title, text, *_buttons):
-        asked.append(text)
-        return QMessageBox.StandardButton.No
-
     monkeypatch.setattr(FolderDialog, "ask", lambda *_a, **_k: str(tmp_path))
-    monkeypatch.setattr(QMessageBox, "question", refuse)
-    QTest.mouseClick(part.panel.save, LEFT)
+    with answering("No") as asked:
+        QTest.mouseClick(part.panel.save, LEFT)
     wait_until(lambda: not part.is_busy)
     assert len(asked) == 1
     assert "causes.csv" in asked[0]

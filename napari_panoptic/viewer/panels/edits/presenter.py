@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from qtpy.QtCore import QPoint, QRect, QSize
-from qtpy.QtWidgets import QMessageBox, QWidget
+from qtpy.QtWidgets import QWidget
 
 from napari_panoptic.live.mends import Target
 from napari_panoptic.live.session import EditedEvaluation
@@ -25,7 +25,7 @@ from napari_panoptic.viewer.editing.object_actions import (
 from napari_panoptic.viewer.kit.inputs import Choice
 from napari_panoptic.viewer.kit.keys import Shortcut
 from napari_panoptic.viewer.kit.napari_private import canvas_widget, napari_docks
-from napari_panoptic.viewer.kit.questions import is_confirmed, unsaved_box
+from napari_panoptic.viewer.kit.questions import BoxQuestion, ask, is_confirmed
 from napari_panoptic.viewer.kit.shown import show_info
 from napari_panoptic.viewer.panels.edits.corrections import CorrectedAnnotations
 from napari_panoptic.viewer.panels.edits.files import EditsFiles, RecoveredEdits
@@ -33,6 +33,9 @@ from napari_panoptic.viewer.panels.edits.panel import EditsPanel, state_text
 from napari_panoptic.viewer.panels.edits.places import PlacesToDraw
 from napari_panoptic.viewer.panels.part import Connections, Presenter, Surroundings
 from napari_panoptic.viewer.state.preferences import PREFERENCES
+
+SAVE, DISCARD = "Save…", "Discard"
+"""Answers to the question about unsaved edits."""
 
 
 class EditsPresenter(Presenter[EditsPanel]):
@@ -143,16 +146,13 @@ class EditsPresenter(Presenter[EditsPanel]):
         if not self.edits.unsaved:
             return True
         lines = [f"{part.region}: {part.words}" for part in self.edits.unsaved]
-        box = unsaved_box(self.panel, "Unsaved edits", "These edits are not saved:", lines)
-        save = box.addButton("Save…", QMessageBox.ButtonRole.AcceptRole)
-        discard = box.addButton("Discard", QMessageBox.ButtonRole.DestructiveRole)
-        cancel = box.addButton("Cancel", QMessageBox.ButtonRole.RejectRole)
-        box.setDefaultButton(save)
-        box.setEscapeButton(cancel)
-        box.exec()
-        if box.clickedButton() is save:
+        answers = {SAVE: SAVE, DISCARD: DISCARD, "Cancel": ""}
+        text = "These edits are not saved:"
+        question = BoxQuestion("Unsaved edits", text, answers, lost=lines, usual=SAVE)
+        answer = ask(self.panel.window(), question)
+        if answer == SAVE:
             return self.files.save_all()
-        self._is_given_up = box.clickedButton() is discard
+        self._is_given_up = answer == DISCARD
         return self._is_given_up
 
     def refresh(self) -> None:
