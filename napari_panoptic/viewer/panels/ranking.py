@@ -211,7 +211,7 @@ class RankingView(QuestionView):
             self._figures,
             *listed,
             self.members,
-            self.making.start,
+            self.tools,
         ):
             page._rows.addWidget(widget)
         page._rows.addStretch(1)

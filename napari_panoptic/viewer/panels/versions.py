@@ -280,6 +280,7 @@ class VersionsView(QuestionView):
             self.note,
             self.summary,
             Grow(self._body),
+            self.tools,
             self.plots,
         )
 
