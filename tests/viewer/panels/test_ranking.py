@@ -14,6 +14,7 @@ from qtpy.QtWidgets import QFileDialog
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.display.cohort_lines import CohortLines
 from napari_panoptic.display.styles import ratio_text
+from napari_panoptic.questions.answer import AnswerPlot
 from napari_panoptic.questions.conventions import Conventions
 from napari_panoptic.values.conventions import (
     CONVENTIONS,
@@ -376,6 +377,17 @@ class TestRoom:
         shown = (panel.work.start, panel.patients, *panel.plots_in_sight())
         qtbot.waitUntil(lambda: all(is_in_sight(widget) for widget in shown))
         assert len(panel.plots_in_sight()) == (1 if size[0] < 1000 else 2)
+
+    def test_plots_that_come_show_no_menu_for_which_there_is_no_room(self, qtbot):
+        panel = RankingView()
+        qtbot.addWidget(panel)
+        panel.resize(800, 640)
+        panel.show()
+        qtbot.waitUntil(lambda: len(panel.plots_in_sight()) == 1)
+        for picker in panel.pickers:
+            picker.fill([AnswerPlot("nothing_to_show", "Mean ranks", "", ("none",))])
+        assert panel.plots_in_sight() == [panel.plots]
+        qtbot.waitUntil(lambda: not panel.plots.work.is_busy)
 
     def test_patients_get_their_share_also_before_the_first_layout(self, qtbot):
         panel = RankingView()

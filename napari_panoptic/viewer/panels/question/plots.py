@@ -56,7 +56,8 @@ class PlotPicker(QWidget):
         self.menu.offer([Choice(plot, plot.title, plot.caption) for plot in plots])
         for box in (self.menu, self.save):
             box.setEnabled(bool(plots))
-        self.setVisible(bool(plots) or bool(self._hint))
+        if not self._hint:  # else the panel decides whether there is room
+            self.setVisible(bool(plots))
         if plots:
             kept = next((plot for plot in plots if plot.title == self._title), plots[0])
             self.menu.show_choice(kept)
