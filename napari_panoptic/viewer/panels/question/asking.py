@@ -93,7 +93,7 @@ class Inquiry:
         return self._waiting[asker]
 
     def leave(self, asker: Asker) -> None:
-        """Give a question up; with the last one, stop."""
+        """Drop the question of an asker, and stop with the last one."""
         self._waiting.pop(asker, None)
         if not self._waiting:
             self._work.stop()
