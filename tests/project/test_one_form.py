@@ -1,0 +1,61 @@
+"""What the package does in many places, it does in one way: counted in its code."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+
+import pytest
+
+from tests.support.sources import nodes
+
+
+def called_in(name: str) -> set[str]:
+    """Return the modules that call a function, class or method of a name."""
+    return {
+        module
+        for module, node in nodes()
+        if isinstance(node, ast.Call)
+        and name in (getattr(node.func, "id", None), getattr(node.func, "attr", None))
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "modules"),
+    [
+        # A box that asks has a harmless answer, which Esc gives.
+        ("QMessageBox", ["viewer/kit/questions.py"]),
+        # Cells that a spreadsheet would run are made harmless where tables become text.
+        ("to_csv", ["common/spreadsheets.py"]),
+        ("csv_bytes", ["report/columns.py", "report/writing.py", "tables/columns.py"]),
+        # The regions of a cohort are gone through by one walk, with its findings and progress.
+        ("ProcessPoolExecutor", ["nuclei/regions/run.py"]),
+        # Questions are asked by one object of the window, alone or together.
+        (
+            "gather_together",
+            [
+                "questions/question.py",
+                "report/answers.py",
+                "viewer/panels/question/asking.py",
+            ],
+        ),
+    ],
+)
+def test_it_is_done_in_one_place(name: str, modules: list[str]) -> None:
+    assert sorted(called_in(name)) == modules
+
+
+def test_questions_gather_in_one_way() -> None:
+    found = {
+        module
+        for module, node in nodes()
+        if isinstance(node, ast.FunctionDef) and node.name == "gather"
+        if "progress" in {argument.arg for argument in node.args.args}
+    }
+    # Sweeps compare in batches, and the window's ranking is the pass of a report.
+    assert found == {"questions/question.py", "questions/sweep.py", "viewer/jobs/cohort_work.py"}
+
+
+def test_no_class_name_has_two_meanings() -> None:
+    names = Counter(node.name for _, node in nodes() if isinstance(node, ast.ClassDef))
+    assert [name for name, n in names.items() if n > 1 and not name.startswith("_")] == []
