@@ -69,6 +69,7 @@ class Groups(TeamQuestion):
     """What splits, mergers and duplicates cost a team."""
 
     title = "Group costs"
+    key = "Alt-Shift-g"  # every letter with Alt alone is taken
     heading = "What splits, mergers and duplicates cost"
     about = (
         "Find the splits, mergers and duplicates of a team as groups of objects, and write them to "

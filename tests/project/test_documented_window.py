@@ -25,7 +25,7 @@ def on_linux(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_panels_are_described_under_their_keys() -> None:
-    described = dict(re.findall(r"^#+ (\w+) \(([^)]*)\)$", DESK, re.MULTILINE))
+    described = dict(re.findall(r"^#+ ([\w ]+) \(([^)]*)\)$", DESK, re.MULTILINE))
     assert described == {title: keys.key_text(key) for title, key in PANELS.items()}
 
 

@@ -193,7 +193,8 @@ def key_text(key: str) -> str:
 
 def panel_shortcut(key: str, title: str) -> Shortcut:
     """Return the line about the key that brings a panel forward."""
-    return Shortcut(key, f"bring the {title} panel forward", f"show_{title.lower()}")
+    name = title.lower().replace(" ", "_")
+    return Shortcut(key, f"bring the {title} panel forward", f"show_{name}")
 
 
 def workspace_shortcut(number: int, name: str) -> Shortcut:

@@ -117,7 +117,7 @@ def test_a_missing_rater_is_said(raters_desk, show, wait_until):
     assert raters_desk.title.text().startswith(
         "prostate/case04 · prostate/task02 · without rater 06"
     )
-    assert "no mask of 'prostate/task02' by rater 06" in raters_desk.title._title.toolTip()
+    assert "no mask of 'prostate/task02' by rater 06" in raters_desk.title.selected.toolTip()
     assert shown_text(raters_desk.title.notes) == "⚠ 1 note"
     raters_desk.title.notes.click()
     assert "no mask of 'prostate/task02' by rater 06" in raters_desk.notes.lines()[0]
