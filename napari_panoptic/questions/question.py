@@ -354,19 +354,23 @@ def gather_together(
     """
     passes: dict[Any, list[int]] = {}
     for place, own in enumerate(questions):
-        is_alone = type(own).gather is not Question.gather
-        how = place if is_alone else (own.held_up_to_px, getattr(own, "scheduler", THREADS))
-        passes.setdefault(how, []).append(place)
+        how = (own.held_up_to_px, getattr(own, "scheduler", THREADS))
+        passes.setdefault(place if _gathers_alone(own) else how, []).append(place)
     gathered: dict[int, Any] = {}
     for number, places in enumerate(passes.values()):
         part = progress.part(number / len(passes), (number + 1) / len(passes))
         asked = [questions[place] for place in places]
-        if type(asked[0]).gather is Question.gather:
-            found = _in_one_pass(asked, cohort, part, jobs)
-        else:
+        if _gathers_alone(asked[0]):
             found = [_tried(partial(asked[0].gather, cohort, part, jobs=jobs))]
+        else:
+            found = _in_one_pass(asked, cohort, part, jobs)
         gathered |= zip(places, found, strict=True)
     return [gathered[place] for place in range(len(questions))]
+
+
+def _gathers_alone(question: Question) -> bool:
+    """Return whether a question goes through the regions in a way of its own."""
+    return type(question).gather is not Question.gather
 
 
 def _in_one_pass(

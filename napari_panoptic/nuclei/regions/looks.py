@@ -231,9 +231,7 @@ class RegionLooks:
 _Opened = HeldRegion | WindowedRegion | Finding
 
 
-def _opened(
-    cohort: Cohort, region: Region, reading: Reading
-) -> HeldRegion | WindowedRegion | Finding:
+def _opened(cohort: Cohort, region: Region, reading: Reading) -> _Opened:
     """Hold a region, or prepare it to be read in windows; or return why neither is possible."""
     try:
         return HeldRegion(cohort, region, reading.settings, held_up_to_px=reading.held_up_to_px)
