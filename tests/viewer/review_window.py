@@ -166,6 +166,11 @@ class ReviewWindow:
         """Wait until everything asked for is shown."""
         self._wait_until(lambda: self.desk.is_settled)
 
+    def step(self):
+        """Press N, and wait until the next failure is in sight, be it in another region."""
+        self.press(Qt.Key.Key_N)
+        self.settle()
+
     def press_where_the_focus_is(self, key, modifier=PLAIN):
         window = self.panel.window()
         focused = window.focusWidget()  # an empty menu is false

@@ -3,7 +3,6 @@
 from itertools import pairwise
 
 import pytest
-from qtpy.QtCore import Qt
 
 from napari_panoptic.values.vocabulary import Side, Verdict
 from napari_panoptic.viewer.state.preferences import Queue
@@ -35,15 +34,17 @@ def judge_all(review):
 
 def test_nothing_is_stored_when_nothing_is_left_to_judge(review):
     last = judge_all(review)
+    assert review.end_text() == "All failures reviewed"
+    assert review.end_text() in review.said_above()
     stored = review.stored()
     for number in (2, 3, 4, 2, 3, 4, 2):
         review.give(number)
     assert review.stored() == stored
     assert review.session.selection == last
     assert any("not stored" in text for text in review.texts())
+    assert "not stored" in review.said_above()
     assert review.button("annotation right").isChecked()
     assert review.end_text() == "All failures reviewed"
-    assert review.end_text() in review.said_above()
 
 
 def test_the_buttons_wait_for_another_object(review):
@@ -92,9 +93,9 @@ def test_the_review_goes_on_in_the_next_region_by_itself(review, wait_until):
 
 def test_failures_that_were_left_out_come_at_the_end(review):
     review.settle()
-    review.press(Qt.Key.Key_N)
+    review.step()
     skipped = review.session.snapshot.region.name, review.session.selection
-    review.press(Qt.Key.Key_N)
+    review.step()
     for _ in range(review.left_in_cohort() - 1):
         review.give(1)
         review.settle()

@@ -32,7 +32,7 @@ def review_desk(review, wait_until):
     window.activateWindow()
     wait_until(lambda: window.isActiveWindow() and desk.is_settled)
     review.canvas.setFocus()
-    review.press(Qt.Key.Key_N)
+    review.step()
     review.settle()
     return desk
 
@@ -246,7 +246,7 @@ def test_after_a_click_on_a_control_the_keys_work(
     review.settle()
     wait_until(lambda: not isinstance(QApplication.focusWidget(), QLineEdit | QTextEdit))
     if review_desk.session.selection is None:
-        review.press(Qt.Key.Key_N)
+        review.step()
     press_focused(Qt.Key.Key_1)
     assert len(verdicts(review)) == n + 1
 

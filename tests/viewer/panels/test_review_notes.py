@@ -15,27 +15,29 @@ def type_note(review, text):
 
 
 def test_after_a_verdict_the_keys_are_those_of_the_image(review):
-    review.press(Qt.Key.Key_N)
+    review.step()
     type_note(review, "pale")
     review.give(1, review.note)
     (record,) = review.stored()
     assert record.note == "pale"
     assert review.panel.window().focusWidget() is review.canvas
+    review.settle()
     following = review.session.selection
     review.press_where_the_focus_is(Qt.Key.Key_N)
+    review.settle()
     assert review.session.selection != following
     assert review.note.toPlainText() == ""
 
 
 def test_a_clicked_button_returns_the_keys(review):
-    review.press(Qt.Key.Key_N)
+    review.step()
     review.button("both wrong").setFocus()
     QTest.mouseClick(review.button("both wrong"), Qt.MouseButton.LeftButton)
     assert review.panel.window().focusWidget() is review.canvas
 
 
 def test_escape_leaves_every_field(review):
-    review.press(Qt.Key.Key_N)
+    review.step()
     review.open_settings()
     for field in (review.note, review.tags, review.name):
         field.setFocus()
@@ -44,11 +46,11 @@ def test_escape_leaves_every_field(review):
 
 
 def test_a_note_without_a_verdict_is_kept_for_its_object(review):
-    review.press(Qt.Key.Key_N)
+    review.step()
     first = review.session.selection
     type_note(review, "blurred")
     review.press(Qt.Key.Key_Escape, widget=review.note)
-    review.press(Qt.Key.Key_N)
+    review.step()
     review.settle()  # it may be in the other region
     assert review.note.toPlainText() == ""
     review.press(Qt.Key.Key_N, Qt.KeyboardModifier.ShiftModifier)
@@ -65,7 +67,7 @@ def test_a_note_without_a_verdict_is_kept_for_its_object(review):
 
 
 def test_such_a_note_outlives_the_window(review):
-    review.press(Qt.Key.Key_N)
+    review.step()
     first = review.session.selection
     type_note(review, "out of focus")
     review.start_again()
@@ -80,7 +82,7 @@ def test_such_a_note_outlives_the_window(review):
 
 def test_a_note_typed_before_the_name_becomes_the_reviewer_s(review):
     review.start_again()
-    review.press(Qt.Key.Key_N)
+    review.step()
     type_note(review, "fold")
     review.enter_name("Ada")
     assert review.note.toPlainText() == "fold"

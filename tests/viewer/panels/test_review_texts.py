@@ -1,7 +1,6 @@
 """Names with "&" and quotes in what the review says about a verdict."""
 
 import pytest
-from qtpy.QtCore import Qt
 
 from napari_panoptic.display.object_rows import ObjectFilter
 from napari_panoptic.review.file import REVIEW_FILE
@@ -13,7 +12,7 @@ pytestmark = pytest.mark.long
 def test_names_are_shown_as_they_are_written(review):
     review.settle()
     review.desk.panels.objects.set_filter(ObjectFilter(statuses=frozenset({"FP"})))
-    review.press(Qt.Key.Key_N)
+    review.step()
     summaries = review.session.summaries.values()
     for _ in range(sum(int(line.counts.confusion[0, 1:].sum()) for line in summaries)):
         assert review.end_text() == ""
@@ -26,7 +25,7 @@ def test_names_are_shown_as_they_are_written(review):
 
 def test_what_another_window_took_back_is_told_by_the_verdict(review, wait_until):
     review.desk.panels.objects.set_filter(ObjectFilter(statuses=frozenset({"FP"})))
-    review.press(Qt.Key.Key_N)
+    review.step()
     review.give(1)
     (record,) = review.stored()
     with ReviewStore(review.cohort.root / REVIEW_FILE, reviewer="Ada") as other:
