@@ -49,7 +49,6 @@ from napari_panoptic.values.settings import AmbiguousPolicy
 _ADDED: dict[str, Callable[[argparse.ArgumentParser], None]] = {
     "metadata": add_metadata,
     "metric": add_metric,
-    "scheduler": add_jobs,
 }
 """Options that other commands have as well."""
 
@@ -78,6 +77,8 @@ class QuestionCommand:
                 _ADDED[name](parser)
             elif name not in ("team", "teams"):
                 _add(parser, self.kind, name, option)
+        if self.kind.takes_jobs:
+            add_jobs(parser)
         if (usual := self.kind.own_settings) is None:
             add_rules_of_objects(parser, with_protocol=self.kind.has_score)
             add_held(parser, are_left_out=not self.kind.takes_windows)
@@ -132,6 +133,8 @@ class QuestionCommand:
             own["metric"] = metric_from(options)
         if "teams" in own:
             own["teams"] = team_names_from(cohort, options.teams)
+        if self.kind.takes_jobs:
+            own["scheduler"] = options.scheduler
         asked = self.kind(**own, **self._rules(options))
         if why := asked.why_not(cohort):
             raise SettingsError(why)

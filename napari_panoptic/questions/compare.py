@@ -16,7 +16,6 @@ from napari_panoptic.explain.failures import FailureName, FailureSet
 from napari_panoptic.io.images.slides import SlideImage
 from napari_panoptic.nuclei.metrics import FIGURE_NAMES, METRIC_TEXTS
 from napari_panoptic.nuclei.regions.looks import Teams
-from napari_panoptic.nuclei.regions.run import THREADS
 from napari_panoptic.questions.answer import Answer, AnswerRecord, AnswerTable
 from napari_panoptic.questions.engines.quality_change import QualityChange
 from napari_panoptic.questions.engines.version_diff import (
@@ -112,6 +111,7 @@ class Compare(Question):
     share_of_gathering = 1.0
     looks_at_once = True
     takes_windows = True
+    takes_jobs = True
 
     #: The two teams.
     old: str = option("the old version")
@@ -123,8 +123,6 @@ class Compare(Question):
     )
     #: An object is marked if its IoU changes by more.
     iou_step: float = option("an object is marked if its IoU changes by more", IOU_STEP)
-    #: Where regions are evaluated.
-    scheduler: str = option("where regions are evaluated", THREADS)
 
     def why_not(self, cohort: Cohort) -> str:
         """Return why the versions cannot be compared; empty if they can."""

@@ -130,6 +130,8 @@ class Question(AnyQuestion):
     """Whether `look` sees all teams of a region at once; else one after the other."""
     reads_image: ClassVar[bool] = False
     """Whether `look` needs the image of a region."""
+    takes_jobs: ClassVar[bool] = False
+    """Whether its command takes how many regions are evaluated at a time, and where."""
     takes_pair: ClassVar[bool] = False
     """Whether its command takes two files in place of a cohort."""
     has_score: ClassVar[bool] = True
@@ -147,6 +149,8 @@ class Question(AnyQuestion):
     source: Source | None = None
     #: Regions of more pixels are left out, or read in windows.
     held_up_to_px: int = HELD_UP_TO_PX
+    #: Where regions are evaluated; see `run_regions`.
+    scheduler: str = THREADS
 
     @classmethod
     def suited(cls, settings: EvaluationSettings) -> EvaluationSettings:
@@ -354,7 +358,7 @@ def gather_together(
     """
     passes: dict[Any, list[int]] = {}
     for place, own in enumerate(questions):
-        how = (own.held_up_to_px, getattr(own, "scheduler", THREADS))
+        how = (own.held_up_to_px, own.scheduler)
         passes.setdefault(place if _gathers_alone(own) else how, []).append(place)
     gathered: dict[int, Any] = {}
     for number, places in enumerate(passes.values()):
@@ -397,8 +401,8 @@ def _in_one_pass(
     watch = InputWatch(cohort, [team for reading in readings for team in reading.teams])
     parts: list[list[Any]] = [[] for _ in questions]
     findings: list[list[Finding]] = [[] for _ in questions]
-    scheduler = getattr(questions[0], "scheduler", THREADS)
-    for region in look_at(cohort, looks, progress, jobs=jobs, scheduler=scheduler):
+    where = questions[0].scheduler
+    for region in look_at(cohort, looks, progress, jobs=jobs, scheduler=where):
         for place, seen in zip(asked, region, strict=True):
             findings[place] += seen.findings
             failed[place] = failed[place] or seen.error

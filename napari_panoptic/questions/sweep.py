@@ -19,7 +19,6 @@ from napari_panoptic.explain.failures import FailureName, FailureSet
 from napari_panoptic.io.tables.csv_tables import read_sweep_table
 from napari_panoptic.nuclei.metrics import FIGURE_NAMES, METRIC_NAMES, METRIC_TEXTS
 from napari_panoptic.nuclei.regions.cohort_evaluation import LOWER_IS_BETTER, InputWatch
-from napari_panoptic.nuclei.regions.run import THREADS
 from napari_panoptic.questions.answer import Answer, AnswerPlot, AnswerRecord, AnswerTable
 from napari_panoptic.questions.engines.sweep import (
     FLIPS,
@@ -180,6 +179,7 @@ class Sweep(Question):
     page = "sweep.html"
     share_of_gathering = 1.0
     takes_windows = True
+    takes_jobs = True
 
     #: The table with the parameters of each team; None to read them from names.
     table: Path | None = option(
@@ -201,8 +201,6 @@ class Sweep(Question):
     )
     #: The metric by which settings are chosen.
     metric: str = option("the metric that decides", "pq", menu=_metrics)
-    #: Where regions are evaluated.
-    scheduler: str = option("where regions are evaluated", THREADS)
 
     def why_not(self, cohort: Cohort) -> str:
         """Return why there is no sweep; empty if there is one."""
