@@ -73,6 +73,8 @@ class Offer:
     least: int
     #: Half of the expected width of the interval with this plan; NaN if undefined.
     half_width: float
+    #: Whether the plan has all items of its teams.
+    has_all: bool
 
 
 def offer(units: Units, goal: Goal, seed: int, items: int | None = None) -> Offer:
@@ -101,7 +103,8 @@ def offer(units: Units, goal: Goal, seed: int, items: int | None = None) -> Offe
     least = least_items(units)
     wanted = min(needed, goal.affordable) if items is None else items
     plan = draw(units, max(least, wanted), seed)
-    return Offer(plan, needed, least, expected_half_width(goal, expected(plan, units)))
+    half_width = expected_half_width(goal, expected(plan, units))
+    return Offer(plan, needed, least, half_width, len(plan) == len(units))
 
 
 def expected_half_width(goal: Goal, rows: tuple[Expected, ...]) -> float:

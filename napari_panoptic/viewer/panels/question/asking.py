@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.findings import Finding
@@ -43,35 +43,97 @@ class Found:
     error: PanopticError | None = None
 
 
-class Asker(Protocol):
-    """Asks a question and takes the answer."""
+class Asker:
+    """Asks one question at a time, and keeps what was found until the next one is asked.
 
-    def question(self) -> Asked | None:
-        """Return what would be asked now; None if nothing can be."""
+    Parameters
+    ----------
+    began
+        Called when a question is on its way.
+    progressed
+        Called with the share of the work that is done, and the step.
+    taken
+        Called when something was found; see `found`.
+    failed
+        Called with the error if nothing was found; with None if the error is shown already.
+    """
 
-    def why_not(self) -> str:
-        """Return why nothing can be asked; empty if something can."""
+    def __init__(
+        self,
+        *,
+        began: Callable[[], object],
+        progressed: Callable[[float, str], object],
+        taken: Callable[[], object],
+        failed: Callable[[PanopticError | None], object],
+    ) -> None:
+        self._began, self._progressed = began, progressed
+        self._taken, self._failed = taken, failed
+        self._inquiry: Inquiry | None = None
+        self._last: Found | None = None
+        self.asked: Asked | None = None
+        """What was asked last, also if it was stopped."""
+        self.are_files_read = False
+        """Whether the next question may use what the last one has read."""
 
-    def expect(self, asking: Inquiry) -> Found | None:
+    @property
+    def is_asking(self) -> bool:
+        """Whether an answer is still to come."""
+        return self._inquiry is not None
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the last question was asked and has neither an answer nor one to come."""
+        return self.asked is not None and self._last is None and not self.is_asking
+
+    def found(self, asked: Asked | None) -> Found | None:
+        """Return what was found for a question; None if another one was asked last."""
+        last = self._last
+        return last if last is not None and last.asked == asked else None
+
+    def stop(self) -> None:
+        """Wait for no answer."""
+        inquiry, self._inquiry = self._inquiry, None
+        if inquiry is not None:
+            inquiry.leave(self)
+
+    def forget(self) -> None:
+        """Wait for no answer, and keep none."""
+        self.stop()
+        self._last = self.asked = None
+
+    # Called by the inquiry.
+
+    def expect(self, inquiry: Inquiry, asked: Asked) -> Found | None:
         """Wait for an answer; return what was found before if its files need not be read again."""
+        self.stop()
+        last, self._last = self._last, None
+        self._inquiry, self.asked = inquiry, asked
+        self._began()
+        # The same question again: files may have changed meanwhile.
+        if last is None or not self.are_files_read or last.asked == asked:
+            return None
+        return last if last.asked.gathering == asked.gathering else None
 
     def show_progress(self, share: float, doing: str) -> None:
         """Show what share of the work is done."""
+        self._progressed(share, doing)
 
     def take(self, found: Found) -> None:
-        """Take what was found."""
+        """Keep what was found."""
+        if found.error is not None:
+            self.fail(found.error)
+            return
+        self._inquiry, self._last, self.are_files_read = None, found, True
+        self._taken()
 
     def fail(self, error: PanopticError | None) -> None:
-        """Show that there is no answer, and the error; None if that is shown already."""
+        """Wait no longer: there is no answer."""
+        self._inquiry = None
+        self._failed(error)
 
 
-def ask_together(askers: Sequence[Asker]) -> None:
-    """Ask the questions of all that can ask one, in one pass."""
-    asked = {
-        asker: question
-        for asker in askers
-        if (question := asker.question()) is not None and not asker.why_not()
-    }
+def ask_together(asked: Mapping[Asker, Asked]) -> None:
+    """Ask the questions of all askers in one pass."""
     if asked:
         Inquiry(asked)
 
@@ -81,16 +143,12 @@ class Inquiry:
 
     def __init__(self, asked: Mapping[Asker, Asked]) -> None:
         self._waiting = dict(asked)
-        known = [asker.expect(self) for asker in asked]
+        known = [asker.expect(self, question) for asker, question in asked.items()]
         # A stream keeps its receivers weakly: those who wait keep this.
         self._work: Stream[Found] = Stream(
             self._on_found, failed=self._on_failed, progressed=self._on_progress
         )
         self._work.start(partial(_found, list(asked.values()), known))
-
-    def asked_by(self, asker: Asker) -> Asked:
-        """Return what was asked."""
-        return self._waiting[asker]
 
     def leave(self, asker: Asker) -> None:
         """Drop the question of an asker, and stop with the last one."""
@@ -103,7 +161,7 @@ class Inquiry:
             asker.show_progress(share, doing)
 
     def _on_found(self, found: Found) -> None:
-        for asker in [one for one, asked in self._waiting.items() if asked is found.asked]:
+        for asker in [key for key, asked in self._waiting.items() if asked is found.asked]:
             del self._waiting[asker]
             asker.take(found)
 

@@ -32,7 +32,7 @@ from napari_panoptic.viewer.kit.questions import file_to_save, folder_from, may_
 from napari_panoptic.viewer.kit.shown import show_info
 from napari_panoptic.viewer.panels.notes import notes_in_tooltip
 from napari_panoptic.viewer.panels.part import Connections, Presenter, Surroundings
-from napari_panoptic.viewer.panels.question.asking import Asked, Found, Inquiry, ask_together
+from napari_panoptic.viewer.panels.question.asking import Asked, Asker, Found, ask_together
 from napari_panoptic.viewer.panels.question.plots import PlotPicker
 from napari_panoptic.viewer.panels.question.view import QuestionView
 
@@ -70,19 +70,19 @@ class QuestionPresenter(Presenter[QuestionView]):
             lambda folder: show_info(f"The files are in {folder}"),
             ended=lambda: panel.show_making(None),
         )
-        self._asking: Inquiry | None = None
-        self._last: Found | None = None
-        """What was found last, for whatever question."""
+        self.asker = Asker(
+            began=self._on_began,
+            progressed=panel.work.show_progress,
+            taken=self._on_taken,
+            failed=self._on_failed,
+        )
         self._shown: Found | None = None
-        self._are_files_read = False
-        """Whether the next question may use what the last one has read."""
         self._hint = self.kind.hint
 
     @property
     def found(self) -> Found | None:
         """What was found for the question that would be asked now; None if that is unknown."""
-        last = self._last
-        return last if last is not None and last.asked == self.question() else None
+        return self.asker.found(self.question())
 
     @property
     def answer(self) -> Answer | None:
@@ -99,7 +99,7 @@ class QuestionPresenter(Presenter[QuestionView]):
     @property
     def is_asking(self) -> bool:
         """Whether an answer is still to come."""
-        return self._asking is not None
+        return self.asker.is_asking
 
     def connections(self) -> Connections:
         """Compare the question whenever it may be another one."""
@@ -138,7 +138,7 @@ class QuestionPresenter(Presenter[QuestionView]):
 
     def close(self) -> None:
         """Stop all work."""
-        self._leave()
+        self.asker.stop()
         self._gallery.close()
         self._saving.close()
         for picker in self.panel.pickers:
@@ -170,46 +170,28 @@ class QuestionPresenter(Presenter[QuestionView]):
 
     def ask(self) -> None:
         """Ask, and compute the answer in a worker."""
-        ask_together([self])
+        self._ask([self])
 
     def ask_all(self) -> None:
         """Ask all questions of the workspace in one pass over the files."""
-        ask_together(self._together())
-
-    def _together(self) -> list[QuestionPresenter]:
-        """Return what presents the questions that are asked with this one."""
         titles = self.link.asked_together(self.title)
-        parts = (part.presenter for part in self.link.parts if part.title in titles)
-        return [own for own in parts if isinstance(own, QuestionPresenter)]
+        parts = [part.presenter for part in self.link.parts if part.title in titles]
+        self._ask([each for each in parts if isinstance(each, QuestionPresenter)])
 
-    def expect(self, asking: Inquiry) -> Found | None:
-        """Wait for an answer; return what was found before if its files need not be read again."""
-        self._leave()
-        last, self._last = self._last, None
-        asked = asking.asked_by(self)
-        self._asking, self._hint = asking, RUNNING
+    def _ask(self, presenters: Sequence[QuestionPresenter]) -> None:
+        asked = {each.asker: each.question() for each in presenters if not each.why_not()}
+        ask_together({asker: own for asker, own in asked.items() if own is not None})
+
+    def _on_began(self) -> None:
+        self._hint = RUNNING
         self.panel.work.show_progress(0.0)
         self.refresh()
-        # The same question again: files may have changed meanwhile.
-        if last is None or not self._are_files_read or last.asked == asked:
-            return None
-        return last if last.asked.gathering == asked.gathering else None
 
-    def show_progress(self, share: float, doing: str) -> None:
-        """Show what share of the work is done."""
-        self.panel.work.show_progress(share, doing)
-
-    def take(self, found: Found) -> None:
-        """Take what was found."""
-        self._asking = None
-        if found.error is not None:
-            self.fail(found.error)
-            return
-        self._last, self._are_files_read = found, True
+    def _on_taken(self) -> None:
         self._show_ended()
         self.refresh()
 
-    def fail(self, error: PanopticError | None) -> None:
+    def _on_failed(self, error: PanopticError | None) -> None:
         """Show that there is no answer, and the error; None if that is shown already."""
         self._drop(self.kind.hint)
         if error is not None:
@@ -256,39 +238,34 @@ class QuestionPresenter(Presenter[QuestionView]):
 
     def _on_edit(self, _edited: object = None) -> None:
         """Note unsaved edits, and read the files again for the next question."""
-        self._are_files_read = False
+        self.asker.are_files_read = False
         self._note()
 
     def _compare(self, hint: str) -> None:
         """Compare what was asked with what would be now, and show a hint if that differs."""
         asked = None if self._shown is None else self._shown.asked
-        if self._asking is not None:
-            asked = self._asking.asked_by(self)
+        if self.is_asking:
+            asked = self.asker.asked
         if asked is not None and asked != self.question():
             self._halt()
             self._hint = hint
-        elif self._asking is None:
+        elif not self.is_asking:
             self._hint = self.kind.hint
         self.refresh()
 
     def _drop(self, hint: str) -> None:
         self._halt()
-        self._last, self._hint = None, hint
+        self.asker.forget()
+        self._hint = hint
         self.refresh()
 
     def _halt(self) -> None:
         """Stop the work, but for files of what was asked before."""
-        self._leave()
+        self.asker.stop()
         self._gallery.stop()
         if not self._saving.is_busy:
             self.panel.show_making(None)
         self._show_ended()
-
-    def _leave(self) -> None:
-        """Wait for no answer."""
-        asking, self._asking = self._asking, None
-        if asking is not None:
-            asking.leave(self)
 
     # The answer.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -22,10 +21,11 @@ from napari_panoptic.review.reviewing import Reviewing
 from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.review.verdicts import Share
 from napari_panoptic.values.vocabulary import Verdict
-from napari_panoptic.viewer.jobs.jobs import Latest, Stream, show_failure
+from napari_panoptic.viewer.jobs.jobs import Latest, show_failure
 from napari_panoptic.viewer.kit.questions import folder_from
 from napari_panoptic.viewer.kit.shown import show_error, show_info
 from napari_panoptic.viewer.panels.part import Connections, Surroundings
+from napari_panoptic.viewer.panels.question.asking import Asked, Asker, ask_together
 from napari_panoptic.viewer.panels.region_panel import SeenPresenter
 from napari_panoptic.viewer.panels.review.plan import words
 from napari_panoptic.viewer.panels.review.plan.navigation import PlanNavigation
@@ -33,8 +33,7 @@ from napari_panoptic.viewer.panels.review.plan.panel import PlanPanel
 from napari_panoptic.viewer.panels.review.plan.work import (
     CurrentPlan,
     PlanEstimates,
-    PopulationInputs,
-    counted,
+    PlanItems,
     estimated,
     spelt,
     written,
@@ -60,23 +59,21 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         super().__init__(around, panel)
         self._review = self.link.presenter(ReviewPresenter)
         self._review.keys.taker = self._key_taker
-        self._counting: Stream[Population] = Stream(
-            self._on_population,
-            failed=self._on_failed,
+        self._items = Asker(
+            began=partial(panel.ask.counting.show_progress, 0.0),
             progressed=panel.ask.counting.show_progress,
+            taken=self._on_items,
+            failed=self._on_not_counted,
         )
         self._offering: Latest[Offer] = Latest(self._on_offer, failed=self._on_failed)
         self._estimating: Latest[PlanEstimates] = Latest(self._on_found, failed=self._on_failed)
         self._extending: Latest[Plan] = Latest(self._on_extended)
         self._exporting: Latest[list[Path]] = Latest(self._on_exported)
-        computing = (self._counting, self._offering, self._estimating)
-        self._work = (*computing, self._extending, self._exporting)
+        self._work = (self._offering, self._estimating, self._extending, self._exporting)
         self._navigation = PlanNavigation(around)
-        self._known: tuple[PopulationInputs, Population] | None = None
-        self._asked: PopulationInputs | None = None
         self._offer: Offer | None = None
         self._reviewed_by: tuple[ReviewStore | None, str] = (None, "")
-        self._asks_anew = self._is_stopped = False
+        self._asks_anew = False
         self._current: CurrentPlan | None = None
         self._found: PlanEstimates | None = None
         self.item: PlanItem | None = None
@@ -90,7 +87,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
     @property
     def is_busy(self) -> bool:
         """Whether something is being computed or written."""
-        return any(each.is_busy for each in self._work)
+        return self._items.is_asking or any(each.is_busy for each in self._work)
 
     def connections(self) -> Connections:
         """Listen to session, review and panel."""
@@ -123,6 +120,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
 
     def close(self) -> None:
         """Stop all work and remove the square."""
+        self._items.stop()
         for each in self._work:
             each.close()
         self.is_on = False
@@ -167,29 +165,41 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         if goal is None:
             return
         self._offer = None
-        reading = replace(session.reading, teams=goal.teams)
-        wanted = PopulationInputs(reading, ask.wants_suspects)
-        known = self._population(wanted)
-        if known is None:
-            ask.show_offer(words.COUNTING if self._counting.is_busy else "", may_draw=False)
+        wanted = PlanItems(
+            settings=session.settings,
+            source=session.source,
+            held_up_to_px=session.held_up_to_px,
+            teams=goal.teams,
+            has_suspects=ask.wants_suspects,
+        )
+        items = self._counted(wanted)
+        if items is None:
+            ask.show_offer(words.COUNTING if self._items.is_asking else "", may_draw=False)
             return
         ask.counting.show_progress(None, may_start=False)
         ask.draw.setEnabled(False)
-        self._offering.start(partial(offer, known.units, goal, ask.seed.value(), ask.wanted_items))
+        self._offering.start(partial(offer, items.units, goal, ask.seed.value(), ask.wanted_items))
 
-    def _population(self, wanted: PopulationInputs) -> Population | None:
-        """Return the items of teams; None while they are being counted."""
-        if self._known is not None and self._known[0] == wanted:
-            return self._known[1]
-        if self._counting.is_busy and self._asked == wanted:
-            return None
-        if self._is_stopped and self._asked == wanted:
+    def _counted(self, wanted: PlanItems) -> Population | None:
+        """Return the items that are asked for; None while they are counted, or if that stopped."""
+        asked = Asked(self.session.cohort, wanted)
+        if (found := self._items.found(asked)) is not None:
+            items: Population = found.gathered
+            return items
+        if asked != self._items.asked:
+            ask_together({self._items: asked})
+        elif self._items.is_stopped:
             self.panel.ask.counting.show_progress(None)
-            return None
-        self._asked, self._is_stopped = wanted, False
-        self.panel.ask.counting.show_progress(0.0)
-        self._counting.start(partial(counted, self.session.cohort, wanted))
         return None
+
+    @property
+    def _drawn_from(self) -> Population | None:
+        """The items that the plan was drawn from; None if they were not counted last."""
+        if self._current is None:
+            return None
+        wanted = self._current.items(self.session.held_up_to_px)
+        found = self._items.found(Asked(self.session.cohort, wanted))
+        return None if found is None else found.gathered
 
     def _show_plan(self, current: CurrentPlan) -> None:
         """Show the plan, and whether its items are being reviewed."""
@@ -201,11 +211,11 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
 
     def _compute_estimates(self, current: CurrentPlan) -> None:
         """Compute the estimates from the verdicts once the population is known."""
-        known = self._population(current.wanted(self.session.held_up_to_px))
+        items = self._counted(current.items(self.session.held_up_to_px))
         answers = self._answers()
-        if known is not None and answers is not None:
+        if items is not None and answers is not None:
             self._estimating.start(
-                partial(estimated, current.plan, known.units, answers, current.goal)
+                partial(estimated, current.plan, items.units, answers, current.goal)
             )
 
     def _show_progress(self, current: CurrentPlan) -> None:
@@ -245,8 +255,9 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         current, estimates = self._current, self._estimates
         if current is None:
             return
-        n_units = None if self._known is None else len(self._known[1].units)
-        design = "" if n_units is None else words.design_text(current.plan, n_units, estimates)
+        items, design = self._drawn_from, ""
+        if items is not None:
+            design = words.design_text(current.plan, len(items.units), estimates)
         told = "" if estimates is None else words.result_sentences(current.goal, estimates)
         findings = () if estimates is None or self.link.state.is_blind else estimates.findings
         notes = [words.note(at) for at in findings]
@@ -314,19 +325,21 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
 
     # Results of workers.
 
-    def _on_population(self, found: Population) -> None:
-        if self._asked is not None:
-            self._known = self._asked, found
-            self.panel.ask.counting.show_progress(None, may_start=False)
-            self.refresh()
+    def _on_items(self) -> None:
+        self.panel.ask.counting.show_progress(None, may_start=False)
+        self.refresh()
+
+    def _on_not_counted(self, error: PanopticError | None) -> None:
+        self._show_failed(words.STOPPED if error is None else str(error))
+        if error is not None:
+            show_failure(error)
 
     def _on_offer(self, found: Offer) -> None:
         goal = self.panel.ask.goal
-        if goal is None or self._known is None:
+        if goal is None:
             return
         self._offer = found
-        text = words.offer_text(goal, found, len(self._known[1].units))
-        self.panel.ask.show_offer(text, may_draw=True)
+        self.panel.ask.show_offer(words.offer_text(goal, found), may_draw=True)
 
     def _on_found(self, found: PlanEstimates) -> None:
         self._found = found
@@ -335,10 +348,12 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
 
     def _on_failed(self, error: PanopticError) -> None:
         show_failure(error)
-        self._is_stopped = True
+        self._show_failed(str(error))
+
+    def _show_failed(self, why: str) -> None:
         self.panel.ask.counting.show_progress(None)
-        self.panel.ask.show_offer(str(error), may_draw=False)
-        self.panel.show_problem(str(error))
+        self.panel.ask.show_offer(why, may_draw=False)
+        self.panel.show_problem(why)
         self._show_found()
 
     # User actions.
@@ -444,13 +459,12 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
 
     def _on_more(self) -> None:
         """Draw more items for the plan."""
-        current, known = self._current, self._known
-        if current is None or known is None:
+        current, items = self._current, self._drawn_from
+        if current is None or items is None:
             self._say("The cohort is still being evaluated. Try again when it has finished.")
             return
-        plan, units = current.plan, known[1].units
-        wanted = len(plan) + self.panel.more.value()
-        self._extending.start(partial(extend, plan, units, wanted))
+        wanted = len(current.plan) + self.panel.more.value()
+        self._extending.start(partial(extend, current.plan, items.units, wanted))
 
     def _on_extended(self, plan: Plan) -> None:
         current = self._current
@@ -473,11 +487,11 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
 
     def export(self, folder: Path) -> None:
         """Write plan, verdicts and estimates in the same files as the command line."""
-        current, known, estimates = self._current, self._known, self._estimates
-        if current is None or known is None or estimates is None:
+        current, items, estimates = self._current, self._drawn_from, self._estimates
+        if current is None or items is None or estimates is None:
             return
         answers = self._answers() or []
-        self._exporting.start(partial(written, folder, current.plan, known[1], estimates, answers))
+        self._exporting.start(partial(written, folder, current.plan, items, estimates, answers))
 
     def _on_exported(self, paths: list[Path]) -> None:
         self.panel.state.show_state(
@@ -490,16 +504,17 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         self.refresh()
 
     def _on_back(self) -> None:
-        self._asks_anew = self._is_stopped = False
+        self._asks_anew = False
+        if self._items.is_stopped:
+            self._items.forget()
         self.refresh()
 
     def _on_count(self) -> None:
-        self._is_stopped, self._asked = False, None
+        self._items.forget()
         self.refresh()
 
     def _on_stop(self) -> None:
-        self._counting.stop()
-        self._is_stopped = True
+        self._items.stop()
         self.panel.ask.counting.show_progress(None)
         self.panel.ask.show_offer(words.STOPPED, may_draw=False)
 

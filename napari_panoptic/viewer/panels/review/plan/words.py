@@ -98,7 +98,7 @@ def duration(items: int, seconds_per_item: float) -> str:
     return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60:02d} min"
 
 
-def offer_text(goal: Goal, found: Offer, n_units: int) -> str:
+def offer_text(goal: Goal, found: Offer) -> str:
     """Describe the plan for a goal and its expected precision."""
     n = len(found.plan)
     needed, width = (
@@ -107,7 +107,7 @@ def offer_text(goal: Goal, found: Offer, n_units: int) -> str:
     )
     plan = f"{counted(n, 'item', write=count_text)}, about {duration(n, goal.seconds_per_item)}"
     wanted = figure_text(goal.quantity, goal.half_width)
-    if n == n_units:
+    if found.has_all:
         return f"All {plan}: the figure will be exact."
     expects = f"{goal_words(goal)} to within about ± {width} (95 % interval)"
     if n >= found.needed:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
+from napari_panoptic.common.progress import UNWATCHED, Progress
+from napari_panoptic.common.text import counted
+from napari_panoptic.questions.answer import Answer
+from napari_panoptic.questions.question import Question
 from napari_panoptic.review.identity import one_spelling
 from napari_panoptic.review.plan.corrected import Quantity
 from napari_panoptic.review.plan.design import Plan
@@ -18,18 +22,46 @@ from napari_panoptic.review.plan.units import Population, StrArray, Units, popul
 from napari_panoptic.values.cohort import Cohort
 from napari_panoptic.values.reading import Reading
 from napari_panoptic.values.vocabulary import Verdict
-from napari_panoptic.viewer.jobs.jobs import Job
 
 PRECISION, MINUTES, SECONDS = 0.05, 60, 20
 """The usual goal, with which the form starts."""
 
 
-@dataclass(frozen=True)
-class PopulationInputs:
-    """The inputs of a population besides the files."""
+@dataclass(frozen=True, kw_only=True)
+class PlanItems(Question):
+    """Which items of a cohort can be drawn."""
 
-    reading: Reading
+    done = "counted"
+    share_of_gathering = 1.0
+
+    #: Names of the teams.
+    teams: tuple[str, ...]
+    #: Whether suspect annotations are marked.
     has_suspects: bool = False
+
+    def gather(
+        self,
+        cohort: Cohort,
+        progress: Progress = UNWATCHED,
+        *,
+        jobs: int | None = 1,  # noqa: ARG002 - as many regions at a time as there are processors
+    ) -> Population:
+        """Evaluate the teams over the cohort, and list the items."""
+        reading = Reading(self.settings, self.source, self.teams, self.held_up_to_px)
+        found = population(cohort, reading, progress)
+        if self.has_suspects:
+            units = with_cohort_suspects(found.units, cohort, self.source)
+            found = replace(found, units=units)
+        return found
+
+    def answered(
+        self,
+        cohort: Cohort,  # noqa: ARG002 - it was read
+        gathered: Population,
+        progress: Progress = UNWATCHED,  # noqa: ARG002 - it takes a moment
+    ) -> Answer:
+        """Return how many there are."""
+        return Answer(f"{counted(len(gathered.units), 'item')} can be drawn.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,12 +73,15 @@ class CurrentPlan:
     #: How it was set up.
     setup: PlanSetup
 
-    def wanted(self, held_up_to_px: int) -> PopulationInputs:
-        """Return the inputs of the population of the plan; regions of more pixels are left out."""
-        units, setup = self.plan.units, self.setup
-        has_suspects = bool(units.is_suspect.any())
-        reading = Reading(setup.settings, setup.source, self.plan.teams, held_up_to_px)
-        return PopulationInputs(reading, has_suspects)
+    def items(self, held_up_to_px: int) -> PlanItems:
+        """Ask which items it was drawn from; regions of more pixels are left out."""
+        return PlanItems(
+            settings=self.setup.settings,
+            source=self.setup.source,
+            held_up_to_px=held_up_to_px,
+            teams=self.plan.teams,
+            has_suspects=bool(self.plan.units.is_suspect.any()),
+        )
 
     @property
     def goal(self) -> Goal:
@@ -63,15 +98,6 @@ class PlanEstimates:
     estimates: Estimates | None
     #: Half of the expected width of the interval after the last item.
     at_end: float
-
-
-def counted(cohort: Cohort, wanted: PopulationInputs, job: Job[Population]) -> Iterator[Population]:
-    """Evaluate teams over the cohort; for workers."""
-    found = population(cohort, wanted.reading, job.progress)
-    if wanted.has_suspects:
-        units = with_cohort_suspects(found.units, cohort, wanted.reading.source)
-        found = replace(found, units=units)
-    yield found
 
 
 def estimated(
