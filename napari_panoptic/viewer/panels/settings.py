@@ -188,8 +188,8 @@ class SettingsPresenter(Presenter[SettingsPanel]):
             (session.settings_changed, self._show_settings),
             (session.source_changed, self._show_settings),
             (panel.team.chosen, session.set_team),
-            (panel.source.chosen, self._on_source),
-            (panel.settings_chosen, self._on_settings),
+            (panel.source.chosen, self.choose_source),
+            (panel.settings_chosen, self.choose),
         ]
 
     def refresh(self) -> None:
@@ -202,21 +202,23 @@ class SettingsPresenter(Presenter[SettingsPanel]):
         """Evaluate nothing any more."""
         stop_timers(self._at_rest)
 
-    def _show_settings(self, _changed: object = None) -> None:
-        session = self.session
-        self.panel.show_settings(session.settings, session.protocol, session.source)
-
-    def _on_source(self, source: Source | None) -> None:
+    def choose_source(self, source: Source | None) -> None:
+        """Read predictions in another format."""
         self.link.request(source=source)
         self.link.summary.start()
 
-    def _on_settings(self, settings: EvaluationSettings) -> None:
+    def choose(self, settings: EvaluationSettings) -> None:
+        """Evaluate with other settings."""
         if settings != self.session.settings:
             self.link.request(settings=settings)
             # A slider moves on: the cohort is evaluated when it has come to rest.
             self.link.summary.stop()
             self.session.clear_summaries()
             self._at_rest.start()
+
+    def _show_settings(self, _changed: object = None) -> None:
+        session = self.session
+        self.panel.show_settings(session.settings, session.protocol, session.source)
 
 
 def _menu(name: str) -> ChoiceBox:

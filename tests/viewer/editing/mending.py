@@ -113,7 +113,7 @@ def undo(desk, wait_until, *, redo=False):
     """Undo the last step, in whatever region it is; return why not, empty if it was done."""
     problem = desk.link.history.undo(redo=redo)
     wait_until(lambda: desk.is_settled)
-    if "press again" in problem:
+    if "Press again" in problem:
         problem = desk.link.history.undo(redo=redo)
         wait_until(lambda: desk.is_settled)
     return problem

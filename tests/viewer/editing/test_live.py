@@ -799,7 +799,9 @@ class TestAround:
             assert opened.labels.index[30, 30]
             assert opened.ambiguous[75, 75]
         else:
-            assert said == []
+            (sentence,) = said
+            assert sentence.startswith(f"Saved {path.name}")
+            assert sentence.endswith(f" in {tmp_path}")
             assert not part.edits.unsaved
             assert opened is None or not opened.labels.index[30, 30]
             assert opened is None or np.array_equal(opened.ambiguous, ring)

@@ -81,6 +81,7 @@ def mend_and_wait(desk, part):
     for key, (side, status) in keys.items():
         desk.session.select(None)
         select(desk, side, status)
+        until_settled(lambda: desk.is_settled)  # keys apply to what was painted
         press_on_canvas(desk, key)
         until_settled(lambda: desk.is_settled)
         yield
@@ -98,6 +99,7 @@ def mend_and_wait(desk, part):
     )
     desk.session.select(None)
     select(desk, Side.REFERENCE, Status.FN)
+    until_settled(lambda: not desk.link.painting.is_due)
     review.give(Verdict.PREDICTION_RIGHT)
     print("autosaved", flush=True)  # noqa: T201
     while True:

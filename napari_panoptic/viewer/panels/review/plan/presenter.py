@@ -39,6 +39,7 @@ from napari_panoptic.viewer.panels.review.plan.work import (
     written,
 )
 from napari_panoptic.viewer.panels.review.presenter import ReviewPresenter
+from napari_panoptic.viewer.panels.settings import SettingsPresenter
 
 T = TypeVar("T")
 NOTHING_TO_UNDO = "Nothing to undo: this window has no verdict on an item."
@@ -570,13 +571,13 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
 
     def _take_settings(self, setup: PlanSetup) -> None:
         """Apply the settings of the plan, so that its items match the objects on screen."""
-        settings = self.link.panels.settings
+        settings = self.link.presenter(SettingsPresenter)
         now, before = self.session.settings, setup.settings
         if now.replaced(distances=before.distances) != before:
             show_info("Settings changed to those of the plan.")
-            settings.settings_chosen.emit(before.replaced(distances=now.distances))
+            settings.choose(before.replaced(distances=now.distances))
         if self.session.source != setup.source:
-            settings.source.chosen.emit(setup.source)
+            settings.choose_source(setup.source)
 
     def _after_verdict(self) -> None:
         if self._current is not None:
