@@ -12,6 +12,7 @@ import json
 import os
 import pickle
 import struct
+import time
 import tracemalloc
 import zipfile
 import zlib
@@ -49,6 +50,11 @@ class Program:
 
     def __reduce__(self) -> tuple[object, ...]:
         return os.mkdir, (str(self.mark),)
+
+
+def same_hash(number: int) -> bytes:
+    """Return a number for a pickle, in 10 bytes; the hashes of all are equal."""
+    return (number * (2**61 - 1)).to_bytes(10, "little")
 
 
 def read(path: Path) -> object:
@@ -130,6 +136,30 @@ def test_pickled_arrays_of_other_sizes_are_refused(tmp_path: Path) -> None:
     path.write_bytes(good[:-20])
     with pytest.raises(UnreadableFileError, match="pickled"):
         read(path)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        b"\x96" + (2**50).to_bytes(8, "little"),  # an array of 2^50 bytes
+        b"cos\nmkdir\n(" + b"N" * 9999 + b"tq\x00" + b"0cos\nmkdir\nh\x00R" * 50_000,
+        # Keys of the same hash: tuples in tuples, numbers, places in the memory.
+        b"}(K\x01" + b"2\x86" * 200 + b"Nu",
+        b"}(" + b"".join(b"\x8a\x0a%sN" % same_hash(k) for k in range(50_000)) + b"u",
+        b"".join(b"Np%d\n" % (k * (2**61 - 1)) for k in range(50_000)),
+    ],
+    ids=["size", "arguments", "tuples", "numbers", "memory"],
+)
+def test_pickles_take_no_more_time_and_memory_than_plain_values(
+    tmp_path: Path, program: bytes
+) -> None:
+    path = tmp_path / "a_seg.npy"
+    np.save(path, {"masks": 0})  # type: ignore[arg-type]
+    path.write_bytes(path.read_bytes()[:128] + b"\x80\x04" + program + b".")
+    start = time.process_time()
+    with pytest.raises(UnreadableFileError, match="pickled"):
+        read(path)
+    assert time.process_time() - start < 20
 
 
 def test_an_archive_that_claims_too_much(tmp_path: Path) -> None:

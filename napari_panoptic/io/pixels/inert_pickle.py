@@ -1,15 +1,16 @@
 """Values of a pickle, read without running anything in it.
 
-A pickle is a program for a stack machine, which can call any function. Here its instructions are
-followed on a stack of plain values; calls are only noted, and arrays of numbers made of what they
-would be made of. The instructions are defined in Python's own `pickletools`.
+A pickle is a program for a stack machine, which can call any function. Python's own machine
+follows it here, with records in place of functions and calls; arrays of numbers are then made of
+the records of numpy's calls.
 """
 
 from __future__ import annotations
 
 import math
-import pickletools
+import pickle
 import re
+import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from io import BytesIO
@@ -19,17 +20,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 MOST_INSTRUCTIONS = 1_000_000
-"""A pickle of arrays has some hundreds."""
+"""Largest number of instructions in a pickle; one of arrays has some hundreds."""
 _NUMBERS = re.compile(r"[biuf][1248]")
-_LITERALS = frozenset(
-    (
-        *("INT", "BININT", "BININT1", "BININT2", "LONG", "LONG1", "LONG4", "FLOAT", "BINFLOAT"),
-        *("STRING", "BINSTRING", "SHORT_BINSTRING", "UNICODE", "BINUNICODE", "SHORT_BINUNICODE"),
-        *("BINUNICODE8", "BINBYTES", "SHORT_BINBYTES", "BINBYTES8", "BYTEARRAY8"),
-    )
+_INHERITED = (
+    *("PROTO", "FRAME", "STOP", "MARK", "POP", "POP_MARK", "DUP", "NONE", "NEWTRUE", "NEWFALSE"),
+    *("INT", "BININT", "BININT1", "BININT2", "LONG", "LONG1", "LONG4", "FLOAT", "BINFLOAT"),
+    *("STRING", "BINSTRING", "SHORT_BINSTRING", "UNICODE", "BINUNICODE", "SHORT_BINUNICODE"),
+    *("BINUNICODE8", "BINBYTES", "SHORT_BINBYTES", "BINBYTES8", "EMPTY_LIST", "LIST", "APPEND"),
+    *("APPENDS", "EMPTY_TUPLE", "TUPLE", "TUPLE1", "TUPLE2", "TUPLE3", "SETITEM", "SETITEMS"),
+    *("MEMOIZE", "BINPUT", "LONG_BINPUT", "BINGET", "LONG_BINGET"),
+    *("GLOBAL", "STACK_GLOBAL"),
 )
-_CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False}
-_IGNORED = ("PROTO", "FRAME")
+"""Instructions that Python follows; absent are calls, and what plain values do not need."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,75 @@ class Call:
     arguments: Any
     state: Any = None
 
+    def append(self, item: Any) -> None:
+        """Ignore an item that the result was to get."""
+
+    def extend(self, items: Any) -> None:
+        """Ignore items that the result was to get."""
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        """Ignore an entry that the result was to get."""
+
+
+class _Entries(dict[Any, Any]):
+    """A dictionary whose keys are texts: the hash of other keys can take any time."""
+
+    __slots__ = ()
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if isinstance(key, str):
+            super().__setitem__(key, value)
+
+
+class _Instructions(dict[int, Callable[[Any], None]]):
+    """Instructions by their codes; a limited number of them can be looked up."""
+
+    left = MOST_INSTRUCTIONS
+
+    def __getitem__(self, code: int) -> Callable[[Any], None]:
+        self.left -= 1
+        if self.left < 0:
+            raise ValueError("the pickle has too many instructions")
+        return super().__getitem__(code)
+
+
+class _Machine(pickle._Unpickler):
+    """The machine of Python, whose calls are records."""
+
+    stack: list[Any]
+    append: Callable[[Any], None]
+
+    def __init__(self, data: bytes) -> None:
+        super().__init__(BytesIO(data), encoding="latin-1")
+        python: dict[int, Any] = pickle._Unpickler.dispatch
+        inherited = {code: python[code] for name in _INHERITED for code in getattr(pickle, name)}
+        self.dispatch = _Instructions(inherited | _INERT)  # type: ignore[misc]
+
+    def find_class(self, module: str, name: str) -> Any:
+        return Name(module, name)
+
+    def record_call(self) -> None:
+        arguments = self.stack.pop()
+        self.stack[-1] = Call(self.stack[-1], arguments)
+
+    def record_state(self) -> None:
+        state = self.stack.pop()
+        if isinstance(self.stack[-1], Call):
+            self.stack[-1].state = state
+
+    def add_entries(self) -> None:
+        self.append(_Entries())
+
+
+_INERT: dict[int, Callable[[Any], None]] = {
+    pickle.REDUCE[0]: _Machine.record_call,
+    pickle.NEWOBJ[0]: _Machine.record_call,
+    pickle.BUILD[0]: _Machine.record_state,
+    pickle.EMPTY_DICT[0]: _Machine.add_entries,
+    # Python's instruction allocates what the file claims.
+    pickle.BYTEARRAY8[0]: pickle._Unpickler.dispatch[pickle.BINBYTES8[0]],
+}
+
 
 def inert_value(data: bytes) -> Any:
     """Return what a pickle holds, with a `Call` for whatever would be computed.
@@ -57,21 +128,17 @@ def inert_value(data: bytes) -> Any:
     ValueError
         If it is cut off, damaged, or has instructions that plain values do not need.
     """
-    machine = _Machine()
     try:
-        for count, (instruction, argument, _) in enumerate(pickletools.genops(BytesIO(data))):
-            if count == MOST_INSTRUCTIONS:
-                raise ValueError("the pickle has too many instructions")
-            if instruction.name == "STOP":
-                return machine.pop()
-            machine.do(instruction.name, argument)
-    except (LookupError, TypeError, OverflowError, AttributeError) as error:
+        return _Machine(data).load()
+    except (
+        *(LookupError, TypeError, OverflowError, AttributeError, AssertionError, EOFError),
+        *(struct.error, pickle.UnpicklingError),
+    ) as error:
         raise ValueError("the pickle is damaged") from error
-    raise ValueError("the pickle is cut off")
 
 
 def inert_array(value: Any) -> NDArray[Any] | None:
-    """Return the array of numbers that a value of `inert_value` stands for; None if it is none."""
+    """Return the array of numbers that a value of `inert_value` stands for, or None."""
     if not (_calls(value, "_reconstruct") and isinstance(value.state, tuple)):
         return None
     _, shape, kind, by_columns, data = value.state
@@ -108,112 +175,3 @@ def _calls(value: Any, name: str) -> bool:
     if not (isinstance(value, Call) and isinstance(value.function, Name)):
         return False
     return value.function.name == name and value.function.module.split(".")[0] == "numpy"
-
-
-class _Machine:
-    """The stack, what lies below marks on it, and the memory of a pickle."""
-
-    def __init__(self) -> None:
-        self._stack: list[Any] = []
-        self._below: list[list[Any]] = []
-        self._memory: dict[int, Any] = {}
-        self._doing: dict[str, Callable[[Any], None]] = {
-            "MARK": lambda _: self._mark(),
-            "POP": lambda _: self._drop(),
-            "POP_MARK": lambda _: self._marked().clear(),
-            "DUP": lambda _: self._push(self._stack[-1]),
-            "EMPTY_LIST": lambda _: self._push([]),
-            "LIST": lambda _: self._push(self._marked()),
-            "APPEND": lambda _: self._extend([self.pop()]),
-            "APPENDS": lambda _: self._extend(self._marked()),
-            "EMPTY_TUPLE": lambda _: self._push(()),
-            "TUPLE": lambda _: self._push(tuple(self._marked())),
-            "TUPLE1": lambda _: self._tuple(1),
-            "TUPLE2": lambda _: self._tuple(2),
-            "TUPLE3": lambda _: self._tuple(3),
-            "EMPTY_DICT": lambda _: self._push({}),
-            "DICT": lambda _: self._push(_paired(self._marked())),
-            "SETITEM": lambda _: self._update([self.pop(), self.pop()][::-1]),
-            "SETITEMS": lambda _: self._update(self._marked()),
-            "MEMOIZE": lambda _: self._put(len(self._memory)),
-            "PUT": self._put,
-            "BINPUT": self._put,
-            "LONG_BINPUT": self._put,
-            "GET": self._get,
-            "BINGET": self._get,
-            "LONG_BINGET": self._get,
-            "GLOBAL": lambda text: self._push(Name(*text.split(" ", 1))),
-            "STACK_GLOBAL": lambda _: self._name(),
-            "REDUCE": lambda _: self._call(),
-            "NEWOBJ": lambda _: self._call(),
-            "BUILD": lambda _: self._build(),
-        }
-
-    def do(self, name: str, argument: Any) -> None:
-        """Follow one instruction."""
-        if name in _LITERALS:
-            self._push(argument)
-        elif name in _CONSTANTS:
-            self._push(_CONSTANTS[name])
-        elif name not in _IGNORED:
-            if name not in self._doing:
-                raise ValueError(f"the pickle has the instruction {name}")
-            self._doing[name](argument)
-
-    def pop(self) -> Any:
-        """Take the last value."""
-        return self._stack.pop()
-
-    def _push(self, value: Any) -> None:
-        self._stack.append(value)
-
-    def _drop(self) -> None:
-        if self._stack:
-            self._stack.pop()
-        else:
-            self._stack = self._below.pop()
-
-    def _mark(self) -> None:
-        self._below.append(self._stack)
-        self._stack = []
-
-    def _marked(self) -> list[Any]:
-        values, self._stack = self._stack, self._below.pop()
-        return values
-
-    def _tuple(self, count: int) -> None:
-        values = [self.pop() for _ in range(count)]
-        self._push(tuple(reversed(values)))
-
-    def _extend(self, values: list[Any]) -> None:
-        if isinstance(self._stack[-1], list):
-            self._stack[-1].extend(values)
-
-    def _update(self, values: list[Any]) -> None:
-        if isinstance(self._stack[-1], dict):
-            self._stack[-1].update(_paired(values))
-
-    def _put(self, place: int) -> None:
-        self._memory[place] = self._stack[-1]
-
-    def _get(self, place: int) -> None:
-        self._push(self._memory[place])
-
-    def _name(self) -> None:
-        name, module = self.pop(), self.pop()
-        self._push(Name(str(module), str(name)))
-
-    def _call(self) -> None:
-        arguments, function = self.pop(), self.pop()
-        self._push(Call(function, arguments))
-
-    def _build(self) -> None:
-        state = self.pop()
-        if isinstance(self._stack[-1], Call):
-            self._stack[-1].state = state
-
-
-def _paired(values: list[Any]) -> dict[Any, Any]:
-    """Make a dictionary of keys and values that follow each other; only texts are keys here."""
-    pairs = zip(values[::2], values[1::2], strict=True)
-    return {key: value for key, value in pairs if isinstance(key, str)}
