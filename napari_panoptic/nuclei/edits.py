@@ -6,7 +6,7 @@ measured again only for objects whose pixels changed. The result equals a full e
 any sequence of edits.
 
 Rows are always the objects with pixels, by id. So an edit that erases an object, or draws one with
-a lower id than others, also renumbers the image, which takes one pass over its pixels.
+a lower id than others, also renumbers the image: one pass over the lines of the objects that move.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import LabelError
 from napari_panoptic.common.text import english_list
-from napari_panoptic.kernels.counts import AREA, FAR, FIRST, X1, Y0
+from napari_panoptic.kernels.counts import AREA, FAR, FIRST, X1, Y0, Y1
 from napari_panoptic.nuclei.distances import KnownDistances
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluated
 from napari_panoptic.nuclei.overlap import OverlapCounter, OverlapTable, SideTable, overlap_table
@@ -182,22 +182,31 @@ class EditedSide:
             )
         return names.index(str(class_name)) + 1
 
-    def tidy(self, present: NDArray[np.bool_]) -> NDArray[np.int64]:
+    def tidy(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
         """Drop the rows without a pixel, and sort the others by id.
+
+        Parameters
+        ----------
+        counts
+            The counts of each row, see `napari_panoptic.kernels.counts`.
 
         Returns
         -------
         int64 (n,)
             The new place of each row, -1 for none.
         """
-        before = self.labels
+        before, present = self.labels, counts[:, AREA] > 0
         rows = np.flatnonzero(~present)
         known = before.ids[rows], before.class_index[rows], before.original_ids[rows]
         for id_, number, original in zip(*(column.tolist() for column in known), strict=True):
             self.erased[id_] = number, original
-        self.labels = before.of_rows(present, self.index)
-        self.row_of = {id_: row for row, id_ in enumerate(self.labels.ids.tolist())}
-        return np.where(present, np.searchsorted(self.labels.ids, before.ids), -1)
+        ids = np.sort(before.ids[present])
+        places = np.where(present, np.searchsorted(ids, before.ids), -1)
+        moved = counts[present & (places != np.arange(len(places)))]
+        lines = slice(moved[:, Y0].min(initial=FAR), moved[:, Y1].max(initial=0))
+        self.labels = before.of_rows(present, self.index, lines)
+        self.row_of = {id_: row for row, id_ in enumerate(ids.tolist())}
+        return places
 
 
 @dataclass(frozen=True, eq=False)
@@ -505,7 +514,7 @@ class EditedPair:
         ids = own.labels.ids[touched]
         rows, every = self._counter.rows[number], own.labels.ids
         if not (rows[touched + 1, AREA].all() and (every[1:] > every[:-1]).all()):
-            places = own.tidy(rows[1:, AREA] > 0)
+            places = own.tidy(rows[1:])
             for pair in pairs:
                 pair._renumber(side, places)
         return Edit(side, changed_px, tuple(sorted(ids.tolist())))

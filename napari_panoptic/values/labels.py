@@ -235,7 +235,9 @@ class LabelImage:
             present_labels(self.index, len(self.ids))[1:], np.empty_like(self.index)
         )
 
-    def of_rows(self, present: NDArray[np.bool_], index: NDArray[np.int32]) -> LabelImage:
+    def of_rows(
+        self, present: NDArray[np.bool_], index: NDArray[np.int32], lines: slice = slice(None)
+    ) -> LabelImage:
         """Return the objects of some rows, ids ascending.
 
         Parameters
@@ -245,6 +247,9 @@ class LabelImage:
         index
             int32 (y, x): receives the new numbers; may be that of this label image, which
             becomes invalid. It is unchanged then if only the last rows are dropped.
+        lines
+            The lines of the image with all objects that get another number; the others of
+            ``index`` have these numbers already.
         """
         rows = np.flatnonzero(present)
         rows = rows[np.argsort(self.ids[rows], kind="stable")]
@@ -252,7 +257,7 @@ class LabelImage:
         if index is not self.index or not np.array_equal(rows + 1, numbers):
             lookup = np.zeros(len(self.ids) + 1, np.int32)
             lookup[rows + 1] = numbers
-            look_up(lookup, self.index, index)
+            look_up(lookup, self.index[lines], index[lines])
         return replace(
             self,
             index=index,
