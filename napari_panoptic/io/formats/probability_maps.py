@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
-from napari_panoptic.io.formats.format import LoadedMasks, LoadRequest
+from napari_panoptic.io.formats.format import LoadedMasks
+from napari_panoptic.io.formats.reading import reading, refuse
 from napari_panoptic.io.pixels.decode import check_size
 from napari_panoptic.io.pixels.label_windows import open_pixels
 from napari_panoptic.values.labels import LabelImage, Scores
@@ -20,7 +20,7 @@ WHAT = "a probability map (one channel: numbers, or whole numbers of which the l
 _HIGHEST = {np.dtype(np.uint8): 255, np.dtype(np.uint16): 65535}
 
 
-def with_map_scores(masks: LoadedMasks, path: Path, request: LoadRequest) -> LoadedMasks:
+def with_map_scores(masks: LoadedMasks, path: Path) -> LoadedMasks:
     """Score the objects of a region by a probability map; scores of their own file are replaced.
 
     Parameters
@@ -29,8 +29,6 @@ def with_map_scores(masks: LoadedMasks, path: Path, request: LoadRequest) -> Loa
         The objects.
     path
         The map.
-    request
-        The region, named in errors.
 
     Raises
     ------
@@ -38,9 +36,10 @@ def with_map_scores(masks: LoadedMasks, path: Path, request: LoadRequest) -> Loa
         If the map cannot be read, or has another size than the objects.
     """
     shape = masks.labels.shape
-    pixels = open_pixels(path, WHAT)
-    check_size(pixels.shape, shape, path=path, region=request.region, what="the probability map")
-    probability = _as_probability(pixels.read((0, 0, *shape)), path, request.region)
+    with reading(path):
+        pixels = open_pixels(path, WHAT)
+        check_size(pixels.shape, shape, path=path, what="the probability map")
+        probability = _as_probability(pixels.read((0, 0, *shape)))
 
     def scored(loaded: LoadedMasks) -> LoadedMasks:
         labels = replace(loaded.labels, known_scores=mean_scores(loaded.labels, probability))
@@ -62,26 +61,22 @@ def mean_scores(labels: LabelImage, probability: NDArray[Any]) -> Scores:
         return Scores(labels.ids[order], (sums[1:] / areas[1:])[order])
 
 
-def maps_need_whole_regions(path: Path, *, region: str | None, team: str | None) -> Finding:
+def maps_need_whole_regions(path: Path) -> Finding:
     """Return the finding that a probability map is not used for a slide."""
     return Finding(
         FindingKind.FALLBACK,
         "the region is too large to hold, but scores from a probability map need that: the map is "
         "not used",
         path=path,
-        region=region,
-        team=team,
     )
 
 
-def _as_probability(pixels: NDArray[Any], path: Path, region: str | None) -> NDArray[np.float64]:
+def _as_probability(pixels: NDArray[Any]) -> NDArray[np.float64]:
     if pixels.dtype.kind == "f":
         return pixels.astype(np.float64)
     if (highest := _HIGHEST.get(pixels.dtype)) is None:
-        raise UnreadableFileError(
+        raise refuse(
             f"expected {WHAT}, found numbers of type {pixels.dtype}; save it as float32, uint8 or "
-            "uint16",
-            path=path,
-            region=region,
+            "uint16"
         )
     return pixels / highest

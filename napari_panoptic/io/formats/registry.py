@@ -8,6 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
+import numpy as np
+from numpy.typing import NDArray
+
 from napari_panoptic.common.errors import PanopticError, UnreadableFileError
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.common.plugins import Plugins
@@ -17,11 +20,11 @@ from napari_panoptic.io.files.guard import check_links
 from napari_panoptic.io.formats.class_numbers import tables_beside
 from napari_panoptic.io.formats.format import (
     Format,
+    Load,
     LoadedMasks,
     LoadRequest,
     PerClass,
     TiledMasks,
-    located,
 )
 from napari_panoptic.io.formats.labels import arrays as array_sets
 from napari_panoptic.io.formats.labels import (
@@ -59,11 +62,13 @@ from napari_panoptic.io.formats.polygons import (
 )
 from napari_panoptic.io.formats.polygons.polygon_format import outline_format, polygon_format
 from napari_panoptic.io.formats.probability_maps import maps_need_whole_regions, with_map_scores
+from napari_panoptic.io.formats.reading import here, note, reading
 from napari_panoptic.io.formats.recognise import foreign_tool, source_of
 from napari_panoptic.io.images.slides import probe_image
 from napari_panoptic.values.cohort import ClassScheme, MaskFiles, MaskObjects, Source, Vertices
 from napari_panoptic.values.labels import size_text
 from napari_panoptic.values.settings import Restoration
+from napari_panoptic.values.windowed_labels import Box
 
 ENTRY_POINTS = "napari_panoptic.formats"
 """The group of entry points by which plugins add formats: each names a `Format`."""
@@ -370,24 +375,30 @@ def load_masks(
     request = LoadRequest(
         shape=shape, restoration=restoration, radius=radius, region=region, team=team
     )
+    with reading(region=region, team=team) as noted:
+        loaded = _loaded(form.load, files, scheme, request)
+        return replace(loaded, findings=(*noted, *here().located(loaded.findings)))
+
+
+def _loaded(load: Load, files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> LoadedMasks:
     check_links(files)
     with _named(files):
         if files.rules.is_placed and is_mask(files) and files.object_paths:
             # The files have a size of their own; that of the image is checked afterwards.
-            loaded = form.load(files, scheme, replace(request, shape=None))
-            loaded = placed_masks(loaded, files, shape, region=region)
+            loaded = load(files, scheme, replace(request, shape=None))
+            loaded = placed_masks(loaded, files, request.shape, region=request.region)
         else:
-            loaded = form.load(files, scheme, request)
+            loaded = load(files, scheme, request)
     if files.rules.objects is MaskObjects.PIECES and is_mask(files):
         loaded = in_pieces(loaded)
     is_open = files.rules.objects is None and files.object_paths
     if is_open and is_mask(files) and loaded.restored is None:
-        side = "reference" if team is None else "predictions"
+        side = "reference" if request.team is None else "predictions"
         apart = far_apart_findings(loaded.labels, files.all_paths[0], side)
-        loaded = replace(loaded, findings=(*loaded.findings, *located(apart, request)))
+        loaded = replace(loaded, findings=(*loaded.findings, *apart))
     if files.probability is None:
         return loaded
-    return with_map_scores(loaded, files.probability, request)
+    return with_map_scores(loaded, files.probability)
 
 
 def is_mask(files: MaskFiles) -> bool:
@@ -427,31 +438,59 @@ def open_masks(
         read.
     """
     form = form_of(files.source)
-    if form is None or form.open_tiles is None:
-        forms = english_list([f.name for f in known_forms().values() if f.open_tiles])
-        raise UnreadableFileError(
-            f"the region of {size_text(shape)} is too large to be held, and masks in the format "
-            f"'{files.source}' can only be read as a whole; formats that can be read in windows: "
-            f"{forms}",
-            path=files.all_paths[0] if files.all_paths else None,
-            region=region,
-        )
-    check_links(files)
-    is_changed = files.rules.is_placed or files.rules.objects is MaskObjects.PIECES
-    if is_changed and form.outlines is None:
-        raise UnreadableFileError(
-            f"the region of {size_text(shape)} is too large to be held, and label images are "
-            "swapped, scaled and cut in pieces as a whole only; save them in px of the image, with "
-            "a number for each object",
-            path=files.all_paths[0] if files.all_paths else None,
-            region=region,
-        )
-    with _named(files):
-        opened = form.open_tiles(files, scheme, shape, region=region, team=team, progress=progress)
-    if files.probability is None:
-        return opened
-    unscored = maps_need_whole_regions(files.probability, region=region, team=team)
-    return replace(opened, findings=(*opened.findings, unscored))
+    with reading(region=region, team=team) as noted:
+        if form is None or form.open_tiles is None:
+            forms = english_list([f.name for f in known_forms().values() if f.open_tiles])
+            raise _too_large(
+                files,
+                shape,
+                f"masks in the format '{files.source}' can only be read as a whole; formats that "
+                f"can be read in windows: {forms}",
+            )
+        check_links(files)
+        is_changed = files.rules.is_placed or files.rules.objects is MaskObjects.PIECES
+        if is_changed and form.outlines is None:
+            raise _too_large(
+                files,
+                shape,
+                "label images are swapped, scaled and cut in pieces as a whole only; save them in "
+                "px of the image, with a number for each object",
+            )
+        with _named(files):
+            opened = form.open_tiles(
+                files, scheme, shape, region=region, team=team, progress=progress
+            )
+        if files.probability is not None:
+            note(maps_need_whole_regions(files.probability))
+        return _with_place(opened, (*here().located(opened.findings), *noted))
+
+
+def _too_large(files: MaskFiles, shape: tuple[int, int], why: str) -> UnreadableFileError:
+    return UnreadableFileError(
+        f"the region of {size_text(shape)} is too large to be held, and {why}",
+        path=files.all_paths[0] if files.all_paths else None,
+    )
+
+
+def _with_place(opened: TiledMasks, findings: tuple[Finding, ...]) -> TiledMasks:
+    """Add the place to what is found and refused when windows are read, in any thread."""
+    place, labels, area, after = here(), opened.labels, opened.ambiguous, opened.findings_after
+
+    def read(box: Box) -> NDArray[np.int32]:
+        with place.again():
+            return labels.read(box)
+
+    def read_area(box: Box) -> NDArray[np.bool_] | None:
+        with place.again():
+            return None if area is None else area.read(box)
+
+    return replace(
+        opened,
+        labels=replace(labels, read=read),
+        ambiguous=area and replace(area, read=read_area),
+        findings=findings,
+        findings_after=after and (lambda has_pixel: place.located(after(has_pixel))),
+    )
 
 
 @contextmanager

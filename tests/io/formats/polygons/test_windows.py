@@ -15,7 +15,7 @@ from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.io.formats.polygons import rasterize
 from napari_panoptic.io.formats.polygons.geojson import read_geojson
 from napari_panoptic.io.formats.polygons.imagescope import read_polygons
-from napari_panoptic.io.formats.polygons.rasterize import rasterize_polygons
+from napari_panoptic.io.formats.polygons.rasterize import polygon_tiles, rasterize_polygons
 from napari_panoptic.io.formats.registry import open_masks
 from napari_panoptic.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
 from napari_panoptic.values.windowed_labels import Box, TiledLabels
@@ -148,6 +148,7 @@ def test_many_objects_over_the_whole_slide_take_few_places(tmp_path: Path) -> No
         "properties": {"classification": "Epithelial"},
     }
     files = geojson(tmp_path / "a.geojson", [feature] * 50)
-    labels = open_masks(files, MONUSAC_CLASSES, (100_000, 100_000)).labels
+    file = read_geojson(files.all_paths[0], MONUSAC_CLASSES)
+    labels = polygon_tiles(file.polygons, MONUSAC_CLASSES, (100_000, 100_000)).labels
     assert len(labels.read.__self__.places) <= 50 * rasterize.MOST_PER_OBJECT
     assert labels.read((99_000, 99_000, 99_010, 99_010))[0].max() == 50
