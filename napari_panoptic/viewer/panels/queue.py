@@ -165,7 +165,7 @@ class QueuePresenter(Presenter[QueueBar]):
     def _show_limit(self, _changed: object = None) -> None:
         """Show the limit, unless its title would reveal failures to a blind reviewer."""
         is_blind = self.link.state.is_blind
-        self.panel.show_limit("" if is_blind else self.link.failures.order.limit_text)
+        self.panel.show_limit("" if is_blind else self.link.failures.walk.order.limit_text)
         self._show_choices()
 
     def _show_choices(self, _changed: object = None) -> None:
@@ -180,7 +180,7 @@ class QueuePresenter(Presenter[QueueBar]):
         """Show the place, unless it would reveal failures to a blind reviewer."""
         begin = time.perf_counter()
         is_known = self.session.snapshot is not None and not self.link.state.is_blind
-        self.panel.show_place(self.link.failures.place() if is_known else None)
+        self.panel.show_place(self.link.failures.walk.place() if is_known else None)
         self.link.failures.keep_stop()
         # While results come in, most of the time belongs to the user.
         took_ms = 1000 * (time.perf_counter() - begin)

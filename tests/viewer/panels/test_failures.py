@@ -132,7 +132,7 @@ class TestScope:
         assert {block.region for block in failures.failures.blocks} == {
             region.name for region in desk.session.cohort.regions
         }
-        columns, small_px = failures.failures.columns, desk.link.failures.small_px
+        columns, small_px = failures.failures.columns, desk.link.failures.walk.order.small_px
         is_small = columns["area_px"][view.items.rows] < small_px
         assert (np.diff(is_small.astype(int)) >= 0).all()  # they come last
         causes = columns["cause"][view.items.rows[~is_small]]
@@ -158,7 +158,9 @@ class TestScope:
         columns = failures.failures.columns
         for code in set(columns["cause"].tolist()):
             rows = [row for row in view.items.rows if columns["cause"][row] == code]
-            rows.sort(key=lambda row: columns["area_px"][row] < desk.link.failures.small_px)
+            rows.sort(
+                key=lambda row: columns["area_px"][row] < desk.link.failures.walk.order.small_px
+            )
             assert (np.diff(columns["area_px"][rows]) <= 0).all()
 
     @pytest.mark.parametrize("by", list(GroupBy))
@@ -173,7 +175,7 @@ class TestScope:
             frame = failures.failures.frame(section.rows)
             title = "" if section.title == "misclassified" else section.title
             if title == SMALL:
-                assert (frame["area_px"] < failures.link.failures.small_px).all()
+                assert (frame["area_px"] < failures.link.failures.walk.order.small_px).all()
             else:
                 words = CAUSE_WORDS if by is GroupBy.CAUSE else {}
                 assert {words.get(each, each) for each in frame[str(by)]} == {title}

@@ -175,9 +175,9 @@ def test_small_failures_come_last_and_are_called_so(desk, bar, take_step):
 def test_without_a_setting_small_is_the_smallest_percent_of_the_annotated(desk):
     lines = [line for line in desk.session.summaries.values() if line.team == "merger"]
     areas = sorted(px for line in lines for px in line.failures.annotated_px.tolist())
-    assert desk.link.failures.small_px == areas[int(0.01 * (len(areas) - 1))]
+    assert desk.link.failures.walk.order.small_px == areas[int(0.01 * (len(areas) - 1))]
     PREFERENCES.small_px = 77
-    assert desk.link.failures.small_px == 77
+    assert desk.link.failures.walk.order.small_px == 77
 
 
 def test_it_is_one_choice_with_the_state(desk, bar):
@@ -335,7 +335,7 @@ def test_a_cohort_opens_in_the_first_region_with_a_failure_that_is_not_small(
     assert desk.session.snapshot.region.name == second.name
     chosen = desk.session.selection
     area_px = desk.session.shown.outcomes.side(chosen.side).area_px[chosen.row]
-    assert area_px >= desk.link.failures.small_px
+    assert area_px >= desk.link.failures.walk.order.small_px
     desk.show_cohort(cohort, team="careful", region=first.name)  # the region that was asked for
     wait_until(lambda: desk.is_settled)
     assert desk.session.snapshot.region.name == first.name

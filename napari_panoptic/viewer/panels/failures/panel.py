@@ -244,7 +244,7 @@ class FailuresPresenter(SeenPresenter[FailuresPanel]):
         self._use_files()
         queue = self._queue(scope)
         failures, by = queue.failures, GroupBy(self.panel.group_by.choice)
-        groups = sections(failures, queue.rows, by, self.link.failures.small_px)
+        groups = sections(failures, queue.rows, by, self.link.failures.walk.order.small_px)
         view = self.panel.view
         stays_at_top = view.is_at_top and self.link.failures.is_as_opened
         view.refill(lambda: view.items.show(failures, groups, by))
@@ -264,13 +264,13 @@ class FailuresPresenter(SeenPresenter[FailuresPanel]):
     # Contents.
 
     def _queue(self, scope: InScope) -> FailureQueue:
-        steps, snapshot = self.link.failures, self.session.snapshot
+        walk, snapshot = self.link.failures.walk, self.session.snapshot
         if scope.scope is Scope.LISTED:
-            shown = steps.shown_region()
+            shown = walk.shown_region()
             if snapshot is not None and snapshot.is_slide:
                 shown = replace(shown, listed=None)
-            return replace(steps.order, wanted=self._filter).listed(shown)
-        return scope.queue(steps.order, self._filter)
+            return replace(walk.order, wanted=self._filter).listed(shown)
+        return scope.queue(walk.order, self._filter)
 
     @property
     def _table(self) -> ObjectTable:

@@ -270,7 +270,7 @@ class ReviewPresenter(Presenter[ReviewPanel]):
             show_info(reason)
             return
         # Go on from here, though the verdict removes the object from the list.
-        self.link.failures.stand_here()
+        self.link.failures.walk.stand_here()
         details = self._drafts.to_save(self._queue.chosen())
         given = {name: (verdict, *texts) for name, texts in details.items()}
         # Before the verdict is saved: afterwards the object may be another one.
