@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 
+from napari_panoptic.common.cache import ByteCache
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.display.crops import Crop, CropSource, OtherTeam, cut
@@ -16,8 +18,9 @@ from napari_panoptic.nuclei.regions.region import HeldRegion, held_region
 from napari_panoptic.values.cohort import Cohort, Source
 from napari_panoptic.values.settings import EvaluationSettings
 
-KEPT_PX = 2**24
-"""Pixels of the regions that are kept; the one used last is kept whatever its size."""
+KEPT_BYTES = 2**27
+"""Memory for regions; the one used last is kept whatever its size."""
+_BYTES_PER_PX = 8
 
 
 @dataclass(frozen=True)
@@ -38,9 +41,14 @@ class _Opened:
     image: SlideImage | None
     sources: dict[tuple[str, ...], CropSource | None] = field(default_factory=dict)
 
-    @property
-    def n_px(self) -> int:
-        return self.held.shape[0] * self.held.shape[1]
+
+def _n_bytes(opened: _Opened | None) -> int:
+    return 0 if opened is None else math.prod(opened.held.shape) * _BYTES_PER_PX
+
+
+def _close(opened: _Opened | None) -> None:
+    if opened is not None and opened.image is not None:
+        opened.image.close()
 
 
 class CropReader:
@@ -64,7 +72,9 @@ class CropReader:
         self._cohort, self._source = cohort, source
         self._outlined = outlined
         self._settings = settings.replaced(distances=False)
-        self._opened: OrderedDict[str, _Opened | None] = OrderedDict()
+        self._opened: ByteCache[str, _Opened | None] = ByteCache(
+            KEPT_BYTES, keeps_last=True, on_drop=_close
+        )
 
     def crop(self, name: FailureName, size: CropSize) -> Crop | None:
         """Return the crop of a failure; None if its region cannot be read any more."""
@@ -73,11 +83,10 @@ class CropReader:
 
     def close(self) -> None:
         """Release all regions."""
-        while self._opened:
-            self._close_oldest()
+        self._opened.clear()
 
     def _crop_source(self, name: FailureName) -> CropSource | None:
-        opened = self._region(name.region)
+        opened = self._opened.current(name.region, partial(self._open, name.region), _n_bytes)
         if opened is None:
             return None
         teams = (name.team, *self._outlined(name))
@@ -94,28 +103,12 @@ class CropReader:
         beside = tuple(OtherTeam.of(other) for other in others if other is not None)
         return CropSource.of(opened.image, found, beside)
 
-    def _region(self, name: str) -> _Opened | None:
-        if name not in self._opened:
-            self._opened[name] = self._open(name)
-        self._opened.move_to_end(name)
-        while len(self._opened) > 1 and self._n_px() > KEPT_PX:
-            self._close_oldest()
-        return self._opened[name]
-
     def _open(self, name: str) -> _Opened | None:
         region = self._cohort.region(name)
         held = held_region(self._cohort, region, self._settings)
         if isinstance(held, Finding):
             return None  # reported when the region is shown
         return _Opened(held, read_picture(region)[0])
-
-    def _n_px(self) -> int:
-        return sum(opened.n_px for opened in self._opened.values() if opened is not None)
-
-    def _close_oldest(self) -> None:
-        _, opened = self._opened.popitem(last=False)
-        if opened is not None and opened.image is not None:
-            opened.image.close()
 
 
 def crop_of(source: CropSource, name: FailureName, size: CropSize) -> Crop | None:

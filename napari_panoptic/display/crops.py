@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.display.object_layers import overlap, window
 from napari_panoptic.display.outlines import Lined, draw_outlines, margin_px, shorter_sides
 from napari_panoptic.display.palette import status_colour_table
 from napari_panoptic.display.styles import PREDICTION_LINE_PX, REFERENCE_LINE_PX
@@ -19,7 +18,7 @@ from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.outcomes import Outcomes, SideOutcomes
 from napari_panoptic.values.labels import LabelImage
 from napari_panoptic.values.vocabulary import Side
-from napari_panoptic.values.windowed_labels import Box
+from napari_panoptic.values.windowed_labels import Box, overlap, window
 
 SMALLEST_FIELD_PX, LARGEST_FIELD_PX = 32, 512
 """Bounds of the width of a crop in the image."""

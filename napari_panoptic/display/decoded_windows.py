@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from threading import Lock, Thread
@@ -11,8 +10,16 @@ from threading import Lock, Thread
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_panoptic.common.cache import ByteCache
 from napari_panoptic.common.errors import PanopticError
-from napari_panoptic.values.windowed_labels import Box, TiledLabels
+from napari_panoptic.values.windowed_labels import (
+    Box,
+    TiledLabels,
+    common_box,
+    paste,
+    tile_box,
+    tiles_in,
+)
 
 DECODED_BYTES = 64 << 20
 """Memory for windows of one side that were read already."""
@@ -54,16 +61,16 @@ class DecodedWindows:
         on_arrival: Callable[[], None] = lambda: None,
     ) -> None:
         self._labels = labels
-        self._most_bytes = most_bytes
         self._on_failure = on_failure
         self._on_arrival = on_arrival
         self._failed = False
         tile = labels.tile_px or WINDOW_PX
         edge = tile * math.ceil(WINDOW_PX / tile)
         self._edge = edge if edge % 2 == 0 else 2 * edge
-        self._kept: OrderedDict[Place, NDArray[np.int32]] = OrderedDict()
-        self._kept_bytes = 0
         self._in_view: frozenset[Place] = frozenset()
+        self._kept: ByteCache[Place, NDArray[np.int32]] = ByteCache(
+            most_bytes, is_pinned=lambda place: place in self._in_view
+        )
         self._wanted: list[Place] = []
         self._being_read: set[Place] = set()
         self._readers = 0
@@ -73,7 +80,7 @@ class DecodedWindows:
     @property
     def kept_bytes(self) -> int:
         """Memory in use."""
-        return self._kept_bytes
+        return self._kept.n_bytes
 
     @property
     def is_busy(self) -> bool:
@@ -114,11 +121,7 @@ class DecodedWindows:
         known, missing = self._known(places)
         self._in_view = frozenset(places)
         self.fetch(missing)
-        y0, x0, y1, x1 = box
-        parts = [
-            (max(top, y0), max(left, x0), min(bottom, y1), min(right, x1))
-            for top, left, bottom, right in map(self._box, missing)
-        ]
+        parts = [common_box(self._box(place), box) for place in missing]
         return self._assembled(box, step, known), parts
 
     def fetch(self, places: Sequence[Place]) -> None:
@@ -157,43 +160,25 @@ class DecodedWindows:
             self._on_arrival()
 
     def _places(self, box: Box, step: int) -> list[Place]:
-        y0, x0, y1, x1 = box
-        if y0 >= y1 or x0 >= x1:
-            return []
-        return [
-            (step, ty, tx)
-            for ty in range(y0 // self._edge, (y1 - 1) // self._edge + 1)
-            for tx in range(x0 // self._edge, (x1 - 1) // self._edge + 1)
-        ]
+        return [(step, *tile) for tile in tiles_in(box, (self._edge, self._edge))]
 
     def _known(self, places: Sequence[Place]) -> tuple[dict[Place, NDArray[np.int32]], list[Place]]:
         """Return the windows that are kept, and those that must be read."""
-        with self._lock:
-            known = {place: self._kept[place] for place in places if place in self._kept}
-            for place in known:
-                self._kept.move_to_end(place)
+        known = self._kept.known(places)
         return known, [place for place in places if place not in known]
 
     def _assembled(
         self, box: Box, step: int, known: dict[Place, NDArray[np.int32]]
     ) -> NDArray[np.int32]:
         y0, x0, y1, x1 = box
-        height, width = -(-(y1 - y0) // step), -(-(x1 - x0) // step)
-        result = np.zeros((height, width), np.int32)
+        at = y0 // step, x0 // step, -(-y1 // step), -(-x1 // step)
+        result = np.zeros((at[2] - at[0], at[3] - at[1]), np.int32)
         for (_, ty, tx), pixels in known.items():
-            top, left = (ty * self._edge - y0) // step, (tx * self._edge - x0) // step
-            rows = slice(max(top, 0), min(top + pixels.shape[0], height))
-            columns = slice(max(left, 0), min(left + pixels.shape[1], width))
-            result[rows, columns] = pixels[
-                rows.start - top : rows.stop - top, columns.start - left : columns.stop - left
-            ]
+            paste(result, at, pixels, (ty * self._edge // step, tx * self._edge // step))
         return result
 
     def _box(self, place: Place) -> Box:
-        _, ty, tx = place
-        height, width = self._labels.shape
-        y0, x0 = ty * self._edge, tx * self._edge
-        return y0, x0, min(y0 + self._edge, height), min(x0 + self._edge, width)
+        return tile_box(place[1:], (self._edge, self._edge), self._labels.shape)
 
     def _read(self, place: Place) -> NDArray[np.int32]:
         """Read a window, and keep it."""
@@ -210,17 +195,7 @@ class DecodedWindows:
         step = place[0]
         if step > 1:
             pixels = np.ascontiguousarray(pixels[::step, ::step])
+        self._kept.add(place, pixels, pixels.nbytes)
         with self._lock:
-            if place not in self._kept:
-                self._kept[place] = pixels
-                self._kept_bytes += pixels.nbytes
             self._being_read.discard(place)
-            self._drop_oldest()
         return pixels
-
-    def _drop_oldest(self) -> None:
-        for place in list(self._kept):
-            if self._kept_bytes <= self._most_bytes:
-                break
-            if place not in self._in_view:
-                self._kept_bytes -= self._kept.pop(place).nbytes

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.display.object_layers import Emphasis, emphasis, window
+from napari_panoptic.display.object_layers import Emphasis, emphasis
 from napari_panoptic.kernels import drawing
 from napari_panoptic.kernels.drawing import MARK, MARK_EDGE
 from napari_panoptic.live.session import Selection
@@ -21,7 +21,7 @@ from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.values.labels import LabelImage
 from napari_panoptic.values.vocabulary import Side
-from napari_panoptic.values.windowed_labels import Box
+from napari_panoptic.values.windowed_labels import Box, window
 
 MARK_COLOURS: tuple[tuple[float, float, float, float], ...] = (
     (0.0, 0.0, 0.0, 0.0),

@@ -17,7 +17,7 @@ from napari_panoptic.kernels.drawing import HATCH_SPACING_PX, MAX_OBJECTS, outli
 from napari_panoptic.nuclei.outcomes import SideOutcomes
 from napari_panoptic.values.cohort import ClassScheme, Placement
 from napari_panoptic.values.labels import LabelImage
-from napari_panoptic.values.windowed_labels import Box
+from napari_panoptic.values.windowed_labels import Box, window
 
 HATCH_RIM_PX = 2
 """Width of the outline of ambiguous areas."""
@@ -291,27 +291,6 @@ def _cut(marked: Marked, box: Box) -> NDArray[np.bool_]:
         [window(sheet, box) == row + 1 for sheet in labels.sheets], axis=0
     )
     return mask
-
-
-def window(picture: NDArray[Any], box: Box) -> NDArray[Any]:
-    """Return a window of a picture (y, x), which may lie beyond its edges: zero there."""
-    inside, place = overlap(picture.shape, box)
-    found = np.zeros((box[2] - box[0], box[3] - box[1]), picture.dtype)
-    found[place] = picture[inside]
-    return found
-
-
-def overlap(shape: tuple[int, ...], box: Box) -> tuple[tuple[slice, slice], tuple[slice, slice]]:
-    """Return the common part of a picture and a window as slices of each."""
-    y0, x0, y1, x1 = box
-    rows, place_y = _common(y0, y1, shape[0])
-    columns, place_x = _common(x0, x1, shape[1])
-    return (rows, columns), (place_y, place_x)
-
-
-def _common(start: int, end: int, length: int) -> tuple[slice, slice]:
-    low, high = min(max(start, 0), length), min(max(end, 0), length)
-    return slice(low, high), slice(low - start, max(high, low) - start)
 
 
 def _near(mask: NDArray[np.bool_], distance_px: int) -> NDArray[np.bool_]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,67 @@ from napari_panoptic.values.vocabulary import Side
 
 Box = tuple[int, int, int, int]
 """A window in px: y0, x0, y1, x1, half open, inside the image."""
+
+
+def tiles_in(box: Box, edges: tuple[int, int]) -> list[tuple[int, int]]:
+    """Return row and column of each tile that a window touches; tiles are ``edges`` px large."""
+    y0, x0, y1, x1 = box
+    height, width = edges
+    if y0 >= y1 or x0 >= x1:
+        return []
+    return [
+        (row, column)
+        for row in range(y0 // height, (y1 - 1) // height + 1)
+        for column in range(x0 // width, (x1 - 1) // width + 1)
+    ]
+
+
+def tile_box(tile: tuple[int, int], edges: tuple[int, int], shape: tuple[int, int]) -> Box:
+    """Return the part of an image that a tile covers, by its row and column."""
+    y, x = tile[0] * edges[0], tile[1] * edges[1]
+    return y, x, min(y + edges[0], shape[0]), min(x + edges[1], shape[1])
+
+
+def common_box(one: Box, other: Box) -> Box:
+    """Return the common part of two windows."""
+    (a, b, c, d), (y0, x0, y1, x1) = one, other
+    return max(a, y0), max(b, x0), min(c, y1), min(d, x1)
+
+
+def paste(window: NDArray[Any], box: Box, tile: NDArray[Any], corner_yx: tuple[int, int]) -> None:
+    """Copy the pixels of a tile into the window of a box, as far as they lie in it.
+
+    Parameters
+    ----------
+    window, box
+        Pixels (y, x, ...) and their place; `window` is changed.
+    tile, corner_yx
+        Pixels (y, x, ...), and the place of the first one.
+    """
+    y, x = corner_yx
+    inside, place = overlap(tile.shape, (box[0] - y, box[1] - x, box[2] - y, box[3] - x))
+    window[place] = tile[inside]
+
+
+def window(picture: NDArray[Any], box: Box) -> NDArray[Any]:
+    """Return a window of a picture (y, x), which may lie beyond its edges: zero there."""
+    inside, place = overlap(picture.shape, box)
+    found = np.zeros((box[2] - box[0], box[3] - box[1]), picture.dtype)
+    found[place] = picture[inside]
+    return found
+
+
+def overlap(shape: tuple[int, ...], box: Box) -> tuple[tuple[slice, slice], tuple[slice, slice]]:
+    """Return the common part of a picture and a window as slices of each."""
+    y0, x0, y1, x1 = box
+    rows, place_y = _common(y0, y1, shape[0])
+    columns, place_x = _common(x0, x1, shape[1])
+    return (rows, columns), (place_y, place_x)
+
+
+def _common(start: int, end: int, length: int) -> tuple[slice, slice]:
+    low, high = min(max(start, 0), length), min(max(end, 0), length)
+    return slice(low, high), slice(low - start, max(high, low) - start)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 import imagecodecs
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_panoptic.common.cache import ByteCache
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.io.files.guard import check_segment
 from napari_panoptic.io.pixels.decode import (
@@ -23,7 +22,7 @@ from napari_panoptic.io.pixels.decode import (
     without_warnings,
 )
 from napari_panoptic.kernels.threads import in_threads
-from napari_panoptic.values.windowed_labels import Box
+from napari_panoptic.values.windowed_labels import Box, paste, tile_box, tiles_in
 
 VENDORS = ("aperio", "generic-tiff")
 """Slides whose levels are plain pages of a TIFF file, as OpenSlide calls them."""
@@ -68,9 +67,8 @@ class PageWindows:
         segment = (*self._edges, *self._samples)
         check_segment(segment, page.dtype.itemsize, path=path)
         self._across = -(-self.shape[1] // self._edges[1])
-        self._kept: OrderedDict[int, NDArray[Any] | None] = OrderedDict()
-        self._most_kept = kept_bytes // (int(np.prod(segment)) * page.dtype.itemsize)
-        self._lock = Lock()
+        self._kept: ByteCache[int, NDArray[Any] | None] = ByteCache(kept_bytes)
+        self._segment_bytes = int(np.prod(segment)) * page.dtype.itemsize
         # tifffile's general decoder is several times slower than this for most label images.
         self._is_plain = (
             page.compression in _DEFLATE
@@ -93,43 +91,25 @@ class PageWindows:
         """
         y0, x0, y1, x1 = box
         window = np.zeros((y1 - y0, x1 - x0, *self._samples), self._page.dtype)
-        height, width = self._edges
-        numbers = [
-            row * self._across + column
-            for row in range(y0 // height, (y1 - 1) // height + 1)
-            for column in range(x0 // width, (x1 - 1) // width + 1)
-        ]
+        numbers = [row * self._across + column for row, column in tiles_in(box, self._edges)]
         for number, segment in self._segments(numbers).items():
-            if segment is None:
-                continue
-            top, left, _, _ = self.place(number)
-            a, b = max(top, y0), min(top + height, y1)
-            c, d = max(left, x0), min(left + width, x1)
-            window[a - y0 : b - y0, c - x0 : d - x0] = segment[
-                a - top : b - top, c - left : d - left
-            ]
+            if segment is not None:
+                paste(window, box, segment, self.place(number)[:2])
         return window
 
     def place(self, number: int) -> Box:
         """Return the part of the page that a tile or strip covers, by its number."""
-        row, column = divmod(number, self._across)
-        y, x = row * self._edges[0], column * self._edges[1]
-        return y, x, min(y + self._edges[0], self.shape[0]), min(x + self._edges[1], self.shape[1])
+        return tile_box(divmod(number, self._across), self._edges, self.shape)
 
     def _segments(self, numbers: list[int]) -> dict[int, NDArray[Any] | None]:
         """Return tiles or strips; two threads decode those that are not kept."""
-        with self._lock:
-            found = {number: self._kept[number] for number in numbers if number in self._kept}
-        if missing := [number for number in numbers if number not in found]:
-            halves = [half for half in (missing[::2], missing[1::2]) if half]
-            for decoded in in_threads(self._decoded, halves):
-                found |= decoded
-        with self._lock:
-            for number in numbers[-self._most_kept :] if self._most_kept else ():
-                self._kept[number] = found[number]
-                self._kept.move_to_end(number)
-            while len(self._kept) > self._most_kept:
-                self._kept.popitem(last=False)
+        found = self._kept.known(numbers)
+        missing = [number for number in numbers if number not in found]
+        halves = [half for half in (missing[::2], missing[1::2]) if half]
+        for decoded in in_threads(self._decoded, halves) if halves else ():
+            found |= decoded
+        for number in missing:
+            self._kept.add(number, found[number], self._segment_bytes)
         return found
 
     def _decoded(self, numbers: list[int]) -> dict[int, NDArray[Any] | None]:
@@ -154,6 +134,7 @@ class PageWindows:
         segment: NDArray[Any] = np.asarray(decoded)[0]  # of one plane
         if segment.shape[0] < bottom - top or segment.shape[1] < right - left:
             raise ValueError(f"expected a tile of {self._edges}, found one of {segment.shape[:2]}")
+        segment = segment[: self._edges[0], : self._edges[1]]
         return segment if self._samples else segment.reshape(segment.shape[:2])
 
 

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
 from napari_panoptic.common.text import visible
-from napari_panoptic.display.object_layers import window
 from napari_panoptic.display.outlines import Lined, draw_outlines, margin_px, shorter_sides
 from napari_panoptic.display.palette import STATUS_COLOURS
 from napari_panoptic.display.styles import PREDICTION_LINE_PX, REFERENCE_LINE_PX
@@ -21,6 +20,7 @@ from napari_panoptic.io.images.slides import SlideImage
 from napari_panoptic.report.pictures import outlined, readable_image
 from napari_panoptic.values.cohort import Rgb
 from napari_panoptic.values.vocabulary import Status
+from napari_panoptic.values.windowed_labels import Box, window
 
 REFERENCE_COLOUR, PREDICTION_COLOUR = STATUS_COLOURS[Status.FN], STATUS_COLOURS[Status.FP]
 FIELD_PX = 320
@@ -31,8 +31,6 @@ MOST_TIMES = 8
 """Small regions are enlarged by no more than this."""
 _BLACK = 24
 _LEGEND_PX = 26
-
-Box = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,6 @@ from napari_panoptic.display.crops import (
     tissue_at,
     windows_around,
 )
-from napari_panoptic.display.object_layers import window
 from napari_panoptic.display.outlines import line_rings
 from napari_panoptic.io.images.slides import SlideImage
 from napari_panoptic.nuclei.evaluate import Evaluation
@@ -33,6 +32,7 @@ from napari_panoptic.values.cohort import Cohort
 from napari_panoptic.values.labels import LabelImage
 from napari_panoptic.values.reading import HELD_UP_TO_PX, Reading
 from napari_panoptic.values.vocabulary import CAUSES, STATUSES, Cause, Side, Status
+from napari_panoptic.values.windowed_labels import window
 
 LARGEST_PX = 512
 """Largest width of a picture; wider fields are shown in fewer pixels."""

@@ -50,7 +50,7 @@ from napari_panoptic.values.labels import (
     dtype_of_ids,
     pixels_of_ids,
 )
-from napari_panoptic.values.windowed_labels import Box, TiledArea, TiledLabels
+from napari_panoptic.values.windowed_labels import Box, TiledArea, TiledLabels, paste
 
 BINARY_VALUES = (1, 255)
 """Values of objects in binary masks."""
@@ -425,10 +425,7 @@ def _pieces(plane: Plane, progress: CountReport) -> tuple[Plane, int]:
         if top <= y0 and y1 <= bottom and left <= x0 and x1 <= right:
             return held[y0 - top : y1 - top, x0 - left : x1 - left].view(np.uint32)
         window = np.zeros((y1 - y0, x1 - x0), np.uint32)
-        a, b = max(y0, top), min(y1, bottom)
-        c, d = max(x0, left), min(x1, right)
-        if a < b and c < d:
-            window[a - y0 : b - y0, c - x0 : d - x0] = held[a - top : b - top, c - left : d - left]
+        paste(window, box, held, (top, left))
         return window
 
     pieces = Plane(replace(plane.source, read=read), plane.what, plane.region)

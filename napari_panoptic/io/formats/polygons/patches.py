@@ -2,45 +2,27 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_panoptic.common.cache import ByteCache
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.text import counted
 from napari_panoptic.io.formats.polygons.model import PixelRule, PolygonFile, Polygons
 from napari_panoptic.kernels.fill import bounds, have_pixels
 from napari_panoptic.values.cohort import SlidePatch
 
-MOST_VERTICES = 1 << 25
-"""Of slides that are held for their other regions: half a GiB."""
+HELD: ByteCache[Hashable, PolygonFile] = ByteCache(2**29, keeps_last=True)
+"""Outlines of the slides that were read last: a slide has many regions."""
 
 
-class HeldSlides:
-    """Outlines of the slides that were read last: a slide has many regions."""
-
-    def __init__(self) -> None:
-        self._files: dict[Hashable, PolygonFile] = {}
-        self._lock = threading.Lock()
-
-    def get(self, key: Hashable, read: Callable[[], PolygonFile]) -> PolygonFile:
-        """Return a slide, read if it is not held; the one that was used last is held longest."""
-        with self._lock:
-            file = self._files.pop(key, None) or read()
-            self._files[key] = file
-            while self._vertices() > MOST_VERTICES and len(self._files) > 1:
-                self._files.pop(next(iter(self._files)))
-            return file
-
-    def _vertices(self) -> int:
-        return sum(len(file.polygons.vertices_xy) for file in self._files.values())
-
-
-HELD = HeldSlides()
+def size_of(file: PolygonFile) -> int:
+    """Return the memory that the vertices of outlines take, in bytes."""
+    return file.polygons.vertices_xy.nbytes
 
 
 def of_patch(

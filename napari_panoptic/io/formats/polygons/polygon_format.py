@@ -45,7 +45,7 @@ from napari_panoptic.io.formats.polygons.model import (
     opened,
 )
 from napari_panoptic.io.formats.polygons.outline_rules import in_convention
-from napari_panoptic.io.formats.polygons.patches import HELD, of_patch
+from napari_panoptic.io.formats.polygons.patches import HELD, of_patch, size_of
 from napari_panoptic.io.formats.polygons.rasterize import (
     outside_findings,
     polygon_tiles,
@@ -241,9 +241,12 @@ def outline_format(
             check_stated_shape(file, files, shape, side=_side(team))
             return file
         paths = (files.all_paths[0], *tables_beside(files.all_paths[0]))
-        stamps = file_stamps(paths)
-        key = (name, paths, *stamps.values(), repr(scheme), files.rules, team is None)
-        slide = HELD.get(key, lambda: read_side(files, scheme, team, **watch))
+        slide = HELD.current(
+            (name, paths, repr(scheme), files.rules, team is None),
+            lambda: read_side(files, scheme, team, **watch),
+            size_of,
+            version=tuple(file_stamps(paths).values()),
+        )
         return of_patch(slide, files.patch, shape, paths[0])
 
     def read_side(
