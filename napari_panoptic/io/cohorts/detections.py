@@ -6,6 +6,7 @@ import fnmatch
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +24,18 @@ from napari_panoptic.io.cohorts.description import (
     patient_pattern,
 )
 from napari_panoptic.io.cohorts.discovery import (
+    IMAGE,
+    PREDICTIONS,
+    REFERENCE,
+    FileTable,
     FoundRegion,
     Key,
+    RegionFiles,
     Search,
-    Shelf,
     cohort_name,
     missing_by_team,
+    missing_sides,
     opened_folder,
-    places_on,
 )
 from napari_panoptic.io.cohorts.layouts import TEAMS, Patterns, patterns_of
 from napari_panoptic.io.cohorts.patients import PatientPattern, patient_in
@@ -38,7 +43,6 @@ from napari_panoptic.io.cohorts.patterns import (
     Listing,
     Match,
     Pattern,
-    missing,
     natural_key,
 )
 from napari_panoptic.io.formats.format import FileItem
@@ -47,6 +51,8 @@ from napari_panoptic.io.formats.points.grand_challenge import is_point_list
 from napari_panoptic.values.cohort import Team
 from napari_panoptic.values.detections import DetectionCohort, Frame, InFile, ScoredFrame
 
+ATYPIA, SCORES = "atypia", "scores"
+"""What files hold, beside the roles of all tasks: scores of nuclear atypia, and those of teams."""
 LARGEST_MPP = 1e6
 """Micrometres per pixel: a metre. Whole numbers may be larger than any float."""
 MITOS_FRAMES = "*/frames/x40"
@@ -232,11 +238,6 @@ _DESCRIPTION = schema.table(
 # --- contents of a folder -------------------------------------------------------------------------
 
 
-def _file_of(shelf: Shelf, key: Key) -> Path | None:
-    found = shelf.get(*key)
-    return found.first if found else None
-
-
 class _Discovery(Search):
     """One walk through a cohort's folder."""
 
@@ -248,24 +249,28 @@ class _Discovery(Search):
 
     def cohort(self) -> DetectionCohort:
         layout = self._layout
-        images, references = self._shelf(layout.image), self._shelf(layout.reference)
-        places = places_on((images, references), layout.patient_of)
+        table = self._files(IMAGE, layout.image) | self._files(REFERENCE, layout.reference)
+        places = table.places((IMAGE, REFERENCE), layout.patient_of)
         if not places:
             raise self._nothing_found((*layout.image, *layout.reference))
-        frames = {place.key: self._frame(place, images, references) for place in places}
-        teams = self._by_team(layout.predictions)
+        table |= self._files(PREDICTIONS, layout.predictions)
+        table |= self._files(SCORES, layout.atypia_predictions)
+        table |= self._files(ATYPIA, layout.atypia_reference)
+        frames = {place.key: self._frame(place, table) for place in places}
         predictions = {
             (self._teams[team], frame.name): path
-            for team, shelf in teams.items()
+            for team in table.teams(PREDICTIONS)
             for key, frame in frames.items()
-            if (path := _file_of(shelf, key)) is not None
+            if (path := table.first(key, PREDICTIONS, team)) is not None
         }
-        scorers = self._by_team(layout.atypia_predictions)
-        scored = self._scored(scorers)
+        scored = {
+            place.key: self._scored(place, table)
+            for place in table.places((ATYPIA,), layout.patient_of)
+        }
         atypia = tuple(scored.values())
-        names = {team for team, _ in predictions} | {t for at in atypia for t in at.predictions}
-        scores = {(team, at.name) for at in atypia for team in at.predictions}
-        used = {*predictions.values(), *(p for at in atypia for p in at.predictions.values())}
+        scores = {(team, at.name): path for at in atypia for team, path in at.predictions.items()}
+        names = {team for team, _ in (*predictions, *scores)}
+        annotations = list(dict.fromkeys(chain.from_iterable(map(_not_first, table.of(REFERENCE)))))
         return DetectionCohort(
             name=cohort_name(layout.name, self._listing),
             root=self._listing.root,
@@ -277,25 +282,31 @@ class _Discovery(Search):
                 *self._common_findings(),
                 *(finding for found in self._in_files.values() for finding in found),
                 *self._unannotated(tuple(frames.values())),
-                *_frame_findings(tuple(frames.values()), layout),
+                *missing_sides(
+                    "frame",
+                    tuple(frames.values()),
+                    has_images=bool(layout.image),
+                    has_references=bool(layout.reference),
+                ),
                 *missing_by_team(
                     "frame", [frame.name for frame in frames.values()], predictions, _no_points
                 ),
                 *missing_by_team("frame", [at.name for at in atypia], scores, _no_score),
-                *_spare_findings(_spare(references), "annotation"),
-                *self._unused(((teams, frames), (scorers, scored)), used),
+                *_spare_findings(annotations, "annotation"),
+                *self._unused(
+                    table,
+                    {PREDICTIONS: frames, SCORES: scored},
+                    {*predictions.values(), *scores.values()},
+                ),
             ),
             prediction_places=tuple(pattern.in_words for pattern in layout.predictions),
         )
 
-    def _shelf(self, patterns: Patterns) -> Shelf:
-        return self._by_team(patterns).get("", Shelf())
-
-    def _by_team(self, patterns: Patterns) -> Mapping[str, Shelf]:
+    def _files(self, role: str, patterns: Patterns) -> FileTable:
         def class_of(match: Match) -> str | None:
             return None if match.path in self._ignored else ""
 
-        return self._collect(patterns, self._frames_in, class_of, shared=True)
+        return self._find(role, patterns, self._frames_in, class_of, shared=True)
 
     def _frames_in(self, match: Match) -> Iterator[FileItem]:
         """List the frames of a file; a JSON names many, unless its pattern names one."""
@@ -320,26 +331,21 @@ class _Discovery(Search):
         for name in names if region is None else (region,):
             yield FileItem(name, "", patient)
 
-    def _frame(self, place: FoundRegion, images: Shelf, references: Shelf) -> Frame:
+    def _frame(self, place: FoundRegion, table: FileTable) -> Frame:
         return Frame(
             place.name,
             place.patient,
-            _file_of(images, place.key),
-            _file_of(references, place.key),
+            table.first(place.key, IMAGE),
+            table.first(place.key, REFERENCE),
             self._layout.mpp_of(place.name),
             InFile(place.key[0], self._layout.category),
         )
 
-    def _scored(self, scorers: Mapping[str, Shelf]) -> dict[Key, ScoredFrame]:
-        """Return the frames with a score of nuclear atypia."""
-        references = self._shelf(self._layout.atypia_reference)
-        scored = {}
-        for place in places_on((references,), self._layout.patient_of):
-            files = {self._teams[team]: _file_of(at, place.key) for team, at in scorers.items()}
-            there = {team: path for team, path in files.items() if path is not None}
-            reference = _file_of(references, place.key)
-            scored[place.key] = ScoredFrame(place.name, place.patient, reference, there)
-        return scored
+    def _scored(self, place: FoundRegion, table: FileTable) -> ScoredFrame:
+        """Return a frame with a score of nuclear atypia."""
+        teams = {team: table.first(place.key, SCORES, team) for team in table.teams(SCORES)}
+        there = {self._teams[team]: path for team, path in teams.items() if path is not None}
+        return ScoredFrame(place.name, place.patient, table.first(place.key, ATYPIA), there)
 
     def _unannotated(self, frames: Sequence[Frame]) -> Iterator[Finding]:
         """Report images without annotations in files of many frames."""
@@ -349,30 +355,32 @@ class _Discovery(Search):
                 yield from boxes.unannotated(path, self._layout.category)
 
     def _unused(
-        self, shelves: Sequence[tuple[Mapping[str, Shelf], Collection[Key]]], used: set[Path]
+        self, table: FileTable, frames: Mapping[str, Collection[Key]], used: Collection[Path]
     ) -> Iterator[Finding]:
         """Report files of teams that are not used, and images in files that are no frames.
 
         Parameters
         ----------
-        shelves
-            Files by team, and the frames that files of this kind can have.
+        table
+            All files.
+        frames
+            For each role of teams, the frames that its files can belong to.
         used
             The files in use.
         """
         spare: dict[str, dict[Path, str]] = defaultdict(dict)
         strange: dict[str, dict[Path, str]] = defaultdict(dict)
         in_file: dict[Path, list[str]] = defaultdict(list)
-        for by_team, keys in shelves:
-            for team, shelf in by_team.items():
-                others = {id(found) for found in shelf.others(keys)}
-                for found in shelf:
-                    files = strange if id(found) in others else spare
-                    for path in (*found.paths[""], *found.spare):
-                        if path not in used:
-                            files[team][path] = found.region
-                        elif id(found) in others and path in self._in_files:
-                            in_file[path].append(found.region)
+        for role, keys in frames.items():
+            others = {id(found) for found in table.others(role, keys)}
+            for found in table.of(role):
+                is_strange = id(found) in others
+                files = strange if is_strange else spare
+                for path in (*found.paths[""], *found.spare):
+                    if path not in used:
+                        files[found.row.team][path] = found.row.region
+                    elif is_strange and path in self._in_files:
+                        in_file[path].append(found.row.region)
         for key, paths in spare.items():
             team = self._teams[key]
             yield from _spare_findings(list(paths), f"file(s) of team '{team}'", team)
@@ -396,19 +404,10 @@ class _Discovery(Search):
                 )
 
 
-def _spare(shelf: Shelf) -> list[Path]:
-    """Return the further files of frames that have one already."""
-    files = (path for found in shelf for path in (*found.paths[""][1:], *found.spare))
-    return list(dict.fromkeys(files))
-
-
-def _frame_findings(frames: Sequence[Frame], layout: DetectionLayout) -> Iterator[Finding]:
-    lacking = [frame.name for frame in frames if frame.image is None]
-    if lacking and layout.image:
-        yield missing("frame", lacking, "an annotation but no image")
-    lacking = [frame.name for frame in frames if frame.reference is None]
-    if lacking and layout.reference:
-        yield missing("frame", lacking, "no annotation: shown, but not evaluated")
+def _not_first(found: RegionFiles) -> Iterator[Path]:
+    """Yield the files of a frame that another one precedes."""
+    yield from found.paths[""][1:]
+    yield from found.spare
 
 
 def _spare_findings(files: Sequence[Path], what: str, team: str | None = None) -> Iterator[Finding]:

@@ -1,11 +1,12 @@
-"""What cohorts of all tasks share when their files are sought: folders, teams and regions."""
+"""Find the files of a cohort: a table of files, from which cohorts of all tasks are assembled."""
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 
@@ -26,6 +27,12 @@ from napari_panoptic.io.cohorts.patterns import (
 )
 from napari_panoptic.io.formats.class_numbers import TYPE_INFO
 from napari_panoptic.io.formats.format import FileItem
+from napari_panoptic.values.cohort import Region, Source
+from napari_panoptic.values.detections import Frame
+
+IMAGE, REFERENCE, PREDICTIONS = "image", "reference", "predictions"
+"""What files hold: values of `FoundFile.role` in all tasks, as the keys of ``[files]``."""
+NO_FORMAT = Source("")
 
 
 @contextmanager
@@ -66,6 +73,197 @@ def cohort_name(stated: str | None, listing: Listing) -> str:
     return stated or listing.root.resolve().name
 
 
+# --- the table ------------------------------------------------------------------------------------
+
+Key = tuple[str, str | None]
+"""The name of a region in its files, and its patient if a folder names one."""
+
+
+@dataclass(frozen=True)
+class FoundFile:
+    """A file of one region: a row of a `FileTable`."""
+
+    #: The file.
+    path: Path
+    #: What it holds, such as `REFERENCE`.
+    role: str
+    #: Its region, and its patient if a folder or the file names one.
+    region: str
+    patient: str | None = None
+    #: The key of its team, see `TeamNames`; ``""`` if its pattern names none.
+    team: str = ""
+    #: The format of its objects; `NO_FORMAT` for other files.
+    source: Source = NO_FORMAT
+    #: Its class; ``""`` for all classes.
+    class_name: str = ""
+    #: The region's key in a file that holds many.
+    item: str | None = None
+    #: Further files of this region that belong to it.
+    further: tuple[Path, ...] = ()
+    #: The position of its pattern: those of the first pattern with any are used.
+    rank: int = 0
+    #: Whether it has outlines of a whole slide.
+    is_of_slide: bool = False
+    #: Whether it is the folder of a region, which may have no files.
+    is_folder: bool = False
+
+    @property
+    def key(self) -> Key:
+        """The region and its patient."""
+        return self.region, self.patient
+
+
+@dataclass
+class RegionFiles:
+    """The rows of one region that have the same role, team and format."""
+
+    #: The first of them.
+    row: FoundFile
+    #: The patient, if any of them has one.
+    patient: str | None
+    #: Class -> the files in use; under ``""`` files of all classes. Empty for a folder.
+    paths: dict[str, list[Path]] = field(default_factory=dict)
+    #: Files of patterns that come later, which are not used.
+    spare: list[Path] = field(default_factory=list)
+    #: Whether the files in use have outlines of a whole slide.
+    is_of_slide: bool = False
+
+    _rank: dict[str, int] = field(default_factory=dict)
+    _found_by: dict[Path, int] = field(default_factory=dict)
+
+    @property
+    def key(self) -> Key:
+        """The key under which the files are found again."""
+        return self.row.region, self.patient
+
+    @property
+    def first(self) -> Path:
+        """The preferred file of all classes."""
+        return self.paths[""][0]
+
+    def row_of(self, class_name: str, path: Path) -> FoundFile:
+        """Return the row of a further file of a class."""
+        rank = self._rank[class_name]
+        return replace(self.row, path=path, class_name=class_name, further=(), rank=rank)
+
+    def fits(self, patient: str | None) -> bool:
+        """Return whether the region may be one of a patient; an unknown patient fits any."""
+        own = self.patient
+        return own is None or patient is None or own.casefold() == patient.casefold()
+
+    def put(self, row: FoundFile) -> None:
+        """Add a row; what an earlier pattern found is left to it."""
+        if self._found_by.setdefault(row.path, row.rank) != row.rank:
+            return
+        self.patient = self.patient or row.patient
+        if row.is_folder:
+            return
+        if self._rank.setdefault(row.class_name, row.rank) == row.rank:
+            self.paths.setdefault(row.class_name, []).extend((row.path, *row.further))
+            self.is_of_slide |= row.is_of_slide
+        else:
+            self.spare.append(row.path)
+
+
+@dataclass(frozen=True)
+class FoundRegion:
+    """A region of a cohort."""
+
+    #: Unique in the cohort: if folders repeat a name, the patient precedes it.
+    name: str
+    #: Its patient.
+    patient: str
+    #: By which its files are found in the table.
+    key: Key
+
+
+class FileTable:
+    """The files of a cohort, in the order in which they were found.
+
+    Names of regions and patients are compared without regard to case.
+    """
+
+    def __init__(self, rows: Iterable[FoundFile] = ()) -> None:
+        self._rows = tuple(rows)
+
+    def __iter__(self) -> Iterator[FoundFile]:
+        return iter(self._rows)
+
+    def __or__(self, other: Iterable[FoundFile]) -> FileTable:
+        return FileTable((*self, *other))
+
+    @cached_property
+    def _by_region(self) -> dict[tuple[object, ...], dict[str, list[RegionFiles]]]:
+        """By role, team, format and whether it is a folder, then by region."""
+        found: dict[tuple[object, ...], dict[str, list[RegionFiles]]] = {}
+        for row in self:
+            kind = (row.role, row.team, row.source, row.is_folder)
+            same = found.setdefault(kind, {}).setdefault(row.region.casefold(), [])
+            own = next((each for each in same if each.fits(row.patient)), None)
+            if own is None:
+                own = RegionFiles(row, row.patient)
+                same.append(own)
+            own.put(row)
+        return found
+
+    def of(self, role: str) -> Iterator[RegionFiles]:
+        """Yield the files of each region, team and format that have a role."""
+        for (own, _, _, is_folder), regions in self._by_region.items():
+            if own == role and not is_folder:
+                yield from chain.from_iterable(regions.values())
+
+    def teams(self, role: str) -> dict[str, None]:
+        """Return the keys of the teams with files of a role."""
+        return dict.fromkeys(row.team for row in self if row.role == role and not row.is_folder)
+
+    def at(
+        self, key: Key, role: str, team: str = "", source: Source = NO_FORMAT
+    ) -> RegionFiles | None:
+        """Return the files of a region, or its folder, or None."""
+        region, patient = key
+        for is_folder in (False, True):
+            regions = self._by_region.get((role, team, source, is_folder), {})
+            for found in regions.get(region.casefold(), ()):
+                if found.fits(patient):
+                    return found
+        return None
+
+    def first(self, key: Key, role: str, team: str = "") -> Path | None:
+        """Return the preferred file of a region, or None."""
+        found = self.at(key, role, team)
+        return None if found is None else found.first
+
+    def others(self, role: str, keys: Collection[Key]) -> Iterator[RegionFiles]:
+        """Yield the files with a role of regions that have none of these keys."""
+        kinds = dict.fromkeys((own.row.team, own.row.source) for own in self.of(role))
+        known = {id(self.at(key, role, *kind)) for kind in kinds for key in keys}
+        return (found for found in self.of(role) if id(found) not in known)
+
+    def places(self, roles: Collection[str], patient_of: Callable[[str], str]) -> list[FoundRegion]:
+        """Return every region with a file of some roles, by patient and name in natural order.
+
+        Parameters
+        ----------
+        roles
+            Such as images and annotations.
+        patient_of
+            Returns the patient in the name of a region, if no folder names one.
+        """
+        rows = chain.from_iterable((row for row in self if row.role == role) for role in roles)
+        known = FileTable(FoundFile(row.path, "", *row.key) for row in rows)
+        patients = Counter(found.row.region.casefold() for found in known.of(""))
+        places = []
+        for found in known.of(""):
+            region = found.row.region
+            patient = found.patient or patient_of(region)
+            name = f"{patient}_{region}" if patients[region.casefold()] > 1 else region
+            places.append(FoundRegion(name, patient, found.key))
+        return sorted(places, key=lambda at: (natural_key(at.patient), natural_key(at.name)))
+
+
+# --- the search -----------------------------------------------------------------------------------
+
+
 class TeamNames:
     """The names of teams as folders spell them first; they are compared without regard to case."""
 
@@ -101,119 +299,13 @@ class TeamNames:
         return self._names[key]
 
 
-def missing_by_team(
-    what: str,
-    names: Sequence[str],
-    there: Collection[tuple[str, str]],
-    why: Callable[[str], str],
-) -> Iterator[Finding]:
-    """Report, for each team, the regions without a file.
-
-    Parameters
-    ----------
-    what, names
-        What a team should have files of, such as ``frame``, and their names.
-    there
-        Team and name of each file.
-    why
-        Team -> the missing files and the consequence, in words.
-    """
-    for team in sorted({team for team, _ in there}, key=natural_key):
-        lacking = [name for name in names if (team, name) not in there]
-        if lacking:
-            yield missing(what, lacking, why(team), team=team)
-
-
-# --- files by region and patient ------------------------------------------------------------------
-
-Key = tuple[str, str | None]
-"""The name of a region in its files, and its patient if a folder names one."""
-
-
-@dataclass
-class FoundFiles:
-    """The files of one region, of one team or of the annotation."""
-
-    #: Region and patient of the files; the patient is None if no folder names one.
-    region: str
-    patient: str | None
-    #: Class -> its files; under ``""`` files of all classes.
-    paths: dict[str, list[Path]] = field(default_factory=lambda: defaultdict(list))
-    #: The region's key in a file that holds many.
-    item: str | None = None
-    #: Whether the files have outlines of a whole slide.
-    is_of_slide: bool = False
-    #: Files of patterns that come later, which are not used.
-    spare: list[Path] = field(default_factory=list)
-    #: A probability map, or None.
-    probability: Path | None = None
-
-    _rank: dict[str, int] = field(default_factory=dict)
-
-    @property
-    def key(self) -> Key:
-        """The key under which the files are found again."""
-        return self.region, self.patient
-
-    @property
-    def first(self) -> Path:
-        """The preferred file of all classes."""
-        return self.paths[""][0]
-
-    def put(self, class_name: str, rank: int, match: Match, item: FileItem) -> bool:
-        """Add a file; return whether it is used. The first pattern with files is the one used."""
-        if self._rank.setdefault(class_name, rank) != rank:
-            self.spare.append(match.path)
-            return False
-        if not self.paths:
-            self.item = item.key or None
-        self.paths[class_name] += (match.path, *item.paths)
-        self.is_of_slide |= "slide" in match.fields
-        return True
-
-
-class Shelf:
-    """What was found, by region and patient; spelling is compared without case."""
-
-    def __init__(self) -> None:
-        self._by_region: dict[str, list[FoundFiles]] = defaultdict(list)
-
-    def __iter__(self) -> Iterator[FoundFiles]:
-        return chain.from_iterable(self._by_region.values())
-
-    def repeats(self, region: str) -> bool:
-        """Return whether several patients have a region of this name."""
-        return len(self._by_region[region.casefold()]) > 1
-
-    def get(self, region: str, patient: str | None) -> FoundFiles | None:
-        """Return the files of a region, or None; an unknown patient fits any."""
-        for found in self._by_region.get(region.casefold(), []):
-            own = found.patient
-            if own is None or patient is None or own.casefold() == patient.casefold():
-                return found
-        return None
-
-    def has(self, path: Path, region: str, patient: str | None) -> bool:
-        """Return whether a file is among those of a region."""
-        found = self.get(region, patient)
-        return found is not None and any(path in paths for paths in found.paths.values())
-
-    def need(self, region: str, patient: str | None) -> FoundFiles:
-        """Return the files of a region, with none yet if the region is new."""
-        if (found := self.get(region, patient)) is None:
-            found = FoundFiles(region, patient)
-            self._by_region[region.casefold()].append(found)
-        found.patient = found.patient or patient
-        return found
-
-    def others(self, keys: Iterable[Key]) -> list[FoundFiles]:
-        """Return the files of regions that have none of these keys."""
-        used = {id(self.get(*key)) for key in keys}
-        return [found for found in self if id(found) not in used]
+def one_region(match: Match) -> Iterator[FileItem]:
+    """Yield the only region of a file, which its path names."""
+    yield FileItem(match.fields["region"], "", match.fields.get("patient"))
 
 
 class Search:
-    """A search for the files of a cohort: the files found, those in use, and findings.
+    """A search for the files of a cohort: the files in use, and findings.
 
     Parameters
     ----------
@@ -227,19 +319,23 @@ class Search:
         self._used: set[Path] = set()
         self._findings: list[Finding] = []
 
-    def _collect(
+    def _find(
         self,
+        role: str,
         patterns: Iterable[Pattern],
-        items: Callable[[Match], Iterable[FileItem]],
+        items: Callable[[Match], Iterable[FileItem]] = one_region,
         class_of: Callable[[Match], str | None] = lambda _: "",
         taken: Container[Path] = (),
         *,
+        source: Source = NO_FORMAT,
         shared: bool = False,
-    ) -> defaultdict[str, Shelf]:
-        """Find the files of one kind, by team (casefolded; "" where there are no teams).
+    ) -> FileTable:
+        """Find the files of one role.
 
         Parameters
         ----------
+        role, source
+            What the files hold, and their format.
         patterns
             The preferred first.
         items
@@ -253,22 +349,26 @@ class Search:
             Whether a file may belong to a region of each pattern that it fits, not of the first
             alone.
         """
-        shelves: defaultdict[str, Shelf] = defaultdict(Shelf)
+        rows: list[FoundFile] = []
         known: set[Path] = set()
         for rank, pattern in enumerate(patterns):
             for match in self._marked(pattern):
                 is_taken = "team" in pattern.fields and match.path in taken
-                is_known = match.path in known
-                if is_taken or (is_known and not shared) or (name := class_of(match)) is None:
+                is_known = match.path in known and not shared
+                if is_taken or is_known or (name := class_of(match)) is None:
                     continue
                 known.add(match.path)
-                shelf = shelves[self._teams.key(match)]
-                for item in items(match):
-                    if is_known and shelf.has(match.path, item.name, item.patient):
-                        continue
-                    if shelf.need(item.name, item.patient).put(name, rank, match, item):
-                        self._used.update(item.paths)
-        return shelves
+                team, is_of_slide = self._teams.key(match), "slide" in match.fields
+                rows += (
+                    FoundFile(
+                        *(match.path, role, item.name, item.patient, team, source, name),
+                        *(item.key or None, item.paths, rank, is_of_slide),
+                    )
+                    for item in items(match)
+                )
+        table = FileTable(rows)
+        self._used.update(chain.from_iterable(p for g in table.of(role) for p in g.paths.values()))
+        return table
 
     def _marked(self, pattern: Pattern) -> Iterator[Match]:
         """Find the files that fit a pattern, and note that they are in use."""
@@ -297,34 +397,54 @@ class Search:
         )
 
 
-@dataclass(frozen=True)
-class FoundRegion:
-    """A region of a cohort."""
-
-    #: Unique in the cohort: if folders repeat a name, the patient precedes it.
-    name: str
-    #: Its patient.
-    patient: str
-    #: By which its files are found on shelves.
-    key: Key
+# --- missing files --------------------------------------------------------------------------------
 
 
-def places_on(shelves: Iterable[Shelf], patient_of: Callable[[str], str]) -> list[FoundRegion]:
-    """Return every region on some shelves, by patient and name in natural order.
+def missing_sides(
+    what: str,
+    regions: Sequence[Region | Frame],
+    consequence: str = "",
+    *,
+    has_images: bool,
+    has_references: bool,
+) -> Iterator[Finding]:
+    """Report regions without an image, or without an annotation.
 
     Parameters
     ----------
-    shelves
-        Of images and annotations.
-    patient_of
-        Returns the patient in the name of a region, if no folder names one.
+    what, regions
+        What they are called, such as ``frame``, and all of them.
+    consequence
+        What follows where the image is missing.
+    has_images, has_references
+        Whether the layout states where these files lie.
     """
-    known = Shelf()
-    for found in chain.from_iterable(shelves):
-        known.need(*found.key)
-    places = []
-    for found in known:
-        patient = found.patient or patient_of(found.region)
-        name = f"{patient}_{found.region}" if known.repeats(found.region) else found.region
-        places.append(FoundRegion(name, patient, found.key))
-    return sorted(places, key=lambda place: (natural_key(place.patient), natural_key(place.name)))
+    lacking = [region.name for region in regions if region.image is None]
+    if lacking and has_images:
+        yield missing(what, lacking, f"an annotation but no image{consequence}")
+    lacking = [region.name for region in regions if region.reference is None]
+    if lacking and has_references:
+        yield missing(what, lacking, "no annotation: shown, but not evaluated")
+
+
+def missing_by_team(
+    what: str,
+    names: Sequence[str],
+    there: Collection[tuple[str, str]],
+    why: Callable[[str], str],
+) -> Iterator[Finding]:
+    """Report, for each team, the regions without a file.
+
+    Parameters
+    ----------
+    what, names
+        What a team should have files of, such as ``frame``, and their names.
+    there
+        Team and name of each file.
+    why
+        Team -> the missing files and the consequence, in words.
+    """
+    for team in sorted({team for team, _ in there}, key=natural_key):
+        lacking = [name for name in names if (team, name) not in there]
+        if lacking:
+            yield missing(what, lacking, why(team), team=team)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain, pairwise
 from pathlib import Path
 
@@ -17,13 +17,18 @@ from napari_panoptic.io.cohorts.description import (
     read_description,
 )
 from napari_panoptic.io.cohorts.discovery import (
-    FoundFiles,
+    IMAGE,
+    PREDICTIONS,
+    REFERENCE,
+    FileTable,
+    FoundFile,
     Key,
+    RegionFiles,
     Search,
-    Shelf,
     cohort_name,
+    missing_sides,
+    one_region,
     opened_folder,
-    places_on,
 )
 from napari_panoptic.io.cohorts.layouts import (
     ANNOTATIONS,
@@ -44,7 +49,6 @@ from napari_panoptic.io.cohorts.patches import PlacedRegion, read_patches
 from napari_panoptic.io.cohorts.patterns import (
     Listing,
     Match,
-    Pattern,
     missing,
     natural_key,
 )
@@ -68,6 +72,8 @@ from napari_panoptic.values.cohort import (
     Team,
 )
 
+ANNOTATION, CLASSES, PROBABILITY = "annotation", "classes", "probability"
+"""What files hold, beside the roles of all tasks: see `layouts.MaskPatterns`."""
 ANNOTATION_TEAM = "colour-coded GT"
 """Name of the annotation's own version where it is scored like a team."""
 
@@ -163,36 +169,8 @@ def _coco(path: Path) -> Layout:
         raise CohortError(f"{error.message}; or add a {DESCRIPTION}", path=path) from error
 
 
-@dataclass
-class _Form:
-    """Everything found in one form: by team (casefolded; "" where there are no teams)."""
-
-    filled: dict[str, Shelf] = field(default_factory=lambda: defaultdict(Shelf))
-    # Folders of regions without a single file in them: nothing was found there by the team.
-    empty: dict[str, Shelf] = field(default_factory=lambda: defaultdict(Shelf))
-    rules: Mapping[str, OutlineRules] = field(default_factory=dict)
-
-    def get(self, team: str, key: Key) -> FoundFiles | None:
-        for shelves in (self.filled, self.empty):
-            if team in shelves and (found := shelves[team].get(*key)):
-                return found
-        return None
-
-
-def _listed_regions(references: Mapping[Source, _Form]) -> dict[str, str]:
-    """Return the region of each id of an image in COCO instances of the annotation.
-
-    An id that several files give to different images is left out.
-    """
-    form = references.get(Source.COCO_INSTANCES, _Form())
-    names: dict[str, set[str]] = defaultdict(set)
-    for found in form.filled[""]:
-        if found.item is not None:
-            names[found.item].add(found.region)
-    return {key: own.pop() for key, own in names.items() if len(own) == 1}
-
-
 _Predictions = dict[tuple[str, str], dict[Source, MaskFiles]]
+_Regions = list[tuple[Region, Key]]
 
 
 class _Discovery(Search):
@@ -233,21 +211,30 @@ class _Discovery(Search):
 
     def cohort(self) -> Cohort:
         layout = self._layout
-        images = self._collect(layout.image, self._images_in)[""]
-        references = self._collect_forms(layout.reference)
-        regions = self._regions(images, references)
+        own = self._find(IMAGE, layout.image, self._images_in)
+        own |= self._masks(REFERENCE, layout.reference)
+        regions = self._regions(own)
         if not regions:
             raise self._nothing_found(layout.all_patterns)
-        self._listed = _listed_regions(references)
+        self._listed = _listed_regions(own)
         # A pattern of teams may fit the folders of images and annotations, too.
         taken = frozenset(self._used)
-        teams_forms = self._collect_forms(layout.predictions, taken)
-        predictions = self._predictions(teams_forms, regions)
-        self._findings.extend(self._idle_teams(teams_forms, taken))
-        copies = self._predictions(self._collect_forms(layout.annotation), regions)
+        of_teams = self._masks(PREDICTIONS, layout.predictions, taken)
+        predictions = self._predictions(of_teams, PREDICTIONS, layout.predictions, regions)
+        self._findings.extend(self._idle_teams(of_teams, taken))
+        of_copies = self._masks(ANNOTATION, layout.annotation)
+        copies = self._predictions(of_copies, ANNOTATION, layout.annotation, regions)
         annotation = {(ANNOTATION_TEAM, region): forms for (_, region), forms in copies.items()}
         everything = [region for region, _ in regions]
-        self._findings.extend(_region_findings(everything, layout))
+        self._findings.extend(
+            missing_sides(
+                "region",
+                everything,
+                ": evaluated, but not shown",
+                has_images=bool(layout.image),
+                has_references=bool(layout.reference.forms),
+            )
+        )
         self._findings.extend(self._unknown_places(everything))
         self._findings.extend(_prediction_findings(predictions, everything))
         self._findings.extend(self._extra_files())
@@ -275,52 +262,42 @@ class _Discovery(Search):
         holds_one = "region" in match.fields and not holds_many_images(match.path)
         return self._places(match, None if holds_one else array_items)
 
-    def _collect_forms(
-        self, masks: MaskPatterns, taken: frozenset[Path] = frozenset()
-    ) -> dict[Source, _Form]:
-        forms = {source: self._collect_form(source, p, taken) for source, p in masks.forms.items()}
-        for pattern in masks.sidecars:
-            for match in self._marked(pattern):
-                shelf = forms.get(Source.LABELS, _Form()).filled[self._teams.key(match)]
-                found = shelf.get(match.fields["region"], match.fields.get("patient"))
-                if found and "" in found.paths:
-                    found.paths[""].append(match.path)
-        for pattern in masks.probabilities:
-            for match in self._marked(pattern):
-                for form in forms.values():
-                    key = match.fields["region"], match.fields.get("patient")
-                    if found := form.get(self._teams.key(match), key):
-                        found.probability = found.probability or match.path
-        for source, form in forms.items():
-            form.rules = masks.rules
-            for found in chain.from_iterable(form.filled.values()):
-                if source == Source.LABELS:
-                    self._add_tables_beside(found)
-                self._add_companions(found, known_forms()[source].companions)
-        self._findings.extend(_rules_without_team(masks.rules, forms))
-        return forms
+    def _masks(
+        self, role: str, masks: MaskPatterns, taken: frozenset[Path] = frozenset()
+    ) -> FileTable:
+        """Find the masks of one side, and the files beside them that decide how they are read."""
+        table = FileTable()
+        for source, patterns in masks.forms.items():
+            table |= self._masks_of_format(role, source, patterns, taken)
+        tables = self._find(CLASSES, masks.sidecars, shared=True)
+        table |= [row for found in table.of(role) for row in self._beside(found, tables)]
+        self._findings.extend(_rules_without_team(masks.rules, table.teams(role)))
+        return table | self._find(PROBABILITY, masks.probabilities)
 
-    def _add_companions(
-        self, found: FoundFiles, companions: Callable[[Path], tuple[Path, ...]]
-    ) -> None:
-        """Note the files beside a file that decide how it is read."""
-        for paths in found.paths.values():
-            beside = companions(paths[0]) if paths else ()
-            self._note_beside(*beside)
-            paths += beside
-
-    def _add_tables_beside(self, found: FoundFiles) -> None:
-        """Note the tables of classes beside label images; they decide figures as much as these."""
+    def _beside(self, found: RegionFiles, tables: FileTable) -> Iterator[FoundFile]:
+        """Yield rows of the files that decide how others are read, and note that they are used."""
         for name, paths in found.paths.items():
-            for path in list(paths):
-                beside = list(sidecars_beside(path))
-                has_table = any(p.suffix.lower() in SIDECAR_SUFFIXES for p in paths)
-                if not name and path == paths[0]:
-                    paths += () if has_table else beside[:1]
-                    if (area := area_beside(path)) is not None:
-                        beside.append(area)
-                        paths.append(area)
-                self._note_beside(*beside)
+            more: list[Path] = []
+            if found.row.source == Source.LABELS:
+                own = None if name else tables.at(found.key, CLASSES, found.row.team)
+                more += [] if own is None else [*own.paths[""], *own.spare]
+                more += self._tables_beside(name, [*paths, *more])
+            companions = known_forms()[found.row.source].companions(paths[0])
+            self._note_beside(*companions)
+            for path in (*more, *companions):
+                yield found.row_of(name, path)
+
+    def _tables_beside(self, name: str, paths: Sequence[Path]) -> Iterator[Path]:
+        """Yield the tables of classes beside label images; they decide figures as much as these."""
+        has_table = any(path.suffix.lower() in SIDECAR_SUFFIXES for path in paths)
+        for path in paths:
+            beside = list(sidecars_beside(path))
+            if not name and path == paths[0]:
+                yield from () if has_table else beside[:1]
+                if (area := area_beside(path)) is not None:
+                    beside.append(area)
+                    yield area
+            self._note_beside(*beside)
 
     def _note_beside(self, *paths: Path) -> None:
         """Note files that others need; their readers refuse links out of the folder."""
@@ -361,7 +338,9 @@ class _Discovery(Search):
             message = f"no region has a place in the slide '{slide}'; its outlines are not used"
             self._findings.append(Finding(FindingKind.EXTRA, message, path=match.path))
 
-    def _collect_form(self, source: Source, patterns: Patterns, taken: frozenset[Path]) -> _Form:
+    def _masks_of_format(
+        self, role: str, source: Source, patterns: Patterns, taken: frozenset[Path]
+    ) -> FileTable:
         items = known_forms()[source].items
         unknown: dict[tuple[str, str], list[Path]] = defaultdict(list)
 
@@ -374,61 +353,66 @@ class _Discovery(Search):
                 unknown[self._teams.key(match), text].append(match.path)
             return name
 
-        form = _Form(self._collect(patterns, lambda m: self._places(m, items), class_of, taken))
-        for pattern in patterns:
-            self._collect_empty(pattern, form)
+        table = self._find(
+            role, patterns, lambda m: self._places(m, items), class_of, taken, source=source
+        )
         self._findings.extend(self._unknown_classes(unknown))
-        return form
+        # Folders of regions without a single file in them: nothing was found there by the team.
+        return table | [
+            FoundFile(match.path, role, item.name, item.patient, team, source, is_folder=True)
+            for pattern in patterns
+            if "class" in pattern.fields and (folder := pattern.folder_of("region")) is not None
+            for match in folder.folders(self._listing)
+            for team in [self._teams.key(match)]
+            for item in one_region(match)
+        ]
 
-    def _collect_empty(self, pattern: Pattern, form: _Form) -> None:
-        folder = pattern.folder_of("region") if "class" in pattern.fields else None
-        for match in folder.folders(self._listing) if folder else ():
-            shelf = form.empty[self._teams.key(match)]
-            shelf.need(match.fields["region"], match.fields.get("patient"))
-
-    def _regions(
-        self, images: Shelf, references: Mapping[Source, _Form]
-    ) -> list[tuple[Region, Key]]:
-        annotated = [form.filled[""] for form in references.values()]
+    def _regions(self, table: FileTable) -> _Regions:
         regions = []
-        for place in places_on((images, *annotated), self._layout.patient_of):
-            image = images.get(*place.key)
+        for place in table.places((IMAGE, REFERENCE), self._layout.patient_of):
+            image = table.at(place.key, IMAGE)
+            masks = self._files(table, REFERENCE, self._layout.reference, "", place.key)
             region = Region(
                 place.name,
                 place.patient,
                 image.first if image else None,
-                next(iter(self._forms(references, "", place.key).values()), None),
-                image.item if image else None,
+                next(iter(masks.values()), None),
+                image.row.item if image else None,
                 self._layout.mpp,
             )
             regions.append((region, place.key))
         return regions
 
-    def _forms(self, forms: Mapping[Source, _Form], team: str, key: Key) -> dict[Source, MaskFiles]:
+    def _files(
+        self, table: FileTable, role: str, masks: MaskPatterns, team: str, key: Key
+    ) -> dict[Source, MaskFiles]:
+        """Return the files of a team, or of the annotation, for a region."""
+        rules = masks.rules.get(team, UNSTATED).completed(masks.rules.get("", UNSTATED))
         return {
-            source: self._mask_files(source, found, _rules_of(form.rules, team))
-            for source, form in forms.items()
-            if (found := form.get(team, key))
+            source: self._mask_files(found, rules, table.first(found.key, PROBABILITY, team))
+            for source in masks.forms
+            if (found := table.at(key, role, team, source))
         }
 
-    def _mask_files(self, source: Source, found: FoundFiles, rules: OutlineRules) -> MaskFiles:
+    def _mask_files(
+        self, found: RegionFiles, rules: OutlineRules, probability: Path | None
+    ) -> MaskFiles:
         order = ["", *self._scheme.names, self._scheme.ambiguous]
-        names = sorted((name for name in found.paths if found.paths[name]), key=order.index)
-        paths = {name: tuple(found.paths[name]) for name in names}
-        within = self._listing.within
-        patch = self._placed[found.region.casefold()].patch if found.is_of_slide else None
-        return MaskFiles(source, paths, found.item, within, rules, patch, found.probability)
+        paths = {name: tuple(found.paths[name]) for name in sorted(found.paths, key=order.index)}
+        row, within = found.row, self._listing.within
+        patch = self._placed[row.region.casefold()].patch if found.is_of_slide else None
+        source = Source(row.source or "")
+        return MaskFiles(source, paths, row.item, within, rules, patch, probability)
 
     def _predictions(
-        self, forms: Mapping[Source, _Form], regions: list[tuple[Region, Key]]
+        self, table: FileTable, role: str, masks: MaskPatterns, regions: _Regions
     ) -> _Predictions:
-        teams = {team for form in forms.values() for team in form.filled}
-        self._findings.extend(self._unknown_regions(forms, regions))
+        self._findings.extend(self._unknown_regions(table, role, regions))
         return {
             (self._teams[team], region.name): files
-            for team in sorted(teams)
+            for team in sorted(table.teams(role))
             for region, key in regions
-            if (files := self._forms(forms, team, key))
+            if (files := self._files(table, role, masks, team, key))
         }
 
     def _unknown_classes(self, unknown: Mapping[tuple[str, str], list[Path]]) -> Iterator[Finding]:
@@ -456,40 +440,33 @@ class _Discovery(Search):
                 count=len(names),
             )
 
-    def _unknown_regions(
-        self, forms: Mapping[Source, _Form], regions: list[tuple[Region, Key]]
-    ) -> Iterator[Finding]:
-        for source, form in forms.items():
-            for team, shelf in form.filled.items():
-                if names := [found.region for found in shelf.others(key for _, key in regions)]:
-                    yield Finding(
-                        FindingKind.EXTRA,
-                        f"{source} files for {counted(len(names), 'region')} that this cohort does "
-                        f"not have, not used: {english_list(names)}",
-                        region=names[0] if len(names) == 1 else None,
-                        team=self._teams[team] if team else None,
-                        count=len(names),
-                    )
+    def _unknown_regions(self, table: FileTable, role: str, regions: _Regions) -> Iterator[Finding]:
+        unknown: dict[tuple[Source | None, str], list[str]] = defaultdict(list)
+        for found in table.others(role, [key for _, key in regions]):
+            unknown[found.row.source, found.row.team].append(found.row.region)
+        for (source, team), names in unknown.items():
+            yield Finding(
+                FindingKind.EXTRA,
+                f"{source} files for {counted(len(names), 'region')} that this cohort does not "
+                f"have, not used: {english_list(names)}",
+                region=names[0] if len(names) == 1 else None,
+                team=self._teams[team] if team else None,
+                count=len(names),
+            )
 
-    def _idle_teams(
-        self, forms: Mapping[Source, _Form], taken: frozenset[Path]
-    ) -> Iterator[Finding]:
+    def _idle_teams(self, table: FileTable, taken: frozenset[Path]) -> Iterator[Finding]:
         """Report folders of teams in which nothing is a prediction.
 
         Folders with ``taken`` files, those of images and annotations, are no teams.
         """
-        teams = {team for form in forms.values() for team in form.filled}
-        folders = {
-            pattern.folder_of("team")
-            for source in forms
-            for pattern in self._layout.predictions.forms.get(source, ())
-        }
-        reported: set[str] = set()
+        teams = set(table.teams(PREDICTIONS))
+        holders = {folder for path in taken for folder in path.parents}
+        patterns = chain.from_iterable(self._layout.predictions.forms.values())
+        folders = {pattern.folder_of("team") for pattern in patterns}
         for folder in sorted((f for f in folders if f), key=lambda f: f.text):
             for match in folder.folders(self._listing):
-                is_taken = any(match.path in path.parents for path in taken)
-                if self._teams.key(match) not in teams | reported and not is_taken:
-                    reported.add(self._teams.key(match))
+                if (key := self._teams.key(match)) not in teams and match.path not in holders:
+                    teams.add(key)
                     message = (
                         f"the team folder '{match.path.name}' holds no prediction for any region; "
                         f"the team is left out"
@@ -516,16 +493,22 @@ class _Discovery(Search):
                     )
 
 
-def _rules_of(rules: Mapping[str, OutlineRules], team: str) -> OutlineRules:
-    """Return the rules of a team, completed by those of all teams."""
-    return rules.get(team, UNSTATED).completed(rules.get("", UNSTATED))
+def _listed_regions(table: FileTable) -> dict[str, str]:
+    """Return the region of each id of an image in COCO instances of the annotation.
+
+    An id that several files give to different images is left out.
+    """
+    names: dict[str, set[str]] = defaultdict(set)
+    for found in table.of(REFERENCE):
+        if found.row.source == Source.COCO_INSTANCES and found.row.item is not None:
+            names[found.row.item].add(found.row.region)
+    return {key: own.pop() for key, own in names.items() if len(own) == 1}
 
 
 def _rules_without_team(
-    rules: Mapping[str, OutlineRules], forms: Mapping[Source, _Form]
+    rules: Mapping[str, OutlineRules], teams: Container[str]
 ) -> Iterator[Finding]:
     """Report rules for teams without files: their names may be misspelt."""
-    teams = {team for form in forms.values() for team in form.filled}
     if names := [name for name in rules if name and name not in teams]:
         yield Finding(
             FindingKind.EXTRA,
@@ -538,20 +521,6 @@ def _rules_without_team(
 def _places_of(masks: MaskPatterns) -> tuple[str, ...]:
     """Return one place for each form, in words."""
     return tuple(patterns[0].in_words for patterns in masks.forms.values() if patterns)
-
-
-def _region_findings(regions: list[Region], layout: Layout) -> Iterator[Finding]:
-    without_image = [r.name for r in regions if r.image is None]
-    if without_image and layout.image:
-        text = "an annotation but no image: evaluated, but not shown"
-        yield missing("region", without_image, text)
-    without_reference = [r.name for r in regions if r.reference is None]
-    if without_reference and layout.reference.forms:
-        yield missing(
-            "region",
-            without_reference,
-            "no annotation: shown, but not evaluated",
-        )
 
 
 def _prediction_findings(predictions: _Predictions, regions: list[Region]) -> Iterator[Finding]:
