@@ -37,9 +37,6 @@ from napari_panoptic.io.formats.class_tables import read_class_table
 from napari_panoptic.io.formats.labels.arrays import AREAS, _area_of, array_items
 from napari_panoptic.io.formats.labels.coco_panoptic import panoptic_items
 from napari_panoptic.io.formats.labels.matlab import mat_variables
-from napari_panoptic.io.formats.polygons.annotation_store import read_store
-from napari_panoptic.io.formats.polygons.geojson import read_geojson
-from napari_panoptic.io.formats.polygons.imagescope import read_polygons
 from napari_panoptic.io.formats.registry import load_masks, reference_shape
 from napari_panoptic.io.images.slides import probe_image, read_image
 from napari_panoptic.io.images.volumes import read_mask, read_volume
@@ -61,6 +58,7 @@ from tests.support.builders import (
     write_svs,
     write_tiff,
 )
+from tests.support.outlines import read_outlines
 from tests.support.review_cases import subject
 
 SHAPE = (12, 16)
@@ -310,7 +308,7 @@ def test_a_vertex_of_hundreds_of_digits(tmp_path: Path, number: int) -> None:
     geometry = {"type": "Polygon", "coordinates": [ring]}
     # NaN keeps the vertices from the scanner of plain numbers.
     path.write_text(json.dumps({"type": "Feature", "geometry": geometry, "x": float("nan")}))
-    found = read_geojson(path, MONUSAC_CLASSES)
+    found = read_outlines(Source.GEOJSON, path)
     assert not (np.abs(found.polygons.vertices_xy) > 5).any()
     assert found.findings
 
@@ -331,7 +329,7 @@ def test_a_hole_in_a_region_with_an_absurd_vertex(tmp_path: Path, x: str) -> Non
         f'<Annotations><Annotation Name="Epithelial"><Regions>{outer}{inner}</Regions>'
         "</Annotation></Annotations>"
     )
-    with pytest.raises(UnreadableFileError, match="coordinate of object 1 is out of range"):
+    with pytest.raises(UnreadableFileError, match="object 1 with a coordinate out of range"):
         load_masks(MaskFiles(Source.HALO, {"": (path,)}), MONUSAC_CLASSES, shape=SHAPE)
 
 
@@ -545,7 +543,7 @@ def test_an_export_with_nan_and_countless_brackets(tmp_path: Path) -> None:
     path = tmp_path / "a.geojson"
     path.write_text("[NaN, " + "[" * 3000 + "]" * 3001)
     with pytest.raises(UnreadableFileError, match=r"damaged|its feature 1 is none"):
-        read_geojson(path, MONUSAC_CLASSES)
+        read_outlines(Source.GEOJSON, path)
 
 
 @pytest.mark.parametrize(
@@ -556,7 +554,7 @@ def test_an_annotation_that_is_cut_off_is_closed(tmp_path: Path, content: str) -
     path = tmp_path / "a.xml"
     path.write_text(content)
     with every_file_closed(), pytest.raises(UnreadableFileError):
-        read_polygons(path, MONUSAC_CLASSES)
+        read_outlines(Source.IMAGESCOPE, path)
 
 
 # --- volumes --------------------------------------------------------------------------------
@@ -858,8 +856,8 @@ def test_a_store_whose_schema_is_no_text(tmp_path: Path) -> None:
         connection.execute("CREATE TABLE metadata (key, value)")
     content = path.read_bytes()
     path.write_bytes(content.replace(b"CREATE TABLE metadata", b"CREATE \x80ABLE metadata"))
-    with every_file_closed(), pytest.raises(UnreadableFileError, match="no UTF-8"):
-        read_store(path, MONUSAC_CLASSES)
+    with every_file_closed(), pytest.raises(UnreadableFileError, match="not UTF-8"):
+        read_outlines(Source.ANNOTATION_STORE, path)
 
 
 def test_resolutions_of_which_one_is_below_zero(tmp_path: Path) -> None:

@@ -30,7 +30,6 @@ from PIL import Image
 from napari_panoptic.common.errors import SettingsError, UnreadableFileError
 from napari_panoptic.io.files import guard
 from napari_panoptic.io.formats.labels.submissions import read_submission
-from napari_panoptic.io.formats.polygons.imagescope import read_polygons
 from napari_panoptic.io.formats.registry import load_masks
 from napari_panoptic.io.images.slides import probe_image, read_image
 from napari_panoptic.io.pixels.decode import pixel_shape, read_pixels
@@ -38,6 +37,7 @@ from napari_panoptic.io.pixels.label_windows import open_pixels
 from napari_panoptic.io.pixels.zarr_chunks import inflated
 from napari_panoptic.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
 from tests.support.builders import annotation_xml, submission, two_objects, write_mat
+from tests.support.outlines import read_outlines
 
 WHAT = "a mask"
 
@@ -501,7 +501,7 @@ def test_entities_are_refused(tmp_path: Path, declarations: str) -> None:
     path = tmp_path / "a.xml"
     path.write_text(f"{head}<!DOCTYPE Annotations [{declarations}]>{body}", encoding="utf-8")
     with pytest.raises(UnreadableFileError, match="entities"):
-        read_polygons(path, MONUSAC_CLASSES)
+        read_outlines(Source.IMAGESCOPE, path)
 
 
 def test_deep_and_wide_xml(tmp_path: Path) -> None:
@@ -509,12 +509,12 @@ def test_deep_and_wide_xml(tmp_path: Path) -> None:
     text = annotation_xml(("Epithelial", [[(0, 0), (4, 0), (4, 4)]]))
     path = tmp_path / "a.xml"
     path.write_text(text.replace("</Annotations>", f"{wide}</Annotations>"), encoding="utf-8")
-    assert len(read_polygons(path, MONUSAC_CLASSES).polygons) == 1
+    assert len(read_outlines(Source.IMAGESCOPE, path).polygons) == 1
     for tag in ("x", "Annotation"):
         deep = f"<{tag}>" * 100_000 + f"</{tag}>" * 100_000
         path.write_text(text.replace("</Annotations>", f"{deep}</Annotations>"), encoding="utf-8")
         with pytest.raises(UnreadableFileError, match="within each other"):
-            read_polygons(path, MONUSAC_CLASSES)
+            read_outlines(Source.IMAGESCOPE, path)
 
 
 def test_xml_in_a_tiff_is_not_read(tmp_path: Path) -> None:

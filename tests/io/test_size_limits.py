@@ -16,10 +16,9 @@ from napari_panoptic.io.formats.class_tables import read_class_table
 from napari_panoptic.io.formats.labels.arrays import array_items
 from napari_panoptic.io.formats.labels.coco_panoptic import panoptic_items
 from napari_panoptic.io.formats.labels.matlab import mat_variables
-from napari_panoptic.io.formats.polygons.hovernet import read_hovernet
-from napari_panoptic.io.formats.polygons.imagescope import read_polygons
-from napari_panoptic.values.cohort import MONUSAC_CLASSES
+from napari_panoptic.values.cohort import MONUSAC_CLASSES, Source
 from tests.support.builders import annotation_xml, square, write_mat
+from tests.support.outlines import read_outlines
 
 HUGE = 2**31
 
@@ -37,13 +36,13 @@ def class_table(name: str) -> Callable[[Path], Any]:
 
 
 def annotation(start: bytes) -> Callable[[Path], Any]:
-    return lambda root: read_polygons(grown(root / "a.xml", start), SCHEME)
+    return lambda root: read_outlines(Source.IMAGESCOPE, grown(root / "a.xml", start), SCHEME)
 
 
 def type_info(root: Path) -> Any:
     grown(root / "type_info.json", b"{")
     (root / "a.json").write_text('{"mag": null, "nuc": {}}')
-    return read_hovernet(root / "a.json", SCHEME)
+    return read_outlines(Source.HOVERNET, root / "a.json", SCHEME)
 
 
 def team_of_coco(root: Path) -> Any:
@@ -85,7 +84,7 @@ def test_text_without_an_element_is_not_held(tmp_path: Path) -> None:
         for _ in range(24):
             file.write(b"a" * 2**20)
     with pytest.raises(UnreadableFileError, match="16 MiB without an element"):
-        read_polygons(path, SCHEME)
+        read_outlines(Source.IMAGESCOPE, path, SCHEME)
 
 
 @pytest.mark.parametrize(

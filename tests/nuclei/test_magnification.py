@@ -12,11 +12,11 @@ from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.progress import UNWATCHED
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.io.formats.polygons.hovernet import read_hovernet
 from napari_panoptic.nuclei.regions.reading import load_prediction, load_reference, open_side
-from napari_panoptic.values.cohort import MONUSAC_CLASSES, Cohort
+from napari_panoptic.values.cohort import Cohort, Source
 from napari_panoptic.values.settings import EvaluationSettings
 from tests.support.builders import noise, write_svs
+from tests.support.outlines import read_outlines
 from tests.support.overlapping_cohort import DESCRIPTION, TEAM
 
 SHAPE = (40, 50)
@@ -81,4 +81,4 @@ def test_what_is_no_magnification_is_refused(mag: Any, tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_text(json.dumps({"mag": mag, "nuc": TEAM}))
     with pytest.raises(UnreadableFileError, match='"mag" is no magnification'):
-        read_hovernet(path, MONUSAC_CLASSES)
+        read_outlines(Source.HOVERNET, path)

@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.common.progress import StoppedError
-from napari_panoptic.io.formats.polygons.imagescope import read_polygons
 from napari_panoptic.io.formats.polygons.model import AMBIGUOUS, PixelRule, PolygonFile, Polygons
 from napari_panoptic.io.formats.registry import known_forms
-from napari_panoptic.values.cohort import ClassScheme, Source
+from napari_panoptic.values.cohort import MONUSAC_CLASSES, ClassScheme, Source
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +38,7 @@ def stopped(done: int, total: int) -> None:
 
 def read_annotation(path: Path, scheme: ClassScheme) -> Annotation:
     """Read an ImageScope file, object by object."""
-    file = read_polygons(path, scheme)
+    file = read_outlines(Source.IMAGESCOPE, path, scheme)
     polygons, names = file.polygons, [scheme.ambiguous or "", *scheme.names]
     starts = polygons.ring_starts.tolist()
     found = [
@@ -61,8 +60,10 @@ def polygons_of(outlines: Sequence[tuple[str, Any]], scheme: ClassScheme) -> Pol
     )
 
 
-def read_outlines(source: Source, path: Path, scheme: ClassScheme) -> PolygonFile:
+def read_outlines(
+    source: Source, path: Path, scheme: ClassScheme = MONUSAC_CLASSES, **options: Any
+) -> PolygonFile:
     """Read a file of a known format without drawing it."""
     read = known_forms()[source].outlines
     assert read is not None
-    return read(path, scheme)
+    return read(path, scheme, **options)

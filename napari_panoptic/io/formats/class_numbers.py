@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +119,16 @@ def assumed_order(scheme: ClassScheme, path: Path, first: int = 1) -> Finding:
     )
 
 
+@dataclass(frozen=True)
+class NamesOrNumber:
+    """Names of a class of which the first known counts, else a number, else the only class."""
+
+    names: tuple[str, ...]
+    number: int | None
+    #: The name by which an unknown class is reported; None for the number.
+    called: str | None
+
+
 class ClassNumbers:
     """Finds the class of an object by its entry in a file.
 
@@ -125,8 +136,9 @@ class ClassNumbers:
     scheme's aliases (``[aliases]`` in cohort.toml); by its name in a
     ``type_info.json``, if there is one, or a `FromZero` in a ``data.yaml``; else
     it is the k-th class, from 1, or from 0 where it is a `FromZero`.
-    A text is a class name. Nothing at all means the class that has the alias
-    ``""``, or the only class of the scheme.
+    A text is a class name. Nothing at all, None or an empty tuple, means the class that has the
+    alias ``""``, or the only class of the scheme. Of a tuple the first known name counts; a None
+    at its end means nothing at all if none is known. A `NamesOrNumber` has both.
 
     Parameters
     ----------
@@ -157,7 +169,7 @@ class ClassNumbers:
         Parameters
         ----------
         value
-            A number, a text, or None; anything else is no class.
+            See the class. Anything else that is hashable is not a class.
         """
         key = (type(value), value)
         if key not in self._known:
@@ -188,7 +200,14 @@ class ClassNumbers:
         return [assumed_order(self._scheme, path, first) for first in sorted(self._assumed)]
 
     def _looked_up(self, value: Any) -> tuple[int, str | None]:
-        if value is None:
+        if isinstance(value, tuple) and value:
+            names = [name for name in value if name is not None]
+            if value[-1] is not None or any(map(self._scheme.canonical, names)):
+                return class_number(names, self._scheme), names[0]
+            value = None
+        if isinstance(value, NamesOrNumber):
+            return self._by_names_or_number(value)
+        if value is None or value == ():
             only = 1 if len(self._scheme.names) == 1 else UNKNOWN
             named = class_number([""], self._scheme)
             return (only if named == UNKNOWN else named), None
@@ -207,6 +226,16 @@ class ClassNumbers:
                 if not is_stated and len(self._scheme.names) > 1:
                     self._assumed.add(first)
         return class_number(names, self._scheme), names[-1]
+
+    def _by_names_or_number(self, value: NamesOrNumber) -> tuple[int, str | None]:
+        index, called = class_number(value.names, self._scheme), value.called
+        if index == UNKNOWN and value.number is not None:
+            index, of_number = self.of(value.number)
+            called = called or f"group {of_number}"
+        if index == UNKNOWN and called is None:
+            index, _ = self.of(None)
+        is_only = index == UNKNOWN and len(self._scheme.names) == 1
+        return (1 if is_only else index), called
 
     def _names_from_zero(self) -> dict[str, str] | None:
         """Return the names of numbers from 0, read once; None if no file has them."""

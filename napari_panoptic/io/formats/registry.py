@@ -49,23 +49,20 @@ from napari_panoptic.io.formats.polygons import (
     dicom_ann,
     dsa,
     geojson,
-    geojson_writer,
     halo,
     hovernet,
     imagej_rois,
-    imagescope,
     imagescope_edits,
     napari_shapes,
     nucls,
     tiatoolbox_zarr,
     yolo,
 )
-from napari_panoptic.io.formats.polygons.polygon_format import outline_format, polygon_format
 from napari_panoptic.io.formats.probability_maps import maps_need_whole_regions, with_map_scores
 from napari_panoptic.io.formats.reading import here, note, reading
 from napari_panoptic.io.formats.recognise import foreign_tool, source_of
 from napari_panoptic.io.images.slides import probe_image
-from napari_panoptic.values.cohort import ClassScheme, MaskFiles, MaskObjects, Source, Vertices
+from napari_panoptic.values.cohort import ClassScheme, MaskFiles, MaskObjects, Source
 from napari_panoptic.values.labels import size_text
 from napari_panoptic.values.settings import Restoration
 from napari_panoptic.values.windowed_labels import Box
@@ -98,22 +95,8 @@ BUILT_IN = (
         shape=submissions.files_shape,
         per_class=PerClass.ALWAYS,
     ),
-    outline_format(
-        name=Source.IMAGESCOPE,
-        title="ImageScope XML",
-        endings=(".xml",),
-        read=imagescope.read_polygons,
-        has_numbers=False,
-        write=imagescope_edits.write_files,
-    ),
-    outline_format(
-        name=Source.GEOJSON,
-        title="GeoJSON, opens in QuPath",
-        endings=(".geojson", ".json"),
-        read=geojson.read_geojson,
-        has_conventions=True,
-        write=geojson_writer.write_files,
-    ),
+    imagescope_edits.FORMAT,
+    geojson.FORMAT,
     Format(
         name=Source.PANNUKE,
         title="PanNuke arrays",
@@ -144,15 +127,7 @@ BUILT_IN = (
         endings=(".ome.zarr",),
         write=ome_zarr.write_ome_zarr,
     ),
-    outline_format(
-        name=Source.HOVERNET,
-        title="HoVer-Net JSON",
-        endings=(hovernet.ENDING,),
-        read=hovernet.read_hovernet,
-        write=hovernet.write_files,
-        write_all=hovernet.write_hovernet,
-        losses=hovernet.losses,
-    ),
+    hovernet.FORMAT,
     Format(
         name=Source.HOVERNET_MAT,
         title="HoVer-Net and CoNSeP MATLAB file",
@@ -160,73 +135,15 @@ BUILT_IN = (
         shape=hovernet_mat.files_shape,
         companions=tables_beside,
     ),
-    outline_format(
-        name=Source.ANNOTATION_STORE,
-        title="TIAToolbox annotation store",
-        endings=(".db",),
-        read=annotation_store.read_store,
-        write=annotation_store.write_files,
-    ),
-    outline_format(
-        name=Source.IMAGEJ_ROI,
-        title="ImageJ ROIs, open in Fiji",
-        endings=(".roi.zip", ".zip"),
-        read=imagej_rois.read_rois,
-        has_conventions=True,
-        write=imagej_rois.write_files,
-    ),
-    outline_format(
-        name=Source.COCO_INSTANCES,
-        title=coco_instances.TITLE,
-        endings=(".coco.json",),
-        read=coco_instances.read_instances,
-        has_conventions=True,
-        items=coco_instances.instance_items,
-        write=coco_instances.write_files,
-        write_all=coco_instances.write_instances,
-    ),
-    polygon_format(
-        name=Source.CELLVIT,
-        title="CellViT cells.json",
-        endings=(".cellvit.json",),
-        read=cellvit.read_objects,
-        vertices=Vertices.PIXEL_CENTRES,
-    ),
-    polygon_format(
-        name=Source.ASAP,
-        title="ASAP XML",
-        endings=(".asap.xml",),
-        read=asap.read_objects,
-        vertices=None,
-    ),
-    polygon_format(
-        name=Source.HALO,
-        title="HALO annotations",
-        endings=(".annotations",),
-        read=halo.read_objects,
-        vertices=None,
-    ),
-    polygon_format(
-        name=Source.DSA,
-        title="DSA and HistomicsUI JSON",
-        endings=(".dsa.json",),
-        read=dsa.read_objects,
-        vertices=None,
-    ),
-    polygon_format(
-        name=Source.CELLPOSE_OUTLINES,
-        title="Cellpose outlines",
-        endings=("_cp_outlines.txt",),
-        read=cellpose_outlines.read_objects,
-        vertices=Vertices.PIXEL_CENTRES,
-    ),
-    polygon_format(
-        name=Source.DICOM_ANN,
-        title="DICOM bulk annotations",
-        endings=(".ann.dcm",),
-        read=dicom_ann.read_objects,
-        vertices=None,
-    ),
+    annotation_store.FORMAT,
+    imagej_rois.FORMAT,
+    coco_instances.FORMAT,
+    cellvit.FORMAT,
+    asap.FORMAT,
+    halo.FORMAT,
+    dsa.FORMAT,
+    cellpose_outlines.FORMAT,
+    dicom_ann.FORMAT,
     Format(
         name=Source.DICOM_SEG,
         title="DICOM Segmentation",
@@ -235,26 +152,9 @@ BUILT_IN = (
         companions=tables_beside,
         endings=(".seg.dcm",),
     ),
-    polygon_format(
-        name=Source.NAPARI_SHAPES,
-        title="Shapes of napari (CSV)",
-        endings=(".shapes.csv",),
-        read=napari_shapes.read_objects,
-    ),
-    polygon_format(
-        name=Source.NUCLS,
-        title="NuCLS table",
-        endings=(".nucls.csv",),
-        read=nucls.read_objects,
-        vertices=Vertices.PIXEL_CENTRES,
-    ),
-    polygon_format(
-        name=Source.TIATOOLBOX_ZARR,
-        title="TIAToolbox Zarr",
-        endings=(".tiatoolbox.zarr",),
-        read=tiatoolbox_zarr.read_objects,
-        vertices=Vertices.PIXEL_CENTRES,
-    ),
+    napari_shapes.FORMAT,
+    nucls.FORMAT,
+    tiatoolbox_zarr.FORMAT,
     Format(
         name=Source.NUCLEUS_MASKS,
         title="One mask image per nucleus",
@@ -262,13 +162,7 @@ BUILT_IN = (
         shape=nucleus_masks.files_shape,
         per_class=PerClass.EITHER,
     ),
-    polygon_format(
-        name=Source.YOLO,
-        title="YOLO segmentation text",
-        endings=(".yolo.txt",),
-        read=yolo.read_objects,
-        in_shares=True,
-    ),
+    yolo.FORMAT,
 )
 """The formats of this package; if files of several exist, the first is read."""
 

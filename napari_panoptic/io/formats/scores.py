@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -84,11 +84,11 @@ def no_such_score(wanted: str, there: Sequence[str], path: Path) -> Finding:
 
 
 def _items(table: Any) -> Iterator[tuple[Any, Any]]:
-    if isinstance(table, Mapping):
+    if isinstance(table, dict):
         yield from table.items()
     elif isinstance(table, list):
         for entry in table:
-            if isinstance(entry, Mapping):
+            if isinstance(entry, dict):
                 yield entry.get("name"), entry.get("value")
 
 
@@ -114,7 +114,7 @@ def score_or_none(score: float) -> float | None:
 
 def score_value(value: Any) -> float:
     """Return a score; NaN for anything but a finite number, or a text that is one."""
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
+    if isinstance(value, bool) or not isinstance(value, (float, int, str)):
         return math.nan
     try:
         number = float(value)

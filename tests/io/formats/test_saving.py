@@ -14,12 +14,12 @@ from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.formats.format import Format, Objects
 from napari_panoptic.io.formats.labels.label_images import AMBIGUOUS_SUFFIX, read_labels
 from napari_panoptic.io.formats.polygons import hovernet
-from napari_panoptic.io.formats.polygons.imagescope import read_polygons
 from napari_panoptic.io.formats.polygons.rasterize import rasterize_polygons
 from napari_panoptic.io.formats.saving import files_of, read_objects, readable_forms, write_objects
 from napari_panoptic.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
 from napari_panoptic.values.labels import LabelImage
 from napari_panoptic.values.vocabulary import Side
+from tests.support.outlines import read_outlines
 from tests.support.small_cohort import write_cohort
 
 SHAPE = (40, 50)
@@ -57,7 +57,7 @@ def test_a_label_image_keeps_ids_and_classes(tmp_path: Path, objects: Objects) -
 
 def test_imagescope_xml_gives_the_same_pixels(tmp_path: Path, objects: Objects) -> None:
     (path,) = write_objects(tmp_path / "mine.xml", objects)
-    annotation = read_polygons(path, MONUSAC_CLASSES)
+    annotation = read_outlines(Source.IMAGESCOPE, path)
     drawn = rasterize_polygons(annotation.polygons, SHAPE, MONUSAC_CLASSES)
     np.testing.assert_array_equal(drawn.labels.index > 0, objects.labels.index > 0)
     np.testing.assert_array_equal(drawn.ambiguous, objects.ambiguous)

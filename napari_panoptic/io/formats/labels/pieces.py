@@ -60,7 +60,7 @@ def _found(ids: NDArray[np.int64], path: Path, side: str) -> Iterator[Finding]:
         f'bits; or set {side}.objects = "{MaskObjects.PIECES}" under [files] in cohort.toml, by '
         f'which each connected piece is an object; if they are right, "{MaskObjects.NUMBERS}"'
     )
-    yield from object_findings(FindingKind.CONVENTION, ids, message, path)
+    yield from object_findings((FindingKind.CONVENTION, message), ids, path)
 
 
 def ids_far_apart(labels: LabelImage) -> NDArray[np.int64]:

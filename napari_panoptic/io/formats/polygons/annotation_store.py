@@ -4,36 +4,33 @@ from __future__ import annotations
 
 import sqlite3
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import orjson
+from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import UnreadableFileError, UnwritableFileError
 from napari_panoptic.common.findings import FindingKind
-from napari_panoptic.common.progress import CountReport, unreported
-from napari_panoptic.io.files.guard import check_file
 from napari_panoptic.io.files.json_files import parsed_json
 from napari_panoptic.io.files.replacing import replaced_when_complete
 from napari_panoptic.io.formats.format import Objects
-from napari_panoptic.io.formats.polygons.collect import Collector, Known
+from napari_panoptic.io.formats.polygons.collect import BATCH
 from napari_panoptic.io.formats.polygons.geojson_writer import GeoObject, objects_and_areas
-from napari_panoptic.io.formats.polygons.model import LARGEST_COORDINATE, PolygonFile, opened
-from napari_panoptic.io.formats.polygons.trace import Part, as_contours
+from napari_panoptic.io.formats.polygons.outline import LeftOut, Outline, OutlineFile, Said
+from napari_panoptic.io.formats.polygons.polygon_format import OutlineReader, polygon_format
+from napari_panoptic.io.formats.polygons.trace import Part
 from napari_panoptic.io.formats.scores import ScoreNames, score_or_none
-from napari_panoptic.values.cohort import UNSTATED, ClassScheme, OutlineRules
+from napari_panoptic.values.cohort import Source, Vertices
 
 if TYPE_CHECKING:
     import shapely
 
 WHAT = "a TIAToolbox annotation store (SQLite with a table 'annotations')"
 MAGIC = b"SQLite format 3\0"
-BATCH = 1000
-"""Rows that are held as Python objects at a time."""
 LARGEST_GEOMETRY = 1 << 26
 """Bytes that one geometry may have, so that a small file cannot fill the memory."""
 LARGEST_PROPERTIES = 1 << 22
@@ -43,8 +40,16 @@ CLASS_KEYS = ("type", "class", "classification", "label")
 STORE_VERSION = "1.0.1"
 """The version that TIAToolbox 1.4 to 2.1 write into stores, and read."""
 
-_NO_POLYGON = "row(s) whose geometry is neither a Polygon nor a MultiPolygon, left out"
-_NO_RING = "row(s) with a ring of fewer than four points, left out"
+_NO_POLYGON = LeftOut(
+    "row(s) whose geometry is neither a Polygon nor a MultiPolygon, left out",
+    kind=FindingKind.UNREADABLE,
+    is_numbered=True,
+)
+_NO_RING = LeftOut(
+    "row(s) with a ring of fewer than four points, left out",
+    kind=FindingKind.DEGENERATE,
+    is_numbered=True,
+)
 _SCHEMA = (
     "CREATE TABLE metadata (key TEXT UNIQUE, value TEXT)",
     "CREATE VIRTUAL TABLE rtree USING rtree(id, min_x, max_x, min_y, max_y)",
@@ -54,61 +59,40 @@ _SCHEMA = (
 )
 
 
-def read_store(
-    path: Path,
-    scheme: ClassScheme,
-    *,
-    progress: CountReport = unreported,
-    rules: OutlineRules = UNSTATED,
-) -> PolygonFile:
-    """Read the polygons of an annotation store.
+def read_objects(file: OutlineFile) -> Iterator[Said]:
+    """Yield the polygons of an annotation store.
 
     Nothing of the file is run: it is opened read-only, and no extension and no
     pickled object is loaded. The class is the first of the properties
     `CLASS_KEYS` that is there: a text, a number (see
     `napari_panoptic.io.formats.class_numbers`) or, from GeoJSON, a table with a
-    ``name``. Ids are running numbers in the order of the rows.
+    ``name``. Ids are running numbers in the order of the rows. Rows with a ring of fewer than four
+    points are left out, and reported.
 
     In a store, whole-number coordinates are the centres of pixels, as OpenCV
     has them. Where all vertices of the file are whole, they are pixels of the
     objects, as contours are: an object has the pixels on and within its
     outline, and those on the outlines of its holes. Otherwise an object has
     the pixels whose centres lie inside.
-
-    Parameters, returned value and errors are those of
-    `napari_panoptic.io.formats.format.ReadOutlines`, and:
-
-    Parameters
-    ----------
-    rules
-        Their ``score`` names the property that is the score, see
-        `napari_panoptic.io.formats.scores`; the vertices tell the convention.
-
-    Returns
-    -------
-    PolygonFile
-        By the pixels of vertices, or by centres in the frame in which the pixel
-        at 0, 0 is the square to 1, 1. Rows with a ring of fewer than four points
-        are left out, and reported.
     """
-    check_file(path, WHAT)
-    with path.open("rb") as file:
-        if file.read(len(MAGIC)) != MAGIC:
-            raise _unreadable(path, "it is no SQLite file")
-    objects = _Rows(path, scheme, rules.score)
+    with file.path.open("rb") as opened:
+        if opened.read(len(MAGIC)) != MAGIC:
+            raise _unreadable("it is not an SQLite file")
+    scores = ScoreNames(file.rules.score)
     try:
-        with closing(_opened(path)) as connection:
-            is_packed = _compression(connection, path)
+        with closing(_opened(file.path)) as connection:
+            is_packed = _compression(connection)
             total = connection.execute("SELECT count(*) FROM annotations").fetchone()[0]
             rows = connection.execute("SELECT geometry, properties FROM annotations ORDER BY id")
-            while batch := rows.fetchmany(BATCH):
-                objects.add(batch, is_packed=is_packed)
-                progress(len(objects), total)
+            for number, (geometry, properties) in enumerate(rows, start=1):
+                yield _row(geometry, properties, number, scores, is_packed=is_packed)
+                if number % BATCH == 0 or number == total:
+                    file.progress(number, total)
     except (sqlite3.Error, OverflowError) as error:
-        raise _unreadable(path, f"it cannot be read ({error})") from error
+        raise _unreadable(f"it cannot be read ({error})") from error
     except UnicodeDecodeError as error:
-        raise _unreadable(path, "it cannot be read (text in it is no UTF-8)") from error
-    return objects.finished()
+        raise _unreadable("it cannot be read (text in it is not UTF-8)") from error
+    yield from scores.findings(file.path)
 
 
 def write_store(path: Path, objects: Iterable[GeoObject]) -> int:
@@ -157,10 +141,8 @@ def write_files(path: Path, objects: Objects) -> tuple[Path, ...]:
     return (path,)
 
 
-def _unreadable(path: Path, reason: str, number: int | None = None) -> UnreadableFileError:
-    return UnreadableFileError(
-        f"expected {WHAT}, but {reason}; export it again", path=path, object_id=number
-    )
+def _unreadable(reason: str, number: int | None = None) -> UnreadableFileError:
+    return UnreadableFileError(f"expected {WHAT}, but {reason}; export it again", object_id=number)
 
 
 def _opened(path: Path) -> sqlite3.Connection:
@@ -171,102 +153,56 @@ def _opened(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def _compression(connection: sqlite3.Connection, path: Path) -> bool:
+def _compression(connection: sqlite3.Connection) -> bool:
     """Return whether geometries are compressed."""
     tables = {
         name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type='table'")
     }
     if "annotations" not in tables:
-        raise _unreadable(path, "it has no such table")
+        raise _unreadable("it has no such table")
     if "metadata" not in tables:
         return False
-    found = connection.execute(
-        "SELECT value FROM metadata WHERE key = ?", ("compression",)
-    ).fetchone()
-    compression = None if found is None else _json(found[0], path)
+    query = "SELECT value FROM metadata WHERE key = ?"
+    found = connection.execute(query, ("compression",)).fetchone()
+    try:
+        compression = None if found is None else orjson.loads(found[0])
+    except (orjson.JSONDecodeError, TypeError) as error:
+        raise _unreadable("its metadata are not JSON") from error
     if compression not in (None, "zlib"):
-        raise _unreadable(path, f"its geometries are compressed by {compression!r}, not by zlib")
+        raise _unreadable(f"its geometries are compressed by {compression!r}, not by zlib")
     return compression == "zlib"
 
 
-def _json(text: Any, path: Path) -> Any:
+def _row(
+    geometry: Any, properties: Any, number: int, scores: ScoreNames, *, is_packed: bool
+) -> Outline | LeftOut:
+    """Return what a row says."""
+    import shapely
+
     try:
-        return orjson.loads(text)
-    except (orjson.JSONDecodeError, TypeError) as error:
-        raise _unreadable(path, "its metadata are no JSON") from error
+        shape = _shape(geometry, is_packed=is_packed)
+        table = _table(properties)
+        entry = _class_value(table)
+    except shapely.errors.GEOSException as error:
+        if "number of points" not in str(error):
+            raise _not_valid(number, error) from error
+        return _NO_RING
+    except (ValueError, zlib.error, TypeError) as error:
+        raise _not_valid(number, error) from error
+    if not isinstance(shape, shapely.Polygon | shapely.MultiPolygon):
+        return _NO_POLYGON
+    rings: list[NDArray[np.float64]] = []
+    is_hole: list[bool] = []
+    for part in [shape] if isinstance(shape, shapely.Polygon) else shape.geoms:
+        lines = [part.exterior, *part.interiors] if not part.is_empty else []
+        rings += map(shapely.get_coordinates, lines)
+        is_hole += [place > 0 for place in range(len(lines))]
+    return Outline(rings, entry, score=score_or_none(scores.of(table)), is_hole=is_hole)
 
 
-class _Rows:
-    """Turns rows into objects."""
-
-    def __init__(self, path: Path, scheme: ClassScheme, score: str | None) -> None:
-        self._path = path
-        self._scores = ScoreNames(score)
-        self._objects = Collector(path, scheme)
-        self._is_whole = True
-
-    def __len__(self) -> int:
-        return len(self._objects)
-
-    def add(self, rows: list[tuple[Any, Any]], *, is_packed: bool) -> None:
-        """Add rows: geometry and properties."""
-        import shapely
-
-        for geometry, properties in rows:
-            number = len(self) + 1
-            try:
-                shape = _shape(geometry, is_packed=is_packed)
-                table = _table(properties)
-                known = self._objects.numbers.of(_class_value(table))
-            except shapely.errors.GEOSException as error:
-                if "number of points" not in str(error):
-                    raise self._no_row(number, error) from error
-                self._objects.leave_out(FindingKind.DEGENERATE, _NO_RING, self._objects.skip())
-                continue
-            except (ValueError, zlib.error, TypeError) as error:
-                raise self._no_row(number, error) from error
-            if not isinstance(shape, shapely.Polygon | shapely.MultiPolygon):
-                self._objects.leave_out(FindingKind.UNREADABLE, _NO_POLYGON, self._objects.skip())
-                continue
-            self._add(shape, known, number, self._scores.of(table))
-
-    def _add(
-        self,
-        shape: shapely.Polygon | shapely.MultiPolygon,
-        known: Known,
-        number: int,
-        score: float,
-    ) -> None:
-        import shapely
-
-        parts = [shape] if isinstance(shape, shapely.Polygon) else list(shape.geoms)
-        rings, is_hole = [], []
-        for part in parts:
-            lines = [part.exterior, *part.interiors] if not part.is_empty else []
-            rings += [opened(shapely.get_coordinates(line)) for line in lines]
-            is_hole += [place > 0 for place in range(len(lines))]
-        for ring in rings:
-            if not (np.abs(ring) <= LARGEST_COORDINATE).all():
-                raise self._no_row(number, "a coordinate is no number, or far outside")
-            self._is_whole &= bool((ring == np.rint(ring)).all())
-        # Pixel 0 has its centre at 0 in the file, and at 0.5 in `Polygons`.
-        shifted = [ring + 0.5 for ring in rings]
-        self._objects.add(shifted, known, is_hole=is_hole, score=score_or_none(score))
-
-    def finished(self) -> PolygonFile:
-        """Return everything, with the findings."""
-        file = self._objects.finished(findings=self._scores.findings(self._path))
-        if not self._is_whole:
-            return file
-        pixels = replace(file.polygons, vertices_xy=np.rint(file.polygons.vertices_xy - 0.5))
-        return replace(file, polygons=as_contours(pixels))
-
-    def _no_row(self, number: int, reason: object) -> UnreadableFileError:
-        return _unreadable(
-            self._path,
-            f"the geometry or the properties of row {number} are none ({reason})",
-            number,
-        )
+def _not_valid(number: int, error: Exception) -> UnreadableFileError:
+    reason = f"row {number} has no valid geometry or properties ({error})"
+    return _unreadable(reason, number)
 
 
 def _shape(geometry: Any, *, is_packed: bool) -> Any:
@@ -281,7 +217,7 @@ def _shape(geometry: Any, *, is_packed: bool) -> Any:
     if data[:1] not in (b"\0", b"\1"):  # which GEOS does not check
         raise ValueError("the byte order is invalid")
     try:
-        with np.errstate(invalid="ignore"):  # coordinates that are no numbers are found later
+        with np.errstate(invalid="ignore"):  # coordinates that are not numbers are found later
             return shapely.from_wkb(data)
     except shapely.errors.GEOSException as error:
         if "closed linestring" not in str(error):
@@ -375,3 +311,14 @@ def _shape_of(parts: tuple[Part, ...]) -> shapely.Polygon | shapely.MultiPolygon
         shapely.Polygon(part.exterior - 0.5, [hole - 0.5 for hole in part.holes]) for part in parts
     ]
     return shapes[0] if len(shapes) == 1 else shapely.MultiPolygon(shapes)
+
+
+FORMAT = polygon_format(
+    OutlineReader(
+        read_objects, what=WHAT, vertices=Vertices.PIXEL_CENTRES, whole_only=True, most_bytes=None
+    ),
+    name=Source.ANNOTATION_STORE,
+    title="TIAToolbox annotation store",
+    endings=(".db",),
+    write=write_files,
+)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -18,23 +17,16 @@ import orjson
 from numpy.typing import NDArray
 
 from napari_panoptic.common.findings import Finding, FindingKind
-from napari_panoptic.common.progress import CountReport, unreported
 from napari_panoptic.common.text import counted, english_list
 from napari_panoptic.io.files.guard import largest_px
 from napari_panoptic.io.files.replacing import replaced_when_complete
-from napari_panoptic.io.formats.coco_files import CocoContent, coco_refused, read_coco
+from napari_panoptic.io.formats.coco_files import CocoContent, read_coco
 from napari_panoptic.io.formats.format import FileItem, Objects
-from napari_panoptic.io.formats.polygons.model import PolygonFile
+from napari_panoptic.io.formats.polygons.outline import Outline, OutlineFile, Said, Stated
 from napari_panoptic.io.formats.polygons.outline_rules import lie_between
-from napari_panoptic.io.formats.polygons.polygon_format import EXCLUDED, Outline, collected
+from napari_panoptic.io.formats.polygons.polygon_format import OutlineReader, polygon_format
 from napari_panoptic.io.formats.polygons.trace import border_rings, labels_and_areas, pixel_outlines
-from napari_panoptic.values.cohort import (
-    UNSTATED,
-    ClassScheme,
-    Crowds,
-    OutlineRules,
-    Vertices,
-)
+from napari_panoptic.values.cohort import ClassScheme, Crowds, Source, Vertices
 from napari_panoptic.values.labels import LabelImage, size_text
 
 TITLE = "COCO instances"
@@ -66,51 +58,35 @@ def instance_items(path: Path) -> Iterator[FileItem]:
         yield FileItem(stem, key, is_only=len(stems) == 1, is_keyed=content.is_results)
 
 
-def read_instances(
-    path: Path,
-    scheme: ClassScheme,
-    *,
-    progress: CountReport = unreported,
-    rules: OutlineRules = UNSTATED,
-    item: str | None = None,
-) -> PolygonFile:
-    """Read the objects of one region.
+def read_objects(file: OutlineFile) -> Iterator[Said]:
+    """Yield the objects of one region.
 
     The class is the name of the category; in results, and for categories that are not described,
     its number. Crowds are areas in which single objects are not annotated: they are excluded,
-    unless ``rules`` call them objects. Polygons of one annotation are parts of one object. Run
+    unless the rules call them objects. Polygons of one annotation are parts of one object. Run
     lengths give their pixels. A file of annotations without any segmentation, such as mere boxes,
     is refused.
-
-    Parameters, returned value and errors are those of
-    `napari_panoptic.io.formats.format.ReadOutlines`, and:
-
-    Parameters
-    ----------
-    rules
-        What vertices run through, and what crowds are.
-    item
-        The id of the image; None if there is only one.
     """
+    content, rules = read_coco(file.path, WHAT), file.rules
+    key = _image(content, file.item)
+    entries = content.objects.get(key, ())
     room = _Room()
-    file = collected(path, scheme, TITLE, _objects(path, item, rules, room), progress)
-    content = read_coco(path, WHAT)
-    key = _image(content, item)
-    areas = {number for number, name in content.categories.items() if _is_area(name, scheme)}
-    crowds = sum(
-        bool(entry.get("iscrowd")) and int(entry["category_id"]) not in areas
-        for entry in content.objects.get(key, ())
-    )
-    return replace(
-        file,
-        findings=(*file.findings, *room.findings(path)),
-        shape=_stated_size(content, key, path),
-        crowds=0 if rules.crowds is Crowds.OBJECTS else crowds,
-    )
-
-
-def _is_area(category: str, scheme: ClassScheme) -> bool:
-    return scheme.ambiguous is not None and scheme.canonical(category) == scheme.ambiguous
+    shift = _shift_of_runs(entries) if rules.vertices is Vertices.PIXEL_CENTRES else 0.0
+    has_outlines = any(e.get("segmentation") for own in content.objects.values() for e in own)
+    for entry in entries:
+        category = int(entry["category_id"])
+        id_ = entry.get(OBJECT_ID, entry.get("id"))
+        segmentation = entry.get("segmentation")
+        yield Outline(
+            # Among others one without a segmentation is an object without a pixel.
+            _rings(segmentation, room, shift) if segmentation or not has_outlines else [],
+            content.categories.get(category, category),
+            id=id_ if type(id_) is int and 0 < id_ < 2**62 else None,
+            score=entry.get("score"),
+            is_excluded=bool(entry.get("iscrowd")) and rules.crowds is not Crowds.OBJECTS,
+        )
+    yield Stated(shape=_stated_size(content, key))
+    yield from room.findings()
 
 
 def _image(content: CocoContent, item: str | None) -> str:
@@ -124,7 +100,7 @@ def _image(content: CocoContent, item: str | None) -> str:
     return item
 
 
-def _stated_size(content: CocoContent, key: str, path: Path) -> tuple[int, int] | None:
+def _stated_size(content: CocoContent, key: str) -> tuple[int, int] | None:
     """Return height and width of an image by its entry, or else by its run lengths."""
     sizes = {
         (int(runs["size"][0]), int(runs["size"][1]))
@@ -135,29 +111,8 @@ def _stated_size(content: CocoContent, key: str, path: Path) -> tuple[int, int] 
     if len(sizes | {stated} - {None}) > 1:
         own = "one image" if stated is None else f"an image of {size_text(stated)}"
         texts = english_list([size_text(size) for size in sorted(sizes)])
-        raise coco_refused(path, WHAT, f"run lengths of {texts} in {own}")
+        raise ValueError(f"run lengths of {texts} in {own}")
     return stated or next(iter(sizes), None)
-
-
-def _objects(path: Path, item: str | None, rules: OutlineRules, room: _Room) -> Iterator[Outline]:
-    content = read_coco(path, WHAT)
-    key = _image(content, item)
-    entries = content.objects.get(key, ())
-    shift = _shift_of_runs(entries) if rules.vertices is Vertices.PIXEL_CENTRES else 0.0
-    has_outlines = any(e.get("segmentation") for own in content.objects.values() for e in own)
-    for entry in entries:
-        category = int(entry["category_id"])
-        is_excluded = entry.get("iscrowd") and rules.crowds is not Crowds.OBJECTS
-        value = EXCLUDED if is_excluded else content.categories.get(category, category)
-        id_ = entry.get(OBJECT_ID, entry.get("id"))
-        segmentation = entry.get("segmentation")
-        yield (
-            # Among others one without a segmentation is an object without a pixel.
-            _rings(segmentation, room, shift) if segmentation or not has_outlines else [],
-            value,
-            id_ if type(id_) is int and 0 < id_ < 2**62 else None,
-            entry.get("score"),
-        )
 
 
 class _Room:
@@ -176,15 +131,15 @@ class _Room:
         self._by_columns += abs(step - height) <= 1
         self._by_rows += abs(step - width) <= 1 < abs(step - height)
 
-    def findings(self, path: Path) -> tuple[Finding, ...]:
-        """Return a finding if pixels were counted row by row."""
-        if self._by_rows <= self._by_columns:
-            return ()
-        message = (
-            f"run lengths of {counted(self._by_rows, 'object')} seem to go row by row, those of "
-            f"COCO go column by column: save them again in Fortran order, as pycocotools does"
-        )
-        return (Finding(FindingKind.CONVENTION, message, path=path, count=self._by_rows),)
+    def findings(self) -> Iterator[Finding]:
+        """Report that pixels were counted row by row, if they were."""
+        if self._by_rows > self._by_columns:
+            message = (
+                f"run lengths of {counted(self._by_rows, 'object')} seem to go row by row, those "
+                f"of COCO go column by column: save them again in Fortran order, as pycocotools "
+                f"does"
+            )
+            yield Finding(FindingKind.CONVENTION, message, count=self._by_rows)
 
     def take(self, pixels: int) -> None:
         self._left -= pixels
@@ -401,3 +356,14 @@ def packed(lengths: Sequence[int]) -> str:
             if is_last:
                 break
     return text.decode("ascii")
+
+
+FORMAT = polygon_format(
+    OutlineReader(read_objects, vertices=None),
+    name=Source.COCO_INSTANCES,
+    title=TITLE,
+    endings=(".coco.json",),
+    items=instance_items,
+    write=write_files,
+    write_all=write_instances,
+)

@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.text import counted, english_list
 from napari_panoptic.io.formats.class_numbers import ClassNumbers
+from napari_panoptic.io.formats.polygons.areas import areas_around
 from napari_panoptic.io.formats.polygons.model import (
+    AMBIGUOUS,
+    LARGEST_COORDINATE,
     UNKNOWN,
     PixelRule,
     PolygonFile,
     Polygons,
-    class_number,
     starts_of,
 )
+from napari_panoptic.io.formats.polygons.outline import MadeBy, Note, Outline, Said, Stated
 from napari_panoptic.io.formats.scores import score_value
 from napari_panoptic.kernels.fill import CROSSING, DEGENERATE, odd_shapes
 from napari_panoptic.values.cohort import ClassScheme
@@ -30,15 +34,35 @@ from napari_panoptic.values.labels import Scores
 
 BATCH = 1000
 """Objects that are held as Python objects at a time."""
-UNREADABLE_VERTICES = (
-    "polygon(s) with vertices without a readable X and Y, drawn without these vertices"
+LARGEST_ID = 2**31 - 1
+"""Larger ids are replaced by running numbers."""
+_MOST_DETAILS, _LONGEST_DETAILS = 5, 200
+UNREADABLE_VERTICES: Note = (
+    FindingKind.UNREADABLE,
+    "polygon(s) with vertices without a readable X and Y, drawn without these vertices",
 )
-DECIMAL_COMMAS = (
+DECIMAL_COMMAS: Note = (
+    FindingKind.UNREADABLE,
     "polygon(s) with X or Y that have a decimal comma, drawn without these vertices: write decimal "
-    "points, or export again under an English locale"
+    "points, or export again under an English locale",
 )
-_NO_SCORE = "object(s) whose score is no finite number, read without it"
-BETWEEN_PIXELS = "contour(s) with vertices between pixels, which were rounded to whole ones"
+BETWEEN_PIXELS: Note = (
+    FindingKind.FALLBACK,
+    "contour(s) with vertices between pixels, which were rounded to whole ones",
+)
+_NO_SCORE: Note = (
+    FindingKind.FALLBACK,
+    "object(s) whose score is no finite number, read without it",
+)
+_OUTLINES_OF_AREAS: Note = (
+    FindingKind.FALLBACK,
+    "annotation(s) without a class beside detections, taken for outlines of areas and left out",
+)
+_OUTLINES_OF_DETECTIONS: Note = (
+    FindingKind.FALLBACK,
+    "annotation(s) with a class around detections, taken for outlines of areas and left out; "
+    "if these are nuclei, export them without the detections",
+)
 _ODD_SHAPES = {
     DEGENERATE: (
         FindingKind.DEGENERATE,
@@ -50,45 +74,37 @@ _ODD_SHAPES = {
     ),
 }
 
-Known = tuple[int, str | None]
-"""The class index of an object, and the name by which an unknown class is reported."""
-
 
 class Collector:
-    """Collects objects in document order, in about the memory that they need.
+    """Collects what a file says in document order, in about the memory that the objects need.
 
     Parameters
     ----------
-    path
-        The file, for findings and tables of class names beside it.
+    path, what
+        The file and what it should be, for findings and errors.
     scheme
         The classes.
+    numbers
+        The lookup of the classes of objects.
     rule
-        Which pixels the objects have.
+        Which pixels the objects have. By centres, a last vertex that repeats the first is dropped.
     renumbered
         The finding if objects have ids that do not ascend and are replaced by
         running numbers; empty for none.
-    has_numbers
-        Whether a table beside the file can name classes given as numbers.
-
-    Attributes
-    ----------
-    numbers
-        The lookup of classes given as numbers.
     """
 
     def __init__(
         self,
         path: Path,
+        what: str,
         scheme: ClassScheme,
+        numbers: ClassNumbers,
         rule: PixelRule = PixelRule.CENTRE,
-        *,
         renumbered: str = "",
-        has_numbers: bool = True,
     ) -> None:
-        self.numbers = ClassNumbers(path if has_numbers else None, scheme)
-        self._path, self._scheme, self._rule = path, scheme, rule
-        self._renumbered = renumbered
+        self._path, self._what = path, what
+        self._scheme, self._numbers = scheme, numbers
+        self._rule, self._renumbered = rule, renumbered
         self._vertices: NDArray[np.float64] = np.empty((1024, 2), np.float64)
         self._used = 0
         self._rings: list[NDArray[np.float64]] = []
@@ -98,92 +114,111 @@ class Collector:
         self._is_hole = array("b")
         self._class_index, self._ids, self._scores = array("h"), array("q"), array("d")
         self._unknown: dict[str | None, list[int]] = defaultdict(list)
-        self._notes: dict[tuple[FindingKind, str], list[int]] = defaultdict(list)
-        self._named: dict[tuple[str, ...], Known] = {}
+        self._notes: dict[Note, list[int]] = defaultdict(list)
+        self._details: dict[str, dict[str, None]] = defaultdict(dict)
+        self._left_out = Counter[tuple[FindingKind, str]]()
+        self._found: list[Finding] = []
+        self._stated = Stated()
+        self._crowds = 0
+        self._detections, self._around = array("q"), array("q")
+        self._unnamed: list[int] = []
 
     def __len__(self) -> int:
-        """Count the objects, also those that were left out."""
+        """Count the objects, also those that were left out and take a number."""
         return len(self._class_index)
 
-    def named(self, names: tuple[str, ...]) -> Known:
-        """Return the class of the first known name; without names, that of objects without one."""
-        if not names:
-            return self.numbers.of(None)
-        if names not in self._named:
-            self._named[names] = class_number(names, self._scheme), names[0]
-        return self._named[names]
+    def add(self, said: Said) -> None:
+        """Add what a file says next."""
+        if isinstance(said, Outline):
+            self._add(said)
+        elif isinstance(said, Finding):
+            self._found.append(said)
+        elif isinstance(said, Stated):
+            stated = (getattr(said, each.name) for each in fields(Stated))
+            known = (getattr(self._stated, each.name) for each in fields(Stated))
+            self._stated = Stated(
+                *(a if b is None else b for a, b in zip(known, stated, strict=True))
+            )
+        else:
+            if said.detail:
+                self._details[said.message][said.detail] = None
+            if said.is_numbered:
+                self._object_sizes.append(0)
+                self._class_index.append(UNKNOWN)
+                self._ids.append(len(self) if said.id is None else said.id)
+                self._scores.append(math.nan)
+                self._notes[said.kind, said.message].append(len(self))
+            else:
+                self._left_out[said.kind, said.message] += 1
 
-    def add(
-        self,
-        rings: Sequence[NDArray[np.float64]],
-        known: Known,
-        *,
-        is_hole: Iterable[bool] = (),
-        id_: int = 0,
-        score: Any = None,
-    ) -> int:
-        """Add an object, and return its running number.
-
-        Parameters
-        ----------
-        rings
-            float64 (n, 2) each, not closed: x and y in px. Copied later: they
-            must not change.
-        known
-            Its class.
-        is_hole
-            Whether each ring is a hole; by default all but the first are.
-        id_
-            Its id in the file, if it has one.
-        score
-            Its probability, a number; None if the file gives none. Anything else is reported.
-        """
+    def _add(self, said: Outline) -> None:
+        number = len(self) + 1
+        rings = [self._ring(ring, number) for ring in said.rings]
+        index, called = self._class_of(said, number)
         self._rings += rings
-        self._ring_sizes.extend(map(len, rings))
-        self._is_hole.extend(is_hole or (place > 0 for place in range(len(rings))))
+        self._is_hole.extend(said.is_hole or (place > 0 for place in range(len(rings))))
         self._object_sizes.append(len(rings))
-        self._class_index.append(known[0])
-        self._ids.append(id_)
-        number = score_value(score)
-        self._scores.append(number)
-        if score is not None and math.isnan(number):
-            self.note(FindingKind.FALLBACK, _NO_SCORE, len(self))
-        if known[0] == UNKNOWN:
-            self._unknown[known[1]].append(len(self))
-        if len(self) - self._flushed >= BATCH:
+        self._class_index.append(index)
+        self._ids.append(number if said.id is None else said.id if said.id <= LARGEST_ID else 0)
+        score = math.nan if said.score is None else score_value(said.score)
+        self._scores.append(score)
+        if said.score is not None and math.isnan(score):
+            self._note(_NO_SCORE, number)
+        for note in said.notes:
+            self._note(note, number)
+        if index == UNKNOWN:
+            self._unknown[called].append(number)
+        if said.made_by is MadeBy.PROGRAM:
+            self._detections.append(number)
+        elif said.made_by is MadeBy.HAND:
+            if called is None:
+                self._unnamed.append(number)
+            elif index > AMBIGUOUS:
+                self._around.append(number)
+        if number - self._flushed >= BATCH:
             self._flush()
-        return len(self)
 
-    def skip(self, id_: int = 0) -> int:
-        """Count an object that is not read, and return its running number."""
-        self._object_sizes.append(0)
-        self._class_index.append(UNKNOWN)
-        self._ids.append(id_)
-        self._scores.append(math.nan)
-        return len(self)
+    def _ring(self, ring: ArrayLike, number: int) -> NDArray[np.float64]:
+        points = np.asarray(ring, np.float64)
+        if points.ndim == 2 and points.shape[1] == 2:
+            return points
+        if points.size:
+            raise self._refused("an outline that is not a list of x, y pairs", number)
+        return points.reshape(0, 2)
 
-    def leave_out(self, kind: FindingKind, message: str, number: int) -> None:
-        """Leave an object out, and report it; the message follows the number of such."""
-        self._class_index[number - 1] = UNKNOWN
-        self._notes[kind, message].append(number)
+    def _class_of(self, said: Outline, number: int) -> tuple[int, str | None]:
+        """Return the class index of an object, and the name to report an unknown one by."""
+        if said.is_excluded:
+            is_area = self._scheme.canonical(str(said.entry)) == self._scheme.ambiguous
+            self._crowds += not (is_area and self._scheme.ambiguous is not None)
+            return AMBIGUOUS, None
+        try:
+            return self._numbers.of(said.entry)
+        except TypeError:
+            raise self._refused("a class that is not a name or a number", number) from None
 
-    def note(self, kind: FindingKind, message: str, number: int) -> None:
-        """Report an object if its class is known; the message follows the number of such."""
-        self._notes[kind, message].append(-number)
+    def _refused(self, found: str, number: int) -> UnreadableFileError:
+        message = f"expected {self._what}, found object {number} with {found}; export it again"
+        return UnreadableFileError(message, path=self._path, object_id=number)
 
-    def finished(
-        self,
-        *,
-        mpp: float | None = None,
-        magnification: float | None = None,
-        findings: Iterable[Finding] = (),
-    ) -> PolygonFile:
-        """Return everything, with the findings; ``findings`` come first."""
+    def _note(self, note: Note, number: int) -> None:
+        """Report an object if its class is known."""
+        self._notes[note].append(-number)
+
+    def finished(self) -> PolygonFile:
+        """Return everything, with the findings."""
         self._flush()
         self._vertices.resize((self._used, 2), refcheck=False)
-        index = np.array(self._class_index, np.int16)
-        found = list(findings)
-        ids = np.array(self._ids, np.int64)
+        index = np.asarray(self._class_index, np.int16)
+        if self._detections:
+            for number in self._unnamed:
+                index[number - 1] = UNKNOWN
+                self._notes[_OUTLINES_OF_AREAS].append(number)
+        found = list(self._found)
+        for (kind, message), n in self._left_out.items():
+            text = counted(n, self._detailed(message))
+            found.append(Finding(kind, text, path=self._path, count=n))
+        ids = np.asarray(self._ids, np.int64)
         if (ids <= 0).any() or (np.diff(ids) <= 0).any():
             ids = np.arange(1, len(ids) + 1)
             if self._renumbered:
@@ -191,32 +226,51 @@ class Collector:
                 found.append(Finding(FindingKind.FALLBACK, message, path=self._path, count=n))
         polygons = Polygons(
             self._vertices,
-            starts_of(np.array(self._ring_sizes, np.int64)),
-            np.array(self._is_hole, np.bool_),
-            starts_of(np.array(self._object_sizes, np.int64)),
+            starts_of(np.asarray(self._ring_sizes, np.int64)),
+            np.asarray(self._is_hole, np.bool_),
+            starts_of(np.asarray(self._object_sizes, np.int64)),
             ids,
             index,
             self._rule,
         )
         known = index != UNKNOWN
         found += self._findings(ids, known)
-        found += self.numbers.findings(self._path)
-        scores = np.array(self._scores, np.float64)
+        found += self._numbers.findings(self._path)
+        if not known.all():
+            polygons = polygons.of_rows(known)
+        if self._detections and self._around:
+            inner, outer = ids[np.array(self._detections) - 1], ids[np.array(self._around) - 1]
+            is_area = areas_around(polygons, outer, inner)
+            found += object_findings(_OUTLINES_OF_DETECTIONS, polygons.ids[is_area], self._path)
+            polygons = polygons.of_rows(~is_area)
+        scores = np.asarray(self._scores, np.float64)
         return PolygonFile(
-            polygons if known.all() else polygons.of_rows(known),
-            mpp,
+            polygons,
+            self._stated.mpp,
             tuple(found),
-            magnification=magnification,
+            magnification=self._stated.magnification,
             scores=None if np.isnan(scores).all() else Scores(ids, scores),
+            shape=self._stated.shape,
+            crowds=self._crowds,
         )
+
+    def _detailed(self, message: str) -> str:
+        details = list(self._details.get(message, ()))[:_MOST_DETAILS]
+        return message.replace("{}", ", ".join(details)[:_LONGEST_DETAILS]) if details else message
 
     def _flush(self) -> None:
         """Copy the vertices of the last objects into one array, and look at their shapes."""
         vertices = np.concatenate([np.zeros((0, 2)), *self._rings])
-        ring_sizes = np.array(
-            self._ring_sizes[len(self._ring_sizes) - len(self._rings) :], np.int64
-        )
+        ring_sizes = np.fromiter(map(len, self._rings), np.int64, len(self._rings))
         object_sizes = np.array(self._object_sizes[self._flushed :], np.int64)
+        is_far = ~(np.abs(vertices) <= LARGEST_COORDINATE).all(axis=1)
+        if is_far.any():
+            ring = np.searchsorted(np.cumsum(ring_sizes), np.argmax(is_far), side="right")
+            place = np.searchsorted(np.cumsum(object_sizes), ring, side="right")
+            raise self._refused("a coordinate out of range", self._flushed + int(place) + 1)
+        if self._rule is PixelRule.CENTRE:
+            vertices, ring_sizes = _opened(vertices, ring_sizes)
+        self._ring_sizes.extend(ring_sizes.tolist())
         self._odd.append(odd_shapes(vertices, starts_of(ring_sizes), starts_of(object_sizes)))
         need = self._used + len(vertices)
         if need > len(self._vertices):
@@ -233,29 +287,40 @@ class Collector:
             # Negative numbers stand for objects that count only if their class is known.
             rows = np.abs(numbers) - 1
             rows = rows[(np.array(numbers) > 0) | known[rows]]
-            yield from object_findings(kind, ids[rows], message, self._path)
+            yield from object_findings((kind, self._detailed(message)), ids[rows], self._path)
         odd = np.concatenate(self._odd)
-        for bit, (kind, message) in _ODD_SHAPES.items():
-            yield from object_findings(kind, ids[known & (odd & bit > 0)], message, self._path)
+        for bit, note in _ODD_SHAPES.items():
+            yield from object_findings(note, ids[known & (odd & bit > 0)], self._path)
 
 
-def object_findings(
-    kind: FindingKind, ids: NDArray[np.int64], message: str, path: Path
-) -> Iterator[Finding]:
-    """Report objects, if there are any.
+def _opened(
+    vertices: NDArray[np.float64], ring_sizes: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return rings, given by their sizes, without last vertices that repeat the first."""
+    starts = starts_of(ring_sizes)
+    rings = np.flatnonzero(ring_sizes > 1)
+    last = starts[rings + 1] - 1
+    is_closed = (vertices[starts[rings]] == vertices[last]).all(axis=1)
+    if not is_closed.any():
+        return vertices, ring_sizes
+    ring_sizes[rings[is_closed]] -= 1
+    return np.delete(vertices, last[is_closed], axis=0), ring_sizes
+
+
+def object_findings(note: Note, ids: NDArray[np.int64], path: Path) -> Iterator[Finding]:
+    """Report the objects, given by their ids (n,), that a note is about; nothing if there are none.
 
     Parameters
     ----------
-    kind
-        The kind of problem.
+    note
+        The kind of problem, and what the objects are and what was done.
     ids
         int64 (n,): of the objects.
-    message
-        What they are and what was done, after their number: ``row(s) left out``.
     path
         The file.
     """
     if len(ids):
+        kind, message = note
         numbers = tuple(ids.tolist())
         objects = "object" if len(numbers) == 1 else "objects"
         text = f"{counted(len(numbers), message)} ({objects} {english_list(numbers)})"

@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.io.formats.dicom_files import ANNOTATIONS, decoding_dicom, read_dicom
-from napari_panoptic.io.formats.polygons.polygon_format import LeftOut, Outline
+from napari_panoptic.io.formats.polygons.outline import LeftOut, Outline, OutlineFile, Said
+from napari_panoptic.io.formats.polygons.polygon_format import OutlineReader, polygon_format
 from napari_panoptic.io.formats.polygons.shapes import ellipse
 from napari_panoptic.io.formats.scores import score_or_none
+from napari_panoptic.values.cohort import Source
 
 WHAT = "DICOM Microscopy Bulk Simple Annotations"
 _OUTLINES = ("POLYGON", "RECTANGLE", "ELLIPSE")
@@ -25,24 +26,21 @@ _SCORES = ("probability", "confidence", "score")
 """Words in the names of measurements that are the score of a model."""
 
 
-def read_objects(path: Path) -> Iterator[Outline]:
+def read_objects(file: OutlineFile) -> Iterator[Said]:
     """Yield the outlines of a file; groups of points and lines are left out, and listed.
 
     The class is the label of the group. Ids are running numbers. A measurement called probability,
     confidence or score is the score.
     """
-    dataset = read_dicom(path, WHAT, (ANNOTATIONS,))
-    with decoding_dicom(path):
+    dataset = read_dicom(file.path, WHAT, (ANNOTATIONS,))
+    with decoding_dicom(file.path):
         groups = _groups(dataset)
     for group in groups:
         if group.GraphicType not in _OUTLINES:
-            yield (
-                [],
-                LeftOut(f"group(s) of annotations without an area ({group.GraphicType})"),
-                None,
-            )
+            kind = group.GraphicType
+            yield LeftOut(f"group(s) of annotations without an area ({kind}) left out")
             continue
-        with decoding_dicom(path):
+        with decoding_dicom(file.path):
             outlines = _outlines(group)
         yield from outlines
 
@@ -68,7 +66,7 @@ def _outlines(group: Any) -> list[Outline]:
         raise ValueError(f"{len(rings)} annotations in a group that states {stated}")
     scores = _scores(group, len(rings))
     return [
-        ([ring], label, None, score_or_none(score))
+        Outline([ring], label, score=score_or_none(score))
         for ring, score in zip(rings, scores.tolist(), strict=True)
     ]
 
@@ -121,3 +119,11 @@ def _scores(group: Any, count: int) -> NDArray[np.float64]:
         scores[places] = values
         break
     return scores
+
+
+FORMAT = polygon_format(
+    OutlineReader(read_objects, vertices=None),
+    name=Source.DICOM_ANN,
+    title="DICOM bulk annotations",
+    endings=(".ann.dcm",),
+)

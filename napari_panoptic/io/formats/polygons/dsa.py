@@ -8,25 +8,26 @@ one or a list of them; as the server exports them, each within ``"annotation"``.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.io.files.json_files import parsed_json
-from napari_panoptic.io.formats.polygons.polygon_format import LeftOut, Outline
+from napari_panoptic.io.formats.polygons.outline import LeftOut, Outline, OutlineFile, Said
+from napari_panoptic.io.formats.polygons.polygon_format import OutlineReader, polygon_format
 from napari_panoptic.io.formats.polygons.shapes import ellipse, rectangle
+from napari_panoptic.values.cohort import Source
 
 
-def read_objects(path: Path) -> Iterator[Outline]:
+def read_objects(file: OutlineFile) -> Iterator[Said]:
     """Yield the closed outlines of a file: polylines, rectangles, ellipses and circles.
 
     Points, arrows, open lines, grids, heat maps and images are left out, and listed. The class is
     the group of an element, else its label, else the name of its annotation. Ids are running
     numbers.
     """
-    table = parsed_json(path.read_bytes())
+    table = parsed_json(file.path.read_bytes())
     planes: set[float] = set()
     for outer in table if isinstance(table, list) else [table]:
         annotation = outer.get("annotation", outer)
@@ -36,12 +37,12 @@ def read_objects(path: Path) -> Iterator[Outline]:
                 if len(planes) > 1:
                     raise ValueError("its elements lie on several planes (z); keep those of one")
                 label = (element.get("label") or {}).get("value")
-                yield rings, element.get("group") or label or annotation.get("name"), None
+                yield Outline(rings, element.get("group") or label or annotation.get("name"))
             else:
                 kind = str(element["type"])[:40]
                 is_line = kind == "polyline"
                 what = "open line(s)" if is_line else "element(s) without an area"
-                yield [], LeftOut(what if is_line else f"{what} ({kind})"), None
+                yield LeftOut(f"{what if is_line else f'{what} ({kind})'} left out")
 
 
 def _rings(element: dict[str, Any]) -> list[NDArray[np.float64]]:
@@ -75,3 +76,11 @@ def _points(points: Any) -> NDArray[np.float64]:
 def _centre(element: dict[str, Any]) -> tuple[float, float]:
     x, y = element["center"][:2]
     return float(x), float(y)
+
+
+FORMAT = polygon_format(
+    OutlineReader(read_objects, vertices=None),
+    name=Source.DSA,
+    title="DSA and HistomicsUI JSON",
+    endings=(".dsa.json",),
+)

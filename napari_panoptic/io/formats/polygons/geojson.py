@@ -5,11 +5,11 @@ from __future__ import annotations
 import gzip
 import zipfile
 import zlib
-from array import array
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import count
 from typing import Any, BinaryIO, cast
 
 import numpy as np
@@ -17,25 +17,22 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import FindingKind
-from napari_panoptic.common.progress import CountReport, unreported
-from napari_panoptic.io.files.guard import check_file
 from napari_panoptic.io.files.json_files import BYTE_ORDER_MARK, parsed_json
-from napari_panoptic.io.formats.polygons.collect import (
-    UNREADABLE_VERTICES,
-    Collector,
-    Known,
-    object_findings,
+from napari_panoptic.io.formats.polygons.collect import UNREADABLE_VERTICES
+from napari_panoptic.io.formats.polygons.geojson_writer import write_files
+from napari_panoptic.io.formats.polygons.model import LARGEST_COORDINATE
+from napari_panoptic.io.formats.polygons.outline import (
+    LeftOut,
+    MadeBy,
+    Note,
+    Outline,
+    OutlineFile,
+    Said,
 )
-from napari_panoptic.io.formats.polygons.model import (
-    AMBIGUOUS,
-    LARGEST_COORDINATE,
-    PolygonFile,
-    Polygons,
-)
+from napari_panoptic.io.formats.polygons.polygon_format import OutlineReader, polygon_format
 from napari_panoptic.io.formats.scores import ScoreNames, score_or_none
-from napari_panoptic.kernels.fill import bounds
 from napari_panoptic.kernels.geojson import ARMED, DEPTH, LIST_DEPTH, RING, split_features
-from napari_panoptic.values.cohort import UNSTATED, ClassScheme, Multipolygons, OutlineRules
+from napari_panoptic.values.cohort import Multipolygons, Source
 
 WHAT = "GeoJSON with a list of features, as QuPath exports it"
 BLOCK_BYTES = 4 * 2**20
@@ -50,61 +47,66 @@ ANNOTATIONS = frozenset({"annotation", "pathannotationobject"})
 GZIP_MAGIC, ZIP_MAGIC = b"\x1f\x8b", b"PK\x03\x04"
 _DAMAGED_ARCHIVE = (EOFError, zlib.error, zipfile.BadZipFile, gzip.BadGzipFile, NotImplementedError)
 
-_NO_GEOMETRY = "feature(s) without a geometry, left out"
+_NO_GEOMETRY = LeftOut(
+    "feature(s) without a geometry, left out", kind=FindingKind.UNREADABLE, is_numbered=True
+)
 _OTHER_GEOMETRY = (
     "feature(s) whose geometry is neither a Polygon nor a MultiPolygon but {}, left out"
 )
-_OUTLINES_NO_OBJECT = "outline(s) of tiles or of cores of a tissue array, left out"
-_OUTLINES_OF_AREAS = (
-    "annotation(s) without a class beside detections, taken for outlines of areas and left out"
+_NOT_AN_OBJECT = LeftOut(
+    "outline(s) of tiles or of cores of a tissue array, left out", is_numbered=True
 )
-_OUTLINES_OF_DETECTIONS = (
-    "annotation(s) with a class around detections, taken for outlines of areas and left out; "
-    "if these are nuclei, export them without the detections"
+_NUCLEUS_TAKEN: Note = (
+    FindingKind.FALLBACK,
+    "cell(s) with a nucleus, of which the nucleus was taken",
 )
-_NUCLEUS_TAKEN = "cell(s) with a nucleus, of which the nucleus was taken"
-_CELL_TAKEN = "cell(s) without a nucleus, of which the outline of the whole cell was taken"
+_CELL_TAKEN: Note = (
+    FindingKind.FALLBACK,
+    "cell(s) without a nucleus, of which the outline of the whole cell was taken",
+)
 _CELLS = frozenset({"cell", "pathcellobject"})
+_MADE_BY = dict.fromkeys(DETECTIONS, MadeBy.PROGRAM) | dict.fromkeys(ANNOTATIONS, MadeBy.HAND)
 
 
-def read_geojson(
-    path: Path,
-    scheme: ClassScheme,
-    *,
-    progress: CountReport = unreported,
-    rules: OutlineRules = UNSTATED,
-) -> PolygonFile:
-    """Read the objects of a GeoJSON file.
+def read_objects(file: OutlineFile) -> Iterator[Said]:
+    """Yield the objects of a GeoJSON file.
 
-    A file is a FeatureCollection, a list of features, or one feature; each
-    feature a Polygon or a MultiPolygon, with or without holes, which is one
-    object. A QuPath cell is read by its nucleus, if it has one; findings count the cells
-    read either way. Its class is the first known name of ``properties.classification``: a text,
-    or the ``name`` or the ``names`` in it; of a derived class such as "Tumour:
-    Positive" the whole, then its parts. Without it the class is
-    ``properties.type``, a name or a number as in
-    `napari_panoptic.io.formats.class_numbers`; without that the class that the scheme
-    has as an alias of ``""``, or the only class there is. Ids count every
-    feature of the file, whatever its class; the features that QuPath nests into
-    another, its children, follow it. Scores are measurements or properties, see
-    `napari_panoptic.io.formats.scores`.
+    A file is a FeatureCollection, a list of features, or one feature; each feature a Polygon or a
+    MultiPolygon, with or without holes, which is one object, unless the rules make each part one;
+    ids then count parts. A QuPath cell is read by its nucleus, if it has one; findings count the
+    cells read either way. Its class is the first known name of ``properties.classification``: a
+    text, or the ``name`` or the ``names`` in it; of a derived class such as "Tumour: Positive" the
+    whole, then its parts. Without it the class is ``properties.type``, a name or a number as in
+    `napari_panoptic.io.formats.class_numbers`; without that the class that the scheme has as an
+    alias of ``""``, or the only class there is. Ids count every feature of the file, whatever its
+    class; the features that QuPath nests into another, its children, follow it. Scores are
+    measurements or properties, see `napari_panoptic.io.formats.scores`.
 
-    Parameters, returned value and errors are those of
-    `napari_panoptic.io.formats.format.ReadOutlines`, and:
-
-    Parameters
-    ----------
-    path
-        In UTF-8; or packed by gzip, or alone in a ZIP archive, as QuPath exports it on request.
-    rules
-        Whether each part of a MultiPolygon is an object; ids then count parts. And the name of
-        the measurement or property that is the score.
+    The file is in UTF-8; or packed by gzip, or alone in a ZIP archive, as QuPath exports it on
+    request.
     """
-    check_file(path, WHAT)
-    features = _Features(path, scheme, rules)
-    for batch in _batches(path, progress):
-        features.add(batch)
-    return features.finished()
+    scores = ScoreNames(file.rules.score)
+    planes: set[tuple[Any, Any]] = set()
+    numbers = count(1)
+    for batch in _batches(file):
+        features = _with_children(batch.features)
+        if file.rules.multipolygons is Multipolygons.SPLIT:
+            features = _parts_alone(features)
+        for feature, number in zip(features, numbers, strict=False):
+            try:
+                yield _said(feature, batch, scores, planes)
+            except (TypeError, AttributeError, KeyError):
+                raise UnreadableFileError(
+                    f"expected {WHAT}, but its feature {number} is not a feature, or its geometry "
+                    f"or classification is not as GeoJSON and QuPath have them; export it again",
+                    object_id=number,
+                ) from None
+    if len(planes) > 1:
+        raise UnreadableFileError(
+            f"expected {WHAT}, of one plane, but its objects lie on {len(planes)} planes (z or t) "
+            f"of a stack, and a region is one: export those of one plane"
+        )
+    yield from scores.findings(file.path)
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +123,7 @@ class _Batch:
         Raises
         ------
         TypeError
-            If it is no ring.
+            If it is not a ring.
         """
         if type(ring) is not dict:
             return _listed(ring)
@@ -132,166 +134,75 @@ class _Batch:
         return self.vertices_xy[first : self.ring_ends[number]], 0
 
 
-class _Features:
-    """Turns features into objects.
-
-    Parameters
-    ----------
-    path
-        The file.
-    scheme
-        The classes.
-    rules
-        As in `read_geojson`.
-    """
-
-    def __init__(self, path: Path, scheme: ClassScheme, rules: OutlineRules) -> None:
-        self._path = path
-        self._splits = rules.multipolygons is Multipolygons.SPLIT
-        self._scores = ScoreNames(rules.score)
-        self._objects = Collector(path, scheme)
-        self._detections, self._annotations = array("q"), array("q")
-        self._unnamed_annotations: list[int] = []
-        self._other_geometry: dict[int, str] = {}
-        self._planes: set[tuple[Any, Any]] = set()
-
-    def add(self, batch: _Batch) -> None:
-        """Add the features of a batch."""
-        features = _with_children(batch.features)
-        for feature in _parts_alone(features) if self._splits else features:
-            try:
-                self._feature(feature, batch)
-            except (TypeError, AttributeError, KeyError):
-                number = len(self._objects) + 1
-                raise UnreadableFileError(
-                    f"expected {WHAT}, but its feature {number} is no feature, or its geometry or "
-                    f"classification is not as GeoJSON and QuPath have them; export it again",
-                    path=self._path,
-                    object_id=number,
-                ) from None
-
-    def finished(self) -> PolygonFile:
-        """Return everything, with the findings."""
-        if len(self._planes) > 1:
-            raise UnreadableFileError(
-                f"expected {WHAT}, of one plane, but its objects lie on {len(self._planes)} planes "
-                f"(z or t) of a stack, and a region is one: export those of one plane",
-                path=self._path,
-            )
-        types = ", ".join(list(dict.fromkeys(self._other_geometry.values()))[:5])[:200]
-        for number in self._other_geometry:
-            self._objects.leave_out(FindingKind.UNREADABLE, _OTHER_GEOMETRY.format(types), number)
-        for number in self._unnamed_annotations if self._detections else ():
-            self._objects.leave_out(FindingKind.FALLBACK, _OUTLINES_OF_AREAS, number)
-        file = self._objects.finished(findings=self._scores.findings(self._path))
-        if not self._detections or not self._annotations:
-            return file
-        polygons = file.polygons
-        is_area = np.isin(polygons.ids, self._annotations)
-        is_area &= _contain(polygons, is_area, np.isin(polygons.ids, self._detections))
-        found = object_findings(
-            FindingKind.FALLBACK, polygons.ids[is_area], _OUTLINES_OF_DETECTIONS, self._path
-        )
-        findings = (*file.findings, *found)
-        return replace(file, polygons=polygons.of_rows(~is_area), findings=findings)
-
-    def _feature(self, feature: Any, batch: _Batch) -> None:
-        """Add a feature."""
-        if feature["type"] != "Feature":
+def _said(
+    feature: Any, batch: _Batch, scores: ScoreNames, planes: set[tuple[Any, Any]]
+) -> Outline | LeftOut:
+    """Return what a feature says; add its plane to the others."""
+    if feature["type"] != "Feature":
+        raise TypeError
+    properties = feature.get("properties") or {}
+    kind = properties.get("objectType") or properties.get("object_type")
+    kind = (kind or str(feature.get("id"))).casefold()
+    if kind in NOT_OBJECTS:
+        return _NOT_AN_OBJECT
+    nucleus = feature.get("nucleusGeometry")
+    if nucleus is None:  # where QuPath's library for Python has it
+        nucleus = (properties.get("extra_geometries") or {}).get("nucleus")
+    geometry = feature.get("geometry") if nucleus is None else nucleus
+    if geometry is None or geometry.get("coordinates", ()) is None:
+        return _NO_GEOMETRY
+    if geometry["type"] == "Polygon":
+        parts = [geometry["coordinates"]]
+    elif geometry["type"] == "MultiPolygon":
+        parts = geometry["coordinates"]
+    else:
+        detail = str(geometry["type"])
+        return LeftOut(_OTHER_GEOMETRY, detail, FindingKind.UNREADABLE, is_numbered=True)
+    rings: list[NDArray[np.float64]] = []
+    is_hole: list[bool] = []
+    unreadable = 0
+    for part in parts:
+        if type(part) is not list:
             raise TypeError
-        properties = feature.get("properties") or {}
-        kind = properties.get("objectType") or properties.get("object_type")
-        kind = (kind or str(feature.get("id"))).casefold()
-        if kind in NOT_OBJECTS:
-            self._objects.leave_out(FindingKind.FALLBACK, _OUTLINES_NO_OBJECT, self._objects.skip())
-            return
-        nucleus = feature.get("nucleusGeometry")
-        if nucleus is None:  # where QuPath's library for Python has it
-            nucleus = (properties.get("extra_geometries") or {}).get("nucleus")
-        geometry = feature.get("geometry") if nucleus is None else nucleus
-        if geometry is None or geometry.get("coordinates", ()) is None:
-            self._objects.leave_out(FindingKind.UNREADABLE, _NO_GEOMETRY, self._objects.skip())
-            return
-        if geometry["type"] == "Polygon":
-            parts = [geometry["coordinates"]]
-        elif geometry["type"] == "MultiPolygon":
-            parts = geometry["coordinates"]
-        else:
-            self._other_geometry[self._objects.skip()] = str(geometry["type"])
-            return
-        rings: list[NDArray[np.float64]] = []
-        is_hole: list[bool] = []
-        unreadable = 0
-        for part in parts:
-            if type(part) is not list:
-                raise TypeError
-            for place, ring in enumerate(part):
-                points, missing = batch.ring(ring)
-                rings.append(points)
-                is_hole.append(place > 0)
-                unreadable += missing
-        plane = geometry.get("plane") or {}
-        self._planes.add((plane.get("t") or 0, plane.get("z") or 0))
-        known = self._class_of(properties)
-        score = self._scores.of(properties.get("measurements"), properties)
-        number = self._objects.add(rings, known, is_hole=is_hole, score=score_or_none(score))
-        if unreadable:
-            self._objects.note(FindingKind.UNREADABLE, UNREADABLE_VERTICES, number)
-        if nucleus is not None:
-            self._objects.note(FindingKind.FALLBACK, _NUCLEUS_TAKEN, number)
-        elif kind in _CELLS:
-            self._objects.note(FindingKind.FALLBACK, _CELL_TAKEN, number)
-        if kind in DETECTIONS:
-            self._detections.append(number)
-        elif kind in ANNOTATIONS and known[1] is None:
-            self._unnamed_annotations.append(number)
-        elif kind in ANNOTATIONS and known[0] > AMBIGUOUS:
-            self._annotations.append(number)
-
-    def _class_of(self, properties: dict[str, Any]) -> Known:
-        """Return the class of a feature."""
-        value = properties.get("classification")
-        if type(value) is dict:
-            names = value.get("names")
-            value = value.get("name") if names is None else tuple(names)
-        elif type(value) is list:
-            value = tuple(value)
-        if value is None:
-            kind = properties.get("type")  # of TIAToolbox
-            if type(kind) in (int, float) or (type(kind) is str and kind.isdecimal()):
-                return self._objects.numbers.of(kind)
-            value = kind if type(kind) is str else None
-        names = _class_names(value)
-        return self._objects.named(names)
+        for place, ring in enumerate(part):
+            points, missing = batch.ring(ring)
+            rings.append(points)
+            is_hole.append(place > 0)
+            unreadable += missing
+    plane = geometry.get("plane") or {}
+    planes.add((plane.get("t") or 0, plane.get("z") or 0))
+    notes = [UNREADABLE_VERTICES] if unreadable else []
+    if nucleus is not None:
+        notes.append(_NUCLEUS_TAKEN)
+    elif kind in _CELLS:
+        notes.append(_CELL_TAKEN)
+    return Outline(
+        rings,
+        _class_entry(properties),
+        score=score_or_none(scores.of(properties.get("measurements"), properties)),
+        is_hole=is_hole,
+        notes=notes,
+        made_by=_MADE_BY.get(kind, MadeBy.UNSTATED),
+    )
 
 
-def _contain(
-    polygons: Polygons, outer: NDArray[np.bool_], inner: NDArray[np.bool_]
-) -> NDArray[np.bool_]:
-    """Return bool (n,): which of the outer objects contain an inner one of at most half their box.
-
-    The centre of the box counts. One of nearly the same size is the same nucleus outlined twice.
-    """
-    import shapely
-
-    boxes = bounds(polygons.flat)
-    inside, size = boxes[inner], (boxes[:, 2:] - boxes[:, :2]).prod(axis=1)
-    inside = inside[np.argsort(inside[:, 1] + inside[:, 3])]
-    y, x = ((inside[:, :2] + inside[:, 2:]) / 2).T
-    areas = (inside[:, 2:] - inside[:, :2]).prod(axis=1)
-    found = np.zeros(len(polygons), np.bool_)
-    for row in np.flatnonzero(outer).tolist():
-        y0, x0, y1, x1 = boxes[row].tolist()
-        near = slice(*np.searchsorted(x, (x0, x1)).tolist())
-        fits = (y[near] >= y0) & (y[near] <= y1) & (2 * areas[near] <= size[row])
-        for ring in range(*polygons.object_starts[row : row + 2].tolist()) if fits.any() else ():
-            line = polygons.vertices_xy[polygons.ring_starts[ring] : polygons.ring_starts[ring + 1]]
-            if len(line) > 2 and not polygons.is_hole[ring]:
-                shape = shapely.Polygon(line)
-                found[row] |= shapely.contains_xy(shape, x[near][fits], y[near][fits]).any()
-    return found
+def _class_entry(properties: dict[str, Any]) -> Hashable:
+    """Return the class of a feature: possible names, or a number."""
+    value = properties.get("classification")
+    if type(value) is dict:
+        names = value.get("names")
+        value = value.get("name") if names is None else tuple(names)
+    elif type(value) is list:
+        value = tuple(value)
+    if value is None:
+        kind = properties.get("type")  # of TIAToolbox
+        if type(kind) in (int, float) or (type(kind) is str and kind.isdecimal()):
+            return kind
+        value = kind if type(kind) is str else None
+    return _class_names(value)
 
 
+@lru_cache
 def _class_names(classification: Any) -> tuple[str, ...]:
     """Return possible names of a class, the most precise first.
 
@@ -361,22 +272,22 @@ def _is_coordinate(value: Any) -> bool:
     return type(value) in (int, float) and abs(value) <= LARGEST_COORDINATE
 
 
-def _batches(path: Path, progress: CountReport) -> Iterator[_Batch]:
+def _batches(source: OutlineFile) -> Iterator[_Batch]:
     """Split a file into batches of features, and check the rest."""
-    with path.open("rb") as file, _unpacked(path, file) as plain:
-        splitter = _Splitter(path, plain)
-        total = path.stat().st_size
+    total = source.path.stat().st_size
+    with source.path.open("rb") as file, _unpacked(file) as plain:
+        splitter = _Splitter(plain)
         try:
             while splitter.read_on():
                 yield from splitter.complete_batches()
-                progress(file.tell(), total)
+                source.progress(file.tell(), total)
         except _DAMAGED_ARCHIVE as error:
-            raise _damaged_archive(path, error) from error
+            raise _damaged_archive(error) from error
         yield splitter.last_batch()
 
 
 @contextmanager
-def _unpacked(path: Path, file: BinaryIO) -> Iterator[BinaryIO]:
+def _unpacked(file: BinaryIO) -> Iterator[BinaryIO]:
     """Open the file, unpacked if it is packed."""
     start = file.read(4)
     file.seek(0)
@@ -384,7 +295,7 @@ def _unpacked(path: Path, file: BinaryIO) -> Iterator[BinaryIO]:
         with gzip.GzipFile(fileobj=file) as plain:
             yield cast("BinaryIO", plain)
     elif start == ZIP_MAGIC:
-        with _archive(path, file) as archive:
+        with _archive(file) as archive:
             names = [
                 name
                 for name in archive.namelist()
@@ -393,37 +304,36 @@ def _unpacked(path: Path, file: BinaryIO) -> Iterator[BinaryIO]:
             if len(names) != 1:
                 raise UnreadableFileError(
                     f"expected one GeoJSON file in the archive, found {len(names)}; unpack it, or "
-                    f"export each region into its own",
-                    path=path,
+                    f"export each region into its own"
                 )
             try:
                 member = archive.open(names[0])
             except (RuntimeError, *_DAMAGED_ARCHIVE) as error:  # encrypted, for one
-                raise _damaged_archive(path, error) from error
+                raise _damaged_archive(error) from error
             with member:
                 yield cast("BinaryIO", member)
     else:
         yield file
 
 
-def _archive(path: Path, file: BinaryIO) -> zipfile.ZipFile:
+def _archive(file: BinaryIO) -> zipfile.ZipFile:
     try:
         return zipfile.ZipFile(file)
     except _DAMAGED_ARCHIVE as error:
-        raise _damaged_archive(path, error) from error
+        raise _damaged_archive(error) from error
 
 
-def _damaged_archive(path: Path, error: Exception) -> UnreadableFileError:
+def _damaged_archive(error: Exception) -> UnreadableFileError:
     return UnreadableFileError(
-        f"expected {WHAT}, packed, but it cannot be unpacked ({error}); export it again", path=path
+        f"expected {WHAT}, packed, but it cannot be unpacked ({error}); export it again"
     )
 
 
 class _Splitter:
     """A file on its way through `split_features`."""
 
-    def __init__(self, path: Path, file: BinaryIO) -> None:
-        self._path, self._file = path, file
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
         self._data = b""
         self._state = np.zeros(5, np.int64)
         self._frame = bytearray()
@@ -517,8 +427,7 @@ class _Splitter:
         place = f", after {self._features} features" if self._features else ""
         return UnreadableFileError(
             f"expected {WHAT}, but {found}{place}; export it again. Nothing of it was used: half "
-            f"an annotation would turn good predictions into false ones",
-            path=self._path,
+            f"an annotation would turn good predictions into false ones"
         )
 
 
@@ -529,3 +438,12 @@ def _with_room(values: NDArray[Any], used: int, more: int) -> NDArray[Any]:
     larger = np.empty((used + more, *values.shape[1:]), values.dtype)
     larger[:used] = values[:used]
     return larger
+
+
+FORMAT = polygon_format(
+    OutlineReader(read_objects, what=WHAT, vertices=None, most_bytes=None),
+    name=Source.GEOJSON,
+    title="GeoJSON, opens in QuPath",
+    endings=(".geojson", ".json"),
+    write=write_files,
+)

@@ -7,29 +7,31 @@ full resolution.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.io.files.xml_files import Element, xml_root
 from napari_panoptic.io.formats.polygons.model import LARGEST_COORDINATE
-from napari_panoptic.io.formats.polygons.polygon_format import LeftOut, Outline
+from napari_panoptic.io.formats.polygons.outline import LeftOut, Outline, OutlineFile, Said
+from napari_panoptic.io.formats.polygons.polygon_format import OutlineReader, polygon_format
 from napari_panoptic.io.formats.polygons.shapes import contains, ellipse, rectangle
+from napari_panoptic.values.cohort import Source
 
 _POLYGON, _RECTANGLE, _ELLIPSE = "Polygon", "Rectangle", "Ellipse"
+_OUTSIDE = "negative region(s) outside of all regions of their layer left out"
 _MOST_TESTS = 10**8
 """Of a hole against the box of a region, in a layer."""
 
 
-def read_objects(path: Path) -> Iterator[Outline]:
+def read_objects(file: OutlineFile) -> Iterator[Said]:
     """Yield the outlines of a file; rulers, pins and texts are left out, and listed.
 
     The class is the name of the layer. A negative region is a hole in the last region of its
     layer that contains its first vertex; outside of all, it is left out. Rectangles and
     ellipses are given by two corners of their boxes. Ids are running numbers.
     """
-    root = xml_root(path)
+    root = xml_root(file.path)
     if root.tag != "Annotations":
         raise ValueError(f"its root element is <{str(root.tag)[:60]}>, not <Annotations>")
     for layer in root.iterfind("Annotation"):
@@ -37,15 +39,15 @@ def read_objects(path: Path) -> Iterator[Outline]:
         holes: list[NDArray[np.float64]] = []
         for region in layer.iterfind("Regions/Region"):
             if (kind := region.get("Type")) not in (_POLYGON, _RECTANGLE, _ELLIPSE):
-                yield [], LeftOut(f"region(s) without an area ({str(kind)[:40]})"), None
+                yield LeftOut(f"region(s) without an area ({str(kind)[:40]}) left out")
             elif region.get("NegativeROA") == "1":
                 holes.append(_ring(region))
             else:
                 regions.append([_ring(region)])
         for _ in range(_add_holes(regions, holes)):
-            yield [], LeftOut("negative region(s) outside of all regions of their layer"), None
+            yield LeftOut(_OUTSIDE)
         for rings in regions:
-            yield rings, layer.get("Name"), None
+            yield Outline(rings, layer.get("Name"))
 
 
 def _add_holes(regions: list[list[NDArray[np.float64]]], holes: list[NDArray[np.float64]]) -> int:
@@ -91,3 +93,11 @@ def _ring(region: Element) -> NDArray[np.float64]:
     (x0, y0), (x1, y1) = points
     shape = rectangle if kind == _RECTANGLE else ellipse
     return shape(((x0 + x1) / 2, (y0 + y1) / 2), (abs(x1 - x0) / 2, abs(y1 - y0) / 2))
+
+
+FORMAT = polygon_format(
+    OutlineReader(read_objects, vertices=None),
+    name=Source.HALO,
+    title="HALO annotations",
+    endings=(".annotations",),
+)

@@ -16,31 +16,28 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
-from napari_panoptic.common.progress import CountReport, unreported
 from napari_panoptic.common.text import counted, english_list
-from napari_panoptic.io.files.guard import check_file
 from napari_panoptic.io.files.json_files import parsed_json
 from napari_panoptic.io.files.replacing import replaced_when_complete
 from napari_panoptic.io.formats.class_numbers import TYPE_INFO, ClassNumbers, type_info_of
 from napari_panoptic.io.formats.format import Objects
-from napari_panoptic.io.formats.polygons.collect import BATCH, BETWEEN_PIXELS, Collector
-from napari_panoptic.io.formats.polygons.model import LARGEST_COORDINATE, PixelRule, PolygonFile
+from napari_panoptic.io.formats.polygons.collect import BATCH, BETWEEN_PIXELS
+from napari_panoptic.io.formats.polygons.outline import Outline, OutlineFile, Said, Stated
+from napari_panoptic.io.formats.polygons.polygon_format import OutlineReader, polygon_format
 from napari_panoptic.io.formats.polygons.trace import (
-    as_contours,
     connected_areas,
     imagescope_vertices,
     labels_and_areas,
     pixel_outlines,
 )
 from napari_panoptic.kernels.restore import components
-from napari_panoptic.values.cohort import UNSTATED, ClassScheme, OutlineRules, Source
+from napari_panoptic.values.cohort import Source, Vertices
 from napari_panoptic.values.labels import LabelImage
 
 WHAT = 'HoVer-Net JSON, {"mag": …, "nuc": {"1": {"contour": [[x, y], …], "type": …}}}'
 ENDING = ".hovernet.json"
 LARGEST_HEAD = 1 << 20
 """Bytes that may stand before the nuclei, and behind them."""
-_RENUMBERED = "the keys of the nuclei are no ascending numbers: they were renumbered"
 
 # Some programs write the nuclei alone, without "mag" and "nuc".
 _BEGIN = re.compile(rb'"nuc"\s*:\s*\{|\A\s*\{(?=\s*"[^"\\]{1,64}"\s*:\s*\{[^{}]*"contour")')
@@ -48,50 +45,35 @@ _BEGIN = re.compile(rb'"nuc"\s*:\s*\{|\A\s*\{(?=\s*"[^"\\]{1,64}"\s*:\s*\{[^{}]*
 _NUCLEUS = re.compile(rb'\s*"([^"\\]{1,64})"\s*:\s*(\{[^{}]*\})\s*(,?)')
 
 
-def read_hovernet(
-    path: Path,
-    scheme: ClassScheme,
-    *,
-    progress: CountReport = unreported,
-    rules: OutlineRules = UNSTATED,  # noqa: ARG001 - there is one convention
-) -> PolygonFile:
-    """Read the nuclei of a HoVer-Net JSON file.
+def read_objects(source: OutlineFile) -> Iterator[Said]:
+    """Yield the nuclei of a HoVer-Net JSON file.
 
-    A contour is that of OpenCV: its vertices are pixels of the nucleus, and
-    the pixels on and within it are its own. The class comes from ``type``, see
-    `napari_panoptic.io.formats.class_numbers`. Ids are the keys of the nuclei where
-    these ascend, as HoVer-Net writes them, else running numbers.
-
-    Parameters and errors are those of `napari_panoptic.io.formats.format.ReadOutlines`.
-
-    Returns
-    -------
-    PolygonFile
-        With vertices rounded to whole pixels, which count by them, and
-        ``type_prob`` as scores.
-        Holes are not in such files. Its magnification is ``mag``: HoVer-Net
-        writes contours of a slide in px of the magnification at which it was
-        processed, and of a smaller image, without ``mag``, in px of that.
+    A contour is that of OpenCV: its vertices are pixels of the nucleus, rounded to whole ones, and
+    the pixels on and within it are its own. Holes are not in such files. The class comes from
+    ``type``, see `napari_panoptic.io.formats.class_numbers`, the score from ``type_prob``. Ids are
+    the keys of the nuclei where these ascend, as HoVer-Net writes them, else running numbers. The
+    magnification is ``mag``: HoVer-Net writes contours of a slide in px of the magnification at
+    which it was processed, and of a smaller image, without ``mag``, in px of that.
     """
-    check_file(path, WHAT)
-    nuclei = Collector(path, scheme, PixelRule.VERTEX, renumbered=_RENUMBERED)
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        at, is_more = _begin(data, path), True
+    with (
+        source.path.open("rb") as file,
+        mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data,
+    ):
+        at, is_more, count = _begin(data), True, 0
         while is_more and (match := _NUCLEUS.match(data, at)):
-            _add(nuclei, match[1], match[2], path)
+            count += 1
+            yield _nucleus(match[1], match[2], count)
             at, is_more = match.end(), bool(match[3])
-            if len(nuclei) % BATCH == 0:
-                progress(at, len(data))
-        magnification = _checked_rest(data, at, len(nuclei), path, is_more=is_more)
-        progress(len(data), len(data))
-    file_ = nuclei.finished(magnification=magnification)
-    return replace(file_, polygons=as_contours(file_.polygons))
+            if count % BATCH == 0:
+                source.progress(at, len(data))
+        yield Stated(magnification=_checked_rest(data, at, count, is_more=is_more))
+        source.progress(len(data), len(data))
 
 
 def write_files(path: Path, objects: Objects) -> tuple[Path, ...]:
     """Write the objects of a region; see `napari_panoptic.io.formats.format.Format`.
 
-    Each has one contour, as HoVer-Net writes them: `read_hovernet` returns objects without holes
+    Each has one contour, as HoVer-Net writes them: they read as objects without holes
     and of one (8-connected) piece pixel by pixel; `losses` lists the others. Ids become keys, and
     ``type`` is the number that is read as the class: by the table of names beside the original
     file, if there is one, else by that beside the new file, else by position, from 1. Scores of
@@ -200,73 +182,71 @@ def _entry(contour: NDArray[np.int32], kind: int | str, score: float) -> dict[st
     }
 
 
-def _begin(data: mmap.mmap, path: Path) -> int:
+def _begin(data: mmap.mmap) -> int:
     """Return where the nuclei begin."""
     begin = _BEGIN.search(data, 0, LARGEST_HEAD)
     if begin is None:
-        raise _malformed(path, 'it has no "nuc"')
+        raise _malformed('it has no "nuc"')
     return begin.end()
 
 
-def _checked_rest(
-    data: mmap.mmap, at: int, count: int, path: Path, *, is_more: bool
-) -> float | None:
+def _checked_rest(data: mmap.mmap, at: int, count: int, *, is_more: bool) -> float | None:
     """Check what stands around the nuclei, and return the magnification."""
     if len(data) - at > LARGEST_HEAD:
-        raise _malformed(path, f"nucleus {count + 1} is none", count + 1)
+        raise _malformed(f"entry {count + 1} is not a nucleus", count + 1)
     try:
-        frame = parsed_json(data[: _begin(data, path)] + data[at:])
+        frame = parsed_json(data[: _begin(data)] + data[at:])
     except ValueError:
-        reason = f"it is cut off or damaged after {count} nuclei"
-        raise _malformed(path, reason) from None
+        raise _malformed(f"it is cut off or damaged after {count} nuclei") from None
     is_frame = isinstance(frame, dict) and (not frame or frame.get("nuc") == {})
     if not is_frame or (is_more and count):
-        raise _malformed(path, f"it is damaged after {count} nuclei")
-    return _magnification(frame.get("mag"), path)
-
-
-def _magnification(value: Any, path: Path) -> float | None:
-    """Return the magnification of the coordinates; None if they are those of the image."""
+        raise _malformed(f"it is damaged after {count} nuclei")
+    value = frame.get("mag")
     if value is None:
-        return None
+        return None  # coordinates are those of the image
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1000:
-        raise _malformed(path, f'its "mag" is no magnification but {str(value)[:40]!r}')
+        raise _malformed(f'its "mag" is not a magnification but {str(value)[:40]!r}')
     return float(value)
 
 
-def _malformed(path: Path, reason: str, number: int | None = None) -> UnreadableFileError:
-    return UnreadableFileError(
-        f"expected {WHAT}, but {reason}; export it again", path=path, object_id=number
-    )
+def _malformed(reason: str, number: int | None = None) -> UnreadableFileError:
+    return UnreadableFileError(f"expected {WHAT}, but {reason}; export it again", object_id=number)
 
 
-def _add(nuclei: Collector, key: bytes, text: bytes, path: Path) -> None:
-    """Add an entry."""
+def _nucleus(key: bytes, text: bytes, number: int) -> Outline:
+    """Return an entry."""
     try:
         entry = parsed_json(text)
-        contour = np.array(entry["contour"], np.float64)
-        kind = entry.get("type")
+        contour, kind = np.array(entry["contour"], np.float64), entry.get("type")
+        if contour.size and (contour.ndim != 2 or contour.shape[1] != 2):
+            raise ValueError
+        hash(kind)
     except (KeyError, ValueError, TypeError) as error:
-        raise _no_nucleus(path, key, len(nuclei) + 1) from error
-    if contour.size == 0:
-        contour = contour.reshape(0, 2)
-    is_plane = contour.ndim == 2 and contour.shape[1] == 2
-    if not is_plane or not (np.abs(contour) <= LARGEST_COORDINATE).all():
-        raise _no_nucleus(path, key, len(nuclei) + 1)
-    if isinstance(kind, list | dict):
-        raise _no_nucleus(path, key, len(nuclei) + 1)
+        name = key.decode("utf-8", errors="replace")
+        reason = f"the nucleus '{name}' has no contour of x, y pairs, or no plain type"
+        raise _malformed(reason, number) from error
     rounded = np.rint(contour)
-    number = nuclei.add(
+    return Outline(
         [rounded],
-        nuclei.numbers.of(kind),
-        id_=int(key) if key.isdigit() and len(key) < 10 else -1,
+        kind,
+        id=int(key) if key.isdigit() and len(key) < 10 else -1,
         score=entry.get("type_prob"),
+        notes=[] if np.array_equal(rounded, contour) else [BETWEEN_PIXELS],
     )
-    if not np.array_equal(rounded, contour):
-        nuclei.note(FindingKind.FALLBACK, BETWEEN_PIXELS, number)
 
 
-def _no_nucleus(path: Path, key: bytes, number: int) -> UnreadableFileError:
-    name = key.decode("utf-8", errors="replace")
-    reason = f"the nucleus '{name}' has no contour of x, y pairs, or no plain type"
-    return _malformed(path, reason, number)
+FORMAT = polygon_format(
+    OutlineReader(
+        read_objects,
+        what=WHAT,
+        vertices=Vertices.PIXEL_CENTRES,
+        renumbered="the keys of the nuclei are not ascending numbers: they were renumbered",
+        most_bytes=None,
+    ),
+    name=Source.HOVERNET,
+    title="HoVer-Net JSON",
+    endings=(ENDING,),
+    write=write_files,
+    write_all=write_hovernet,
+    losses=losses,
+)

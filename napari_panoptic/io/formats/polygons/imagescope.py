@@ -16,19 +16,21 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
-from napari_panoptic.common.progress import CountReport, unreported
-from napari_panoptic.io.files.guard import check_file, check_length
+from napari_panoptic.io.files.guard import check_length
 from napari_panoptic.io.files.replacing import replaced_when_complete
 from napari_panoptic.io.files.xml_files import safe_parser
-from napari_panoptic.io.formats.polygons.collect import (
-    DECIMAL_COMMAS,
-    UNREADABLE_VERTICES,
-    Collector,
+from napari_panoptic.io.formats.polygons.collect import DECIMAL_COMMAS, UNREADABLE_VERTICES
+from napari_panoptic.io.formats.polygons.model import LARGEST_COORDINATE, PixelRule
+from napari_panoptic.io.formats.polygons.outline import (
+    LeftOut,
+    Outline,
+    OutlineFile,
+    Said,
+    Stated,
 )
-from napari_panoptic.io.formats.polygons.model import LARGEST_COORDINATE, PixelRule, PolygonFile
+from napari_panoptic.io.formats.polygons.polygon_format import OutlineReader
 from napari_panoptic.io.formats.polygons.shapes import ellipse, rectangle
 from napari_panoptic.io.formats.polygons.trace import connected_areas, imagescope_vertices
-from napari_panoptic.values.cohort import UNSTATED, ClassScheme, OutlineRules
 from napari_panoptic.values.labels import LabelImage
 
 WHAT = "an ImageScope XML annotation"
@@ -67,14 +69,8 @@ Outlined = tuple[str, NDArray[np.float64] | NDArray[np.int32]]
 image at full resolution, not closed."""
 
 
-def read_polygons(
-    path: Path,
-    scheme: ClassScheme,
-    *,
-    progress: CountReport = unreported,
-    rules: OutlineRules = UNSTATED,  # noqa: ARG001 - there is one convention
-) -> PolygonFile:
-    """Read the polygons of an ImageScope XML file.
+def read_objects(file: OutlineFile) -> Iterator[Said]:
+    """Yield the polygons of an ImageScope XML file.
 
     The class of a polygon is the first known name among the
     ``Attributes/Attribute@Name`` of its layer and ``Annotation@Name``, or, if
@@ -84,29 +80,28 @@ def read_polygons(
     object can be found in the file again. Vertices count by their pixels; ellipses,
     and rectangles of two vertices, fill their box. Arrows, rulers and negative regions
     are left out. A file that declares a document type is refused.
-
-    Parameters, returned value and errors are those of
-    `napari_panoptic.io.formats.format.ReadOutlines`.
     """
-    check_file(path, WHAT)
 
     def blocks() -> Generator[bytes]:
-        total = path.stat().st_size
-        with path.open("rb") as file:
-            while block := file.read(BLOCK_BYTES):
+        total = file.path.stat().st_size
+        with file.path.open("rb") as opened:
+            while block := opened.read(BLOCK_BYTES):
                 yield block
-                progress(file.tell(), total)
+                file.progress(opened.tell(), total)
 
-    content, findings = _parsed(path, blocks)
+    content, encoding = _parsed(file.path, blocks)
+    if encoding is not None:
+        message = f"the file is not in the encoding that it states; it was read as {encoding}"
+        yield Finding(FindingKind.FALLBACK, message)
     if content.root_tag != "Annotations":
         raise UnreadableFileError(
             f"expected {WHAT} with the root element Annotations, found "
             f"<{content.root_tag[:60]}>, an XML file of another program; export the annotation "
-            f"from ImageScope, or state its format in cohort.toml",
-            path=path,
+            f"from ImageScope, or state its format in cohort.toml"
         )
-    mpp, mpp_findings = _mpp(content.mpp, path)
-    return content.collected(path, scheme).finished(mpp=mpp, findings=(*findings, *mpp_findings))
+    if content.mpp is not None:
+        yield _mpp(content.mpp)
+    yield from content.regions()
 
 
 def write_annotation(path: Path, outlines: Iterable[Outlined], mpp: float | None = None) -> None:
@@ -160,25 +155,24 @@ def traced_outlines(
             yield ambiguous_class, line
 
 
-def _parsed(path: Path, blocks: Callable[[], Generator[bytes]]) -> tuple[_Content, list[Finding]]:
+def _parsed(path: Path, blocks: Callable[[], Generator[bytes]]) -> tuple[_Content, str | None]:
+    """Return the content, and the encoding if it is not the one that the file states."""
     first: etree.XMLSyntaxError | None = None
     try:
         if not _is_utf_16_by_mistake(path):
             # Closed here: an error keeps a generator, and the file that it has open.
             with closing(blocks()) as read:
-                return _fed(read, path, None), []
+                return _fed(read, None), None
     except etree.XMLSyntaxError as error:
         if error.code not in _ENCODING_ERRORS:
-            raise _broken(path, error) from error
+            raise _broken(error) from error
         first = error
     check_length(path, WHAT)
     text, encoding = _decoded(path.read_bytes())
     try:
-        content = _fed([text.encode("utf-8", errors="replace")], path, "utf-8")
+        return _fed([text.encode("utf-8", errors="replace")], "utf-8"), encoding
     except etree.XMLSyntaxError as error:
-        raise _broken(path, first or error) from error
-    message = f"the file is not in the encoding that it states; it was read as {encoding}"
-    return content, [Finding(FindingKind.FALLBACK, message, path=path)]
+        raise _broken(first or error) from error
 
 
 def _is_utf_16_by_mistake(path: Path) -> bool:
@@ -201,9 +195,9 @@ _ENCODING_ERRORS = {
 }
 
 
-def _fed(blocks: Iterable[bytes], path: Path, encoding: str | None) -> _Content:
+def _fed(blocks: Iterable[bytes], encoding: str | None) -> _Content:
     """Parse a file without building a tree of it."""
-    content = _Content(path)
+    content = _Content()
     parser = safe_parser(target=content, encoding=encoding)
     for block in blocks:
         content.note_bytes(len(block))
@@ -221,11 +215,10 @@ def _decoded(data: bytes) -> tuple[str, str]:
         return data.decode("cp1252", errors="replace"), "Windows-1252"
 
 
-def _broken(path: Path, error: Exception) -> UnreadableFileError:
+def _broken(error: Exception) -> UnreadableFileError:
     return UnreadableFileError(
         f"expected {WHAT}, but its XML is cut off or damaged ({error}); export it again. "
-        f"Nothing of it was used: half an annotation would turn good predictions into false ones",
-        path=path,
+        f"Nothing of it was used: half an annotation would turn good predictions into false ones"
     )
 
 
@@ -242,18 +235,11 @@ _KINDS = {
 
 
 class _Content:
-    """The regions and layers of an annotation, as the parser reports them.
+    """The regions and layers of an annotation, as the parser reports them."""
 
-    Parameters
-    ----------
-    path
-        The file, for errors.
-    """
-
-    def __init__(self, path: Path) -> None:
+    def __init__(self) -> None:
         self.root_tag = ""
         self.mpp: str | None = None
-        self._path = path
         self._since_element = 0
         self._kinds: list[int] = []
         self._open_layers: list[int] = []
@@ -323,28 +309,20 @@ class _Content:
             )
         self._since_element += count
 
-    def collected(self, path: Path, scheme: ClassScheme) -> Collector:
-        """Return the regions as objects."""
-        objects = Collector(path, scheme, PixelRule.VERTEX, has_numbers=False)
-        layers = map(layer_names, self._attributes, self._layer_names)
-        # As in MoNuSeg: the attribute of ImageScope without a value names no class.
-        is_class = scheme.canonical(_DESCRIPTION) is not None
-        known = [
-            objects.named(
-                names if is_class or [*map(str.casefold, names)] != [_DESCRIPTION] else ()
-            )
-            for names in layers
+    def regions(self) -> Iterator[Outline | LeftOut]:
+        """Yield the regions as objects."""
+        entries = [
+            # As in MoNuSeg: the attribute of ImageScope without a value names no class.
+            (*names, None) if [*map(str.casefold, names)] == [_DESCRIPTION] else names
+            for names in map(layer_names, self._attributes, self._layer_names)
         ]
         for region in self._regions:
             if region.no_nucleus:
-                message = _LEFT_OUT.format(region.no_nucleus)
-                objects.leave_out(FindingKind.FALLBACK, message, objects.skip())
+                yield LeftOut(_LEFT_OUT.format(region.no_nucleus), is_numbered=True)
                 continue
-            number = objects.add([region.outline()], known[region.layer])
-            if region.is_unreadable:
-                message = DECIMAL_COMMAS if region.has_commas else UNREADABLE_VERTICES
-                objects.note(FindingKind.UNREADABLE, message, number)
-        return objects
+            note = DECIMAL_COMMAS if region.has_commas else UNREADABLE_VERTICES
+            notes = [note] if region.is_unreadable else []
+            yield Outline([region.outline()], entries[region.layer], notes=notes)
 
     def _vertex(self, attributes: Mapping[str, str]) -> None:
         try:
@@ -358,7 +336,7 @@ class _Content:
             self._regions[-1].has_commas |= _COMMA.fullmatch(attributes.get("X", "")) is not None
 
     def _refused(self, found: str, remedy: str = "export it again") -> UnreadableFileError:
-        return UnreadableFileError(f"expected {WHAT}, {found}; {remedy}", path=self._path)
+        return UnreadableFileError(f"expected {WHAT}, {found}; {remedy}")
 
 
 _COMMA = re.compile(r"\s*-?\d+,\d+\s*")
@@ -389,20 +367,18 @@ class _Region:
         return filling
 
 
-def _mpp(text: str | None, path: Path) -> tuple[float | None, list[Finding]]:
-    if text is None:
-        return None, []
+def _mpp(text: str) -> Stated | Finding:
     try:
         value = float(text)
     except ValueError:
         value = math.nan
     if value > 0 and math.isfinite(value):
-        return value, []
-    message = (
+        return Stated(mpp=value)
+    return Finding(
+        FindingKind.NO_MPP,
         f"MicronsPerPixel should be a positive number, found '{text}': the annotation gives no "
-        f"micrometres per pixel"
+        f"micrometres per pixel",
     )
-    return None, [Finding(FindingKind.NO_MPP, message, path=path)]
 
 
 def _document(outlines: Iterable[Outlined], mpp: float | None) -> Iterator[str]:
@@ -458,3 +434,9 @@ def layer_names(attributes: Iterable[Mapping[str, str]], own_name: str) -> tuple
 def vertex_text(value: float) -> str:
     """Return a coordinate with every significant digit and no exponent, as ImageScope expects."""
     return np.format_float_positional(value, trim="-")
+
+
+READER = OutlineReader(
+    read_objects, what=WHAT, vertices=PixelRule.VERTEX, has_numbers=False, most_bytes=None
+)
+"""Reads the polygons; see `read_objects`."""

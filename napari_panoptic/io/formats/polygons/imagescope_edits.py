@@ -14,13 +14,14 @@ from napari_panoptic.io.files.xml_files import xml_root
 from napari_panoptic.io.formats.format import Objects
 from napari_panoptic.io.formats.polygons.imagescope import (
     LAYER_ATTRIBUTES,
+    READER,
     layer_names,
-    read_polygons,
     traced_outlines,
     vertex_text,
     write_annotation,
 )
 from napari_panoptic.io.formats.polygons.model import AMBIGUOUS, Polygons, class_number
+from napari_panoptic.io.formats.polygons.polygon_format import polygon_format
 from napari_panoptic.io.formats.polygons.rasterize import RasterizedAnnotation, rasterize_polygons
 from napari_panoptic.io.formats.polygons.trace import connected_areas, imagescope_vertices
 from napari_panoptic.kernels.fill import draw, draw_where_free
@@ -67,7 +68,7 @@ def write_edited(path: Path, original: Path, objects: Objects) -> bool:
     bool
         False if the original cannot be copied, and nothing was written.
     """
-    polygons = read_polygons(original, objects.scheme).polygons
+    polygons = READER.outlines(original, objects.scheme).polygons
     try:
         root = xml_root(original)
     except ValueError:
@@ -209,3 +210,12 @@ def _set_vertices(element: etree._Element, line: NDArray[np.int32]) -> None:
     vertices = etree.SubElement(element, "Vertices")
     for x, y in line.tolist():
         etree.SubElement(vertices, "Vertex", {"X": vertex_text(x), "Y": vertex_text(y), "Z": "0"})
+
+
+FORMAT = polygon_format(
+    READER,
+    name=Source.IMAGESCOPE,
+    title="ImageScope XML",
+    endings=(".xml",),
+    write=write_files,
+)

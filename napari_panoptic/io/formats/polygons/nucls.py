@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 
-from napari_panoptic.io.formats.polygons.polygon_format import Outline
+from napari_panoptic.io.formats.polygons.outline import Outline, OutlineFile, Said
+from napari_panoptic.io.formats.polygons.polygon_format import OutlineReader, polygon_format
+from napari_panoptic.values.cohort import Source, Vertices
 
 _CLASSES = ("group", "raw_classification", "super_classification", "main_classification")
 _BOX = "rectangle"
@@ -21,14 +22,14 @@ _FIELD = "fov"
 """The class of the outline of the whole field."""
 
 
-def read_objects(path: Path) -> Iterator[Outline]:
+def read_objects(file: OutlineFile) -> Iterator[Said]:
     """Yield the nuclei of a file; ids are running numbers.
 
     The class is the first of the three levels that the cohort knows. A box outlines no nucleus: its
     class is ``rectangle``, so that it is left out and listed unless the cohort has an alias for it.
     """
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        for row in csv.DictReader(file, strict=True):
+    with file.path.open(encoding="utf-8-sig", newline="") as lines:
+        for row in csv.DictReader(lines, strict=True):
             names = tuple(name for column in _CLASSES if (name := row.get(column)))
             if names and names[0].casefold().startswith(_FIELD):
                 continue
@@ -37,7 +38,15 @@ def read_objects(path: Path) -> Iterator[Outline]:
                     float(row[name]) for name in ("xmin", "ymin", "xmax", "ymax")
                 )
                 corners = [(low_x, low_y), (high_x, low_y), (high_x, high_y), (low_x, high_y)]
-                yield [corners], (_BOX,), None
+                yield Outline([corners], _BOX)
                 continue
             x, y = (np.array(row[name].split(","), np.float64) for name in ("coords_x", "coords_y"))
-            yield [np.stack([x, y], axis=1)], names, None
+            yield Outline([np.stack([x, y], axis=1)], names)
+
+
+FORMAT = polygon_format(
+    OutlineReader(read_objects, vertices=Vertices.PIXEL_CENTRES),
+    name=Source.NUCLS,
+    title="NuCLS table",
+    endings=(".nucls.csv",),
+)

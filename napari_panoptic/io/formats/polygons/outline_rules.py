@@ -31,7 +31,9 @@ FAR_APART_TWO, FAR_APART_MANY = 4.0, 2.0
 part; a nucleus cut in pieces does not."""
 
 
-def in_convention(file: PolygonFile, rules: OutlineRules, path: Path, *, side: str) -> PolygonFile:
+def in_convention(
+    file: PolygonFile, rules: OutlineRules, path: Path, *, side: str, whole_only: bool = False
+) -> PolygonFile:
     """Read outlines by the rules of the cohort, and report those that may need others.
 
     Parameters
@@ -44,6 +46,9 @@ def in_convention(file: PolygonFile, rules: OutlineRules, path: Path, *, side: s
         The file, for findings.
     side
         ``reference`` or ``predictions``: where `rules` stand in a ``cohort.toml``.
+    whole_only
+        Whether vertices through pixel centres are pixels only if all of them are whole numbers, and
+        not already if most are.
     """
     polygons, findings = file.polygons, list(file.findings)
     if rules.crowds is None and file.crowds:
@@ -53,9 +58,9 @@ def in_convention(file: PolygonFile, rules: OutlineRules, path: Path, *, side: s
     if rules.vertices is None:
         findings += _look_traced(polygons, path, side)
     elif rules.vertices is Vertices.PIXEL_CENTRES:
-        polygons, between = _through_centres(polygons)
-        message = BETWEEN_PIXELS.replace("contour", "outline")
-        findings += object_findings(FindingKind.FALLBACK, between, message, path)
+        polygons, between = _through_centres(polygons, whole_only=whole_only)
+        kind, message = BETWEEN_PIXELS
+        findings += object_findings((kind, message.replace("contour", "outline")), between, path)
     return replace(file, polygons=polygons, findings=tuple(findings))
 
 
@@ -69,12 +74,12 @@ def _crowds(count: int, path: Path, side: str) -> Finding:
     return Finding(FindingKind.CONVENTION, message, path=path, count=count)
 
 
-def _through_centres(polygons: Polygons) -> tuple[Polygons, NDArray[np.int64]]:
+def _through_centres(polygons: Polygons, *, whole_only: bool) -> tuple[Polygons, NDArray[np.int64]]:
     """Read vertices as pixels; return the ids of objects with rounded vertices."""
     xy = polygons.vertices_xy
     whole = np.rint(xy)
     moved = (whole != xy).any(axis=1)
-    if lie_between(xy):
+    if lie_between(xy) or (whole_only and moved.any()):
         # No contours of pixels: pixel 0 has its centre at 0 in the file, at 0.5 in `Polygons`.
         return replace(polygons, vertices_xy=xy + 0.5), polygons.ids[:0]
     objects = np.searchsorted(
@@ -155,7 +160,7 @@ def _far_apart(polygons: Polygons, path: Path, side: str) -> Iterator[Finding]:
             f'{side}.multipolygons = "{split}" under [files] in cohort.toml; if not, '
             f'"{Multipolygons.ONE_OBJECT}"'
         )
-        yield from object_findings(FindingKind.CONVENTION, np.array(ids, np.int64), message, path)
+        yield from object_findings((FindingKind.CONVENTION, message), np.array(ids, np.int64), path)
 
 
 def objects_far_apart(polygons: Polygons) -> tuple[list[int], int]:

@@ -1,35 +1,25 @@
-"""Makes a format out of a function that reads outlines: drawn whole or in windows, with reports."""
+"""Makes a format out of a function that says what a file of outlines holds."""
 
 from __future__ import annotations
 
 import csv
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike
-
 from napari_panoptic.common.errors import UnreadableFileError
-from napari_panoptic.common.findings import Finding, FindingKind
+from napari_panoptic.common.findings import Finding
 from napari_panoptic.common.progress import CountReport, unreported
-from napari_panoptic.common.text import counted
 from napari_panoptic.io.files.fingerprints import file_stamps
 from napari_panoptic.io.files.guard import TABLE_BYTES, check_file, check_length
 from napari_panoptic.io.files.json_files import parsing
-from napari_panoptic.io.formats.class_numbers import tables_beside
+from napari_panoptic.io.formats.class_numbers import ClassNumbers, tables_beside
 from napari_panoptic.io.formats.format import (
     Format,
-    ListItems,
     LoadedMasks,
     LoadRequest,
-    Objects,
-    ReadOutlines,
     TiledMasks,
-    Write,
-    WriteAll,
     located,
 )
 from napari_panoptic.io.formats.placing import (
@@ -38,12 +28,8 @@ from napari_panoptic.io.formats.placing import (
     placed_outlines,
 )
 from napari_panoptic.io.formats.polygons.collect import BATCH, Collector
-from napari_panoptic.io.formats.polygons.model import (
-    AMBIGUOUS,
-    LARGEST_COORDINATE,
-    PolygonFile,
-    opened,
-)
+from napari_panoptic.io.formats.polygons.model import PixelRule, PolygonFile
+from napari_panoptic.io.formats.polygons.outline import OutlineFile, Said
 from napari_panoptic.io.formats.polygons.outline_rules import in_convention
 from napari_panoptic.io.formats.polygons.patches import HELD, of_patch, size_of
 from napari_panoptic.io.formats.polygons.rasterize import (
@@ -61,206 +47,74 @@ from napari_panoptic.values.cohort import (
     Vertices,
 )
 
-LARGEST_ID = 2**31 - 1
-"""Larger ids are replaced by running numbers."""
-
-EXCLUDED = object()
-"""In place of a class: an area that is excluded from scoring."""
-
 
 @dataclass(frozen=True)
-class LeftOut:
-    """In place of a class: something that outlines no object, and is listed."""
-
-    #: What it is, after a number: ``row(s) without an area``.
-    what: str
-
-
-Outline = (
-    tuple[Sequence[ArrayLike], Any, int | None] | tuple[Sequence[ArrayLike], Any, int | None, Any]
-)
-"""The rings of an object, x and y in px, filled together by the even-odd rule; its class, a name or
-a number as in `napari_panoptic.io.formats.class_numbers`, a tuple of names of which the first known
-one counts, `EXCLUDED` or `LeftOut`; its id, or None for its running number; and perhaps the score
-of a model, None for none."""
-
-
-def polygon_format(
-    *,
-    name: str,
-    title: str,
-    endings: tuple[str, ...],
-    read: Callable[..., Iterable[Outline]],
-    vertices: Vertices | None = Vertices.PIXEL_EDGES,
-    in_shares: bool = False,
-    most_bytes: int = TABLE_BYTES,
-    items: ListItems | None = None,
-    write: Write | None = None,
-    write_all: WriteAll | None = None,
-    losses: Callable[[Objects], tuple[Finding, ...]] = lambda objects: (),  # noqa: ARG005
-) -> Format:
-    """Make a format whose files hold outlines.
+class OutlineReader:
+    """Reads the files of a format of outlines.
 
     Objects of unknown classes, odd shapes, and objects that vanish, overlap or
     lie outside the image are reported; slides are read in windows. Ids that do
     not ascend are replaced by running numbers.
-
-    Parameters
-    ----------
-    name, title, endings, items, write, write_all, losses
-        As for `napari_panoptic.io.formats.format.Format`.
-    read
-        Yields the objects of a file, see `Outline`; with ``items``, it is called with the file
-        and the key of a region, None for the only one. A `ValueError`, `LookupError`,
-        `TypeError`, `AttributeError`, `OverflowError`, `OSError` or `csv.Error` of it refuses the
-        file.
-    vertices
-        What whole-number vertices run through; None where programs differ, and a
-        ``cohort.toml`` can state it.
-    in_shares
-        Whether coordinates are shares of the image's width and height instead of px.
-    most_bytes
-        Larger files are refused, without a call of ``read``.
     """
 
-    def read_outlines(
+    #: Yields what a file says. A `ValueError`, `LookupError`, `TypeError`, `AttributeError`,
+    #: `OverflowError`, `OSError` or `csv.Error` of it refuses the file.
+    read: Callable[[OutlineFile], Iterable[Said]]
+    #: What such a file is, for errors; the title of the format by default.
+    what: str = ""
+    #: What whole-number vertices run through; None where programs differ, and a ``cohort.toml`` can
+    #: state it; a `PixelRule` where vertices are never read differently.
+    vertices: Vertices | PixelRule | None = Vertices.PIXEL_EDGES
+    #: Whether vertices through pixel centres are pixels only if all of a file are whole numbers.
+    whole_only: bool = False
+    #: Whether coordinates are shares of the image's width and height instead of px.
+    in_shares: bool = False
+    #: The finding if ids do not ascend; empty for none.
+    renumbered: str = "the ids of the objects do not ascend: they were renumbered"
+    #: Whether classes can be numbers, and a table beside the file names them.
+    has_numbers: bool = True
+    #: Larger files are refused, without a call of ``read``; None for any size.
+    most_bytes: int | None = TABLE_BYTES
+
+    def outlines(
+        self,
         path: Path,
         scheme: ClassScheme,
         *,
         progress: CountReport = unreported,
-        rules: OutlineRules = UNSTATED,  # noqa: ARG001 - the format decides
+        rules: OutlineRules = UNSTATED,
         item: str | None = None,
     ) -> PolygonFile:
-        def entries() -> Iterator[Outline]:
-            yield from read(path) if items is None else read(path, item)
-
-        file = collected(path, scheme, title, entries(), progress, most_bytes)
-        if vertices is None:
+        """Read a file; see `napari_panoptic.io.formats.format.ReadOutlines`."""
+        if not is_zarr(path):
+            check_file(path, self.what)
+            if self.most_bytes is not None:
+                check_length(path, self.what, self.most_bytes)
+        source = OutlineFile(path, rules, item, progress)
+        rule = self.vertices if isinstance(self.vertices, PixelRule) else PixelRule.CENTRE
+        numbers = ClassNumbers(path if self.has_numbers else None, scheme)
+        objects = Collector(path, self.what, scheme, numbers, rule, self.renumbered)
+        entries = self.read(source)
+        try:
+            with parsing(path, self.what, csv.Error):
+                for said in entries:
+                    if len(objects) % BATCH == 0:
+                        source.pause()
+                    objects.add(said)
+                file = objects.finished()
+        except UnreadableFileError as error:
+            error.path = error.path or path
+            raise
+        finally:
+            if isinstance(entries, Generator):
+                entries.close()  # and with it the file: an error keeps a generator
+        if not isinstance(self.vertices, Vertices):
             return file
-        stated = OutlineRules(vertices, Multipolygons.ONE_OBJECT)
-        return in_convention(file, stated, path, side="")
+        stated = OutlineRules(self.vertices, Multipolygons.ONE_OBJECT)
+        return in_convention(file, stated, path, side="", whole_only=self.whole_only)
 
-    return outline_format(
-        name=name,
-        title=title,
-        endings=endings,
-        read=read_outlines,
-        in_shares=in_shares,
-        has_conventions=vertices is None,
-        items=items,
-        write=write,
-        write_all=write_all,
-        losses=losses,
-    )
-
-
-def collected(
-    path: Path,
-    scheme: ClassScheme,
-    title: str,
-    entries: Iterable[Outline],
-    progress: CountReport,
-    most_bytes: int = TABLE_BYTES,
-) -> PolygonFile:
-    """Return the objects of a file as they stand there; parameters as in `polygon_format`."""
-    if not is_zarr(path):
-        check_file(path, title)
-        check_length(path, title, most_bytes)
-    objects = Collector(
-        path, scheme, renumbered="the ids of the objects do not ascend: they were renumbered"
-    )
-    left_out = Counter[str]()
-    with parsing(path, title, csv.Error):
-        for rings, value, id_, *more in entries:
-            if isinstance(value, LeftOut):
-                left_out[value.what] += 1  # without a number: ids stay those of the objects
-                continue
-            if len(objects) % BATCH == 0:
-                progress(0, 1)  # the total is unknown, but the caller can cancel here
-            points = [opened(np.array(ring, np.float64).reshape(-1, 2)) for ring in rings]
-            if not all((np.abs(ring) <= LARGEST_COORDINATE).all() for ring in points):
-                raise ValueError(f"a coordinate of object {len(objects) + 1} is out of range")
-            number = len(objects) + 1 if id_ is None else id_ if id_ <= LARGEST_ID else 0
-            # Excluded also where the cohort has no class for such areas.
-            known = (
-                (AMBIGUOUS, None)
-                if value is EXCLUDED
-                else objects.named(value)
-                if isinstance(value, tuple)
-                else objects.numbers.of(value)
-            )
-            objects.add(points, known, id_=number, score=more[0] if more else None)
-    return objects.finished(
-        findings=[
-            Finding(FindingKind.FALLBACK, f"{counted(n, what)} left out", path=path, count=n)
-            for what, n in left_out.items()
-        ]
-    )
-
-
-def outline_format(
-    *,
-    name: str,
-    title: str,
-    endings: tuple[str, ...],
-    read: ReadOutlines,
-    has_conventions: bool = False,
-    has_numbers: bool = True,
-    in_shares: bool = False,
-    items: ListItems | None = None,
-    write: Write | None,
-    write_all: WriteAll | None = None,
-    losses: Callable[[Objects], tuple[Finding, ...]] = lambda objects: (),  # noqa: ARG005
-) -> Format:
-    """Make a format of a function that reads a whole file of outlines.
-
-    Parameters
-    ----------
-    name, title, endings, items, write, write_all, losses
-        As for `napari_panoptic.io.formats.format.Format`.
-    read
-        Reads a file; with ``items``, the objects of the region whose key is ``item``.
-    has_conventions
-        Whether programs write such files in several conventions, which a
-        ``cohort.toml`` can state.
-    has_numbers
-        Whether classes can be numbers, and a table beside the file names them.
-    in_shares
-        Whether coordinates are shares of the image's width and height instead of px.
-    """
-
-    def read_region(
-        files: MaskFiles,
-        scheme: ClassScheme,
-        team: str | None,
-        shape: tuple[int, int],
-        **watch: Any,
-    ) -> PolygonFile:
-        if files.patch is None:
-            file = read_side(files, scheme, team, **watch)
-            check_stated_shape(file, files, shape, side=_side(team))
-            return file
-        paths = (files.all_paths[0], *tables_beside(files.all_paths[0]))
-        slide = HELD.current(
-            (name, paths, repr(scheme), files.rules, team is None),
-            lambda: read_side(files, scheme, team, **watch),
-            size_of,
-            version=tuple(file_stamps(paths).values()),
-        )
-        return of_patch(slide, files.patch, shape, paths[0])
-
-    def read_side(
-        files: MaskFiles, scheme: ClassScheme, team: str | None, **watch: Any
-    ) -> PolygonFile:
-        path = files.all_paths[0]
-        if items is not None:
-            watch["item"] = files.item
-        file = read(path, scheme, rules=files.rules, **watch)
-        if has_conventions:
-            file = in_convention(file, files.rules, path, side=_side(team))
-        return placed_outlines(file, files.rules)
-
-    def load(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> LoadedMasks:
+    def load(self, files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> LoadedMasks:
+        """Read and draw the objects of one side of a region."""
         path = files.all_paths[0]
         if request.shape is None:
             raise UnreadableFileError(
@@ -269,9 +123,7 @@ def outline_format(
                 path=path,
                 region=request.region,
             )
-        file = read_region(files, scheme, request.team, request.shape)
-        if in_shares:
-            file = in_px_of_image(file, files, request.shape)
+        file = self._of_region(files, scheme, request.team, request.shape, unreported)
         drawn = rasterize_polygons(
             file.polygons,
             request.shape,
@@ -289,6 +141,7 @@ def outline_format(
         )
 
     def open_tiles(
+        self,
         files: MaskFiles,
         scheme: ClassScheme,
         shape: tuple[int, int],
@@ -297,11 +150,10 @@ def outline_format(
         team: str | None = None,
         progress: CountReport = unreported,
     ) -> TiledMasks:
-        file = read_region(files, scheme, team, shape, progress=progress)
-        if in_shares:
-            file = in_px_of_image(file, files, shape)
+        """Read the objects of one side of a slide, and draw them in windows."""
+        file = self._of_region(files, scheme, team, shape, progress)
         tiles = polygon_tiles(file.polygons, scheme, shape)
-        findings = file.findings
+        findings: tuple[Finding, ...] = file.findings
         if files.patch is None:
             findings += tuple(outside_findings(file.polygons, shape, region=region))
         request = LoadRequest(shape=shape, region=region, team=team)
@@ -312,23 +164,57 @@ def outline_format(
             magnification=file.magnification,
         )
 
+    def _of_region(
+        self,
+        files: MaskFiles,
+        scheme: ClassScheme,
+        team: str | None,
+        shape: tuple[int, int],
+        progress: CountReport,
+    ) -> PolygonFile:
+        path, side = files.all_paths[0], "reference" if team is None else "predictions"
+
+        def read() -> PolygonFile:
+            file = self.outlines(
+                path, scheme, rules=files.rules, item=files.item, progress=progress
+            )
+            if self.vertices is None:
+                file = in_convention(file, files.rules, path, side=side)
+            return placed_outlines(file, files.rules)
+
+        if files.patch is not None:
+            paths = (path, *tables_beside(path))
+            slide = HELD.current(
+                (self, paths, repr(scheme), files.rules, side),
+                read,
+                size_of,
+                version=tuple(file_stamps(paths).values()),
+            )
+            file = of_patch(slide, files.patch, shape, path)
+        else:
+            file = read()
+            check_stated_shape(file, files, shape, side=side)
+        return in_px_of_image(file, files, shape) if self.in_shares else file
+
+
+def polygon_format(reader: OutlineReader, *, title: str, **fields: Any) -> Format:
+    """Make a format whose files hold outlines.
+
+    Parameters
+    ----------
+    reader
+        Reads the files.
+    title, fields
+        Of the `napari_panoptic.io.formats.format.Format`.
+    """
+    reader = replace(reader, what=reader.what or title)
     return Format(
-        name=name,
         title=title,
-        load=load,
-        open_tiles=open_tiles,
-        outlines=read,
-        in_shares=in_shares,
-        endings=endings,
-        items=items,
-        write=write,
-        write_all=write_all,
-        losses=losses,
-        companions=tables_beside if has_numbers else lambda path: (),  # noqa: ARG005
-        has_conventions=has_conventions,
+        load=reader.load,
+        open_tiles=reader.open_tiles,
+        outlines=reader.outlines,
+        in_shares=reader.in_shares,
+        companions=tables_beside if reader.has_numbers else lambda path: (),  # noqa: ARG005
+        has_conventions=reader.vertices is None,
+        **fields,
     )
-
-
-def _side(team: str | None) -> str:
-    """Return where rules stand in a cohort.toml."""
-    return "reference" if team is None else "predictions"

@@ -14,9 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from napari_panoptic.io.formats.polygons.polygon_format import Outline
+from napari_panoptic.io.formats.polygons.outline import Outline, OutlineFile, Said
+from napari_panoptic.io.formats.polygons.polygon_format import OutlineReader, polygon_format
 from napari_panoptic.io.pixels.decode import decoding
 from napari_panoptic.io.pixels.label_windows import opened_zarr
+from napari_panoptic.values.cohort import Source, Vertices
 
 WHAT = "a Zarr of TIAToolbox (contours, type and prob of nuclei)"
 _TASK = "nuclei_segmentation"
@@ -32,12 +34,12 @@ def holds_contours(path: Path) -> bool:
         return not hasattr(node, "chunks") and "contours" in node and "box" in node
 
 
-def read_objects(path: Path) -> Iterator[Outline]:
+def read_objects(file: OutlineFile) -> Iterator[Said]:
     """Yield the nuclei of a store; ids are running numbers, and the class is the type."""
-    with decoding(path, WHAT):
-        node = _task(opened_zarr(path))
+    with decoding(file.path, WHAT):
+        node = _task(opened_zarr(file.path))
         contours, kinds, scores = (
-            _array(node, name, path) for name in ("contours", "type", "prob")
+            _array(node, name, file.path) for name in ("contours", "type", "prob")
         )
         count = contours.shape[0]
         if kinds.shape != (count,) or scores.shape != (count,):
@@ -54,7 +56,7 @@ def read_objects(path: Path) -> Iterator[Outline]:
                 contours[rows], kinds[rows].tolist(), scores[rows].tolist(), strict=True
             ):
                 is_vertex = (ring != padding).all(axis=1)
-                yield [ring[is_vertex]], kind, None, score
+                yield Outline([ring[is_vertex]], kind, score=score)
 
 
 def _task(node: Any) -> Any:
@@ -75,3 +77,11 @@ def _array(node: Any, name: str, path: Path) -> Any:
     if math.prod(array.shape[1:]) > _MOST_NUMBERS:
         raise ValueError(f"{name} has the shape {array.shape}")
     return bounded(array, path, WHAT)
+
+
+FORMAT = polygon_format(
+    OutlineReader(read_objects, vertices=Vertices.PIXEL_CENTRES),
+    name=Source.TIATOOLBOX_ZARR,
+    title="TIAToolbox Zarr",
+    endings=(".tiatoolbox.zarr",),
+)

@@ -7,12 +7,13 @@ from 0. A score, as ``save_conf`` of Ultralytics adds it, makes the number of co
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 
 from napari_panoptic.io.formats.class_numbers import FromZero
-from napari_panoptic.io.formats.polygons.polygon_format import Outline
+from napari_panoptic.io.formats.polygons.outline import Outline, OutlineFile, Said
+from napari_panoptic.io.formats.polygons.polygon_format import OutlineReader, polygon_format
+from napari_panoptic.values.cohort import Source
 
 _LEAST = 6
 """Numbers of an outline; a box has four."""
@@ -20,10 +21,10 @@ _FARTHEST = 2.0
 """Shares of outlines that reach out of the image."""
 
 
-def read_objects(path: Path) -> Iterator[Outline]:
+def read_objects(file: OutlineFile) -> Iterator[Said]:
     """Yield the outlines of a file in shares of the image; ids are the numbers of their lines."""
-    with path.open(encoding="utf-8-sig") as file:
-        for number, line in enumerate(file, start=1):
+    with file.path.open(encoding="utf-8-sig") as lines:
+        for number, line in enumerate(lines, start=1):
             if not line.strip():
                 continue
             kind, *cells = line.split()
@@ -33,5 +34,13 @@ def read_objects(path: Path) -> Iterator[Outline]:
             score = float(shares[-1]) if len(shares) % 2 else None
             shares = shares[: len(shares) // 2 * 2]
             if not (np.abs(shares) <= _FARTHEST).all():
-                raise ValueError(f"line {number} has coordinates that are no shares of the image")
-            yield [shares.reshape(-1, 2)], FromZero(kind), number, score
+                raise ValueError(f"line {number} has coordinates that are not shares of the image")
+            yield Outline([shares.reshape(-1, 2)], FromZero(kind), number, score)
+
+
+FORMAT = polygon_format(
+    OutlineReader(read_objects, in_shares=True),
+    name=Source.YOLO,
+    title="YOLO segmentation text",
+    endings=(".yolo.txt",),
+)

@@ -21,7 +21,6 @@ from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.progress import StoppedError
 from napari_panoptic.io.formats.format import Objects
 from napari_panoptic.io.formats.polygons import geojson
-from napari_panoptic.io.formats.polygons.geojson import read_geojson
 from napari_panoptic.io.formats.polygons.model import AMBIGUOUS, PolygonFile
 from napari_panoptic.io.formats.registry import load_masks, open_masks
 from napari_panoptic.io.formats.saving import write_objects
@@ -36,7 +35,7 @@ from napari_panoptic.values.labels import LabelImage
 from napari_panoptic.values.vocabulary import Side
 from tests.support.builders import square, two_objects
 from tests.support.examples import examples, seeds
-from tests.support.outlines import stopped
+from tests.support.outlines import read_outlines, stopped
 
 Json = Any
 
@@ -65,7 +64,7 @@ def read(tmp_path: Path, content: Json) -> PolygonFile:
     if not isinstance(content, bytes):
         content = (content if isinstance(content, str) else json.dumps(content)).encode()
     path.write_bytes(content)
-    return read_geojson(path, MONUSAC_CLASSES)
+    return read_outlines(Source.GEOJSON, path)
 
 
 def rings_of(file: PolygonFile) -> list[list[tuple[list[list[float]], bool]]]:
@@ -263,7 +262,7 @@ def test_commas_between_features_are_checked_wherever_batches_end(
 
 def test_missing_file(tmp_path: Path) -> None:
     with pytest.raises(UnreadableFileError, match="no such file"):
-        read_geojson(tmp_path / "a.geojson", MONUSAC_CLASSES)
+        read_outlines(Source.GEOJSON, tmp_path / "a.geojson")
 
 
 def random_features(seed: int) -> list[Json]:
@@ -319,10 +318,15 @@ def test_reading_tells_how_far_it_is_and_can_be_stopped(tmp_path: Path) -> None:
     read(tmp_path, random_features(0))
     path = tmp_path / "a.geojson"
     told: list[tuple[int, int]] = []
-    read_geojson(path, MONUSAC_CLASSES, progress=lambda done, total: told.append((done, total)))
+    read_outlines(
+        Source.GEOJSON,
+        path,
+        MONUSAC_CLASSES,
+        progress=lambda done, total: told.append((done, total)),
+    )
     assert told[-1] == (path.stat().st_size, path.stat().st_size)
     with pytest.raises(StoppedError):
-        read_geojson(path, MONUSAC_CLASSES, progress=stopped)
+        read_outlines(Source.GEOJSON, path, progress=stopped)
 
 
 def test_it_is_loaded_like_any_other_form(tmp_path: Path) -> None:
@@ -484,7 +488,7 @@ def test_packed_files(tmp_path: Path) -> None:
         archive.writestr("a.geojson", qupath_export())
         archive.writestr("__MACOSX/a.geojson", "")
     for name in ("a.geojson.gz", "a.zip"):
-        packed = read_geojson(tmp_path / name, MONUSAC_CLASSES).polygons
+        packed = read_outlines(Source.GEOJSON, tmp_path / name).polygons
         for one, other in zip(plain.flat, packed.flat, strict=True):
             assert np.array_equal(one, other)
 

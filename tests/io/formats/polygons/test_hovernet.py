@@ -20,7 +20,6 @@ from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.common.progress import StoppedError
 from napari_panoptic.io.formats.format import LoadedMasks, Objects
 from napari_panoptic.io.formats.polygons import hovernet
-from napari_panoptic.io.formats.polygons.hovernet import read_hovernet
 from napari_panoptic.io.formats.polygons.model import AMBIGUOUS, PolygonFile
 from napari_panoptic.io.formats.registry import load_masks
 from napari_panoptic.values.cohort import MONUSAC_CLASSES, ClassScheme, MaskFiles, Source
@@ -28,7 +27,7 @@ from napari_panoptic.values.labels import LabelImage
 from napari_panoptic.values.vocabulary import Side
 from tests.support.contour_files import HOVERNET, label_image
 from tests.support.examples import examples
-from tests.support.outlines import stopped
+from tests.support.outlines import read_outlines, stopped
 
 Json = Any
 ONE_CLASS = ClassScheme(names=("Nucleus",), colours=((255, 0, 0),), ambiguous=None)
@@ -46,7 +45,7 @@ def written(folder: Path, nuclei: Json, *, mag: Json = 40) -> Path:
 
 
 def read(folder: Path, nuclei: Json, scheme: ClassScheme = MONUSAC_CLASSES) -> PolygonFile:
-    return read_hovernet(written(folder, nuclei), scheme)
+    return read_outlines(Source.HOVERNET, written(folder, nuclei), scheme)
 
 
 def loaded(
@@ -109,7 +108,7 @@ def test_what_is_written_comes_back_as_far_as_contours_can_say_it(image: NDArray
         path = Path(folder) / "a.json"
         objects = predictions(labels)
         hovernet.write_files(path, objects)
-        again = read_hovernet(path, MONUSAC_CLASSES).polygons
+        again = read_outlines(Source.HOVERNET, path).polygons
     assert len(labels) == len(again)
     changed = {id_ for finding in hovernet.losses(objects) for id_ in finding.object_ids}
     assert again.class_index.tolist() == labels.class_index.tolist()
@@ -239,13 +238,15 @@ def test_batches_and_stopping(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(hovernet, "BATCH", 2)
     told: list[tuple[int, int]] = []
     path = tmp_path / "a.json"
-    file = read_hovernet(path, MONUSAC_CLASSES, progress=lambda *done: told.append(done))
+    file = read_outlines(
+        Source.HOVERNET, path, MONUSAC_CLASSES, progress=lambda *done: told.append(done)
+    )
     for one, other in zip(whole.polygons.flat, file.polygons.flat, strict=True):
         assert np.array_equal(one, other)
     assert told == sorted(told)
     assert told[-1] == (path.stat().st_size, path.stat().st_size)
     with pytest.raises(StoppedError):
-        read_hovernet(path, MONUSAC_CLASSES, progress=stopped)
+        read_outlines(Source.HOVERNET, path, progress=stopped)
 
 
 def test_a_table_of_names_that_is_none_is_refused(tmp_path: Path) -> None:

@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 from napari_panoptic.io.formats.format import Objects
-from napari_panoptic.io.formats.polygons.hovernet import read_hovernet, write_files
+from napari_panoptic.io.formats.polygons.hovernet import write_files
 from napari_panoptic.io.formats.registry import load_masks, open_masks
 from napari_panoptic.values.cohort import ClassScheme, MaskFiles, Source
 from napari_panoptic.values.settings import Overlaps
 from napari_panoptic.values.vocabulary import Side
+from tests.support.outlines import read_outlines
 
 SHAPE = (40, 60)
 SCHEME = ClassScheme(("a", "b"), ((255, 0, 0), (0, 255, 0)), ambiguous=None)
@@ -83,7 +84,7 @@ def test_they_are_written_again(tmp_path: Path) -> None:
         "6": None,
         "9": 0.25,
     }
-    assert read_hovernet(tmp_path / "w.json", SCHEME).scores is not None
+    assert read_outlines(Source.HOVERNET, tmp_path / "w.json", SCHEME).scores is not None
 
 
 def test_slides_have_them(tmp_path: Path) -> None:

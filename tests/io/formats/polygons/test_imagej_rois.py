@@ -22,14 +22,14 @@ from napari_panoptic.common.progress import StoppedError
 from napari_panoptic.io.files.guard import VARIABLE
 from napari_panoptic.io.formats.format import LoadedMasks, Objects
 from napari_panoptic.io.formats.polygons import imagej_rois
-from napari_panoptic.io.formats.polygons.imagej_rois import read_rois, write_files
+from napari_panoptic.io.formats.polygons.imagej_rois import write_files
 from napari_panoptic.io.formats.polygons.model import PolygonFile
 from napari_panoptic.io.formats.registry import load_masks
 from napari_panoptic.values.cohort import MONUSAC_CLASSES, ClassScheme, MaskFiles, Source
 from napari_panoptic.values.labels import LabelImage
 from napari_panoptic.values.vocabulary import Side
 from tests.support.examples import examples
-from tests.support.outlines import stopped
+from tests.support.outlines import read_outlines, stopped
 
 SHAPE = (12, 14)
 ONE_CLASS = ClassScheme(names=("Nucleus",), colours=((255, 0, 0),), ambiguous=None)
@@ -56,7 +56,7 @@ def loaded(path: Path, scheme: ClassScheme = MONUSAC_CLASSES) -> LoadedMasks:
 
 
 def read(folder: Path, rois: dict[str, ImagejRoi | bytes]) -> PolygonFile:
-    return read_rois(archive(folder, rois), MONUSAC_CLASSES)
+    return read_outlines(Source.IMAGEJ_ROI, archive(folder, rois))
 
 
 def test_classes_come_from_folder_name_group_or_the_only_class(tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_classes_come_from_folder_name_group_or_the_only_class(tmp_path: Path) -
             "notes.txt": b"",
         },
     )
-    file = read_rois(path, MONUSAC_CLASSES)
+    file = read_outlines(Source.IMAGEJ_ROI, path)
     assert file.polygons.class_index.tolist() == [2, 1, 3, 4]
     assert file.polygons.ids.tolist() == [1, 2, 3, 4]  # the numbers do not ascend
     assert [(f.class_name, f.object_ids) for f in file.findings] == [
@@ -82,8 +82,14 @@ def test_classes_come_from_folder_name_group_or_the_only_class(tmp_path: Path) -
         (None, ()),  # groups are numbers of classes
     ]
     unnamed = replace(MONUSAC_CLASSES, aliases={"": "Macrophage"})
-    assert read_rois(path, unnamed).polygons.class_index.tolist() == [2, 1, 3, 4, 4]
-    alone = read_rois(path, ONE_CLASS).polygons
+    assert read_outlines(Source.IMAGEJ_ROI, path, unnamed).polygons.class_index.tolist() == [
+        2,
+        1,
+        3,
+        4,
+        4,
+    ]
+    alone = read_outlines(Source.IMAGEJ_ROI, path, ONE_CLASS).polygons
     assert alone.class_index.tolist() == [1] * 6
 
 
@@ -225,8 +231,11 @@ def with_a_signalling_nan() -> bytes:
         ({"a.roi": b"Iout"}, r"ROI 1 \('a.roi'\) is damaged"),
         ({"1.roi": polygon(), "2.roi": polygon().tobytes()[:70]}, r"ROI 2 \('2.roi'\) is damaged"),
         ({"a.roi": composite([SQUARE]).tobytes()[:-130]}, "is damaged"),
-        ({"a.roi": composite([[(0.0, 0.0), (1e30, 0.0), (1.0, 1.0)]])}, "ROI 1 lies nowhere"),
-        ({"a.roi": with_a_signalling_nan()}, "ROI 1 lies nowhere"),
+        (
+            {"a.roi": composite([[(0.0, 0.0), (1e30, 0.0), (1.0, 1.0)]])},
+            "object 1 with a coordinate out of range",
+        ),
+        ({"a.roi": with_a_signalling_nan()}, "object 1 with a coordinate out of range"),
     ],
 )
 def test_damaged_ones_are_refused_as_a_whole(
@@ -240,7 +249,7 @@ def test_a_damaged_archive_is_refused(tmp_path: Path) -> None:
     path = archive(tmp_path, {"Epithelial.roi": polygon()})
     path.write_bytes(path.read_bytes()[:-30])
     with pytest.raises(UnreadableFileError, match="cannot be unpacked"):
-        read_rois(path, MONUSAC_CLASSES)
+        read_outlines(Source.IMAGEJ_ROI, path)
 
 
 def test_nothing_unpacks_to_more_than_may_be_held(
@@ -250,7 +259,7 @@ def test_nothing_unpacks_to_more_than_may_be_held(
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
         file.writestr("1.roi", b"Iout" + bytes(imagej_rois.LARGEST_ROI))
     with pytest.raises(UnreadableFileError, match="larger than"):
-        read_rois(path, MONUSAC_CLASSES)
+        read_outlines(Source.IMAGEJ_ROI, path)
     monkeypatch.setenv(VARIABLE, "10")
     with pytest.raises(UnreadableFileError, match="may be held in memory"):
         read(tmp_path, {"Epithelial.roi": polygon()})
@@ -259,7 +268,7 @@ def test_nothing_unpacks_to_more_than_may_be_held(
 def test_reading_can_be_stopped(tmp_path: Path) -> None:
     path = archive(tmp_path, {"Epithelial.roi": polygon()})
     with pytest.raises(StoppedError):
-        read_rois(path, MONUSAC_CLASSES, progress=stopped)
+        read_outlines(Source.IMAGEJ_ROI, path, progress=stopped)
 
 
 @settings(max_examples=examples(15), deadline=None, derandomize=True)

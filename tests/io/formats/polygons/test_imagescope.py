@@ -14,7 +14,7 @@ from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.progress import StoppedError
 from napari_panoptic.io.formats.one_file import stated_classes
 from napari_panoptic.io.formats.polygons import imagescope
-from napari_panoptic.io.formats.polygons.imagescope import read_polygons, write_annotation
+from napari_panoptic.io.formats.polygons.imagescope import write_annotation
 from napari_panoptic.values.cohort import MONUSAC_CLASSES, ClassScheme, Source
 from tests.support.builders import (
     annotation_xml,
@@ -22,7 +22,7 @@ from tests.support.builders import (
     write_xml,
 )
 from tests.support.examples import examples
-from tests.support.outlines import Annotation, read_annotation, stopped
+from tests.support.outlines import Annotation, read_annotation, read_outlines, stopped
 
 
 def read(tmp_path: Path, text: str | bytes) -> Annotation:
@@ -327,10 +327,15 @@ def test_reading_tells_how_far_it_is_and_can_be_stopped(tmp_path: Path) -> None:
     path = tmp_path / "a.xml"
     path.write_bytes(random_document(2).encode())
     told: list[tuple[int, int]] = []
-    read_polygons(path, MONUSAC_CLASSES, progress=lambda done, total: told.append((done, total)))
+    read_outlines(
+        Source.IMAGESCOPE,
+        path,
+        MONUSAC_CLASSES,
+        progress=lambda done, total: told.append((done, total)),
+    )
     assert told[-1] == (path.stat().st_size, path.stat().st_size)
     with pytest.raises(StoppedError):
-        read_polygons(path, MONUSAC_CLASSES, progress=stopped)
+        read_outlines(Source.IMAGESCOPE, path, progress=stopped)
 
 
 def test_a_layer_inside_a_region_is_damage(tmp_path: Path) -> None:
@@ -352,7 +357,7 @@ def described(name: str, description: str) -> str:
 def test_a_layer_without_a_name_is_called_as_it_is_described(tmp_path: Path) -> None:
     path = tmp_path / "a.xml"
     path.write_text(described("", "lymphocyte"))
-    read = read_polygons(path, MONUSAC_CLASSES)
+    read = read_outlines(Source.IMAGESCOPE, path)
     assert read.polygons.class_index.tolist() == [2]
     assert read.findings == ()
 
@@ -363,7 +368,7 @@ def test_an_unknown_description_is_listed(
 ) -> None:
     path = tmp_path / "a.xml"
     path.write_text(described("", description))
-    (finding,) = read_polygons(path, MONUSAC_CLASSES).findings
+    (finding,) = read_outlines(Source.IMAGESCOPE, path).findings
     assert finding.class_name == called
 
 
@@ -371,18 +376,20 @@ def test_a_description_without_a_value_names_no_class(tmp_path: Path) -> None:
     path = tmp_path / "a.xml"
     path.write_text(described("", ""))
     scheme = ClassScheme(("Nucleus",), ((1, 2, 3),))
-    assert read_polygons(path, scheme).polygons.class_index.tolist() == [1]
+    assert read_outlines(Source.IMAGESCOPE, path, scheme).polygons.class_index.tolist() == [1]
     assert stated_classes(path, Source.IMAGESCOPE) == ()
     named = replace(MONUSAC_CLASSES, aliases={"Description": "Lymphocyte"})
-    assert read_polygons(path, named).polygons.class_index.tolist() == [2]
+    assert read_outlines(Source.IMAGESCOPE, path, named).polygons.class_index.tolist() == [2]
 
 
 def test_a_name_goes_before_a_description(tmp_path: Path) -> None:
     path = tmp_path / "a.xml"
     path.write_text(described("Epithelial", "Lymphocyte"))
-    assert read_polygons(path, MONUSAC_CLASSES).polygons.class_index.tolist() == [1]
+    assert read_outlines(
+        Source.IMAGESCOPE, path, MONUSAC_CLASSES
+    ).polygons.class_index.tolist() == [1]
     path.write_text(described("Tumour", "Lymphocyte"))
-    (finding,) = read_polygons(path, MONUSAC_CLASSES).findings
+    (finding,) = read_outlines(Source.IMAGESCOPE, path).findings
     assert finding.class_name == "Tumour"
 
 
@@ -394,5 +401,5 @@ def test_decimal_commas_are_named(tmp_path: Path) -> None:
         f"<Regions><Region><Vertices>{vertices}</Vertices></Region></Regions></Annotation>"
         f"</Annotations>"
     )
-    found = read_polygons(path, MONUSAC_CLASSES)
+    found = read_outlines(Source.IMAGESCOPE, path)
     assert any("decimal comma" in finding.message for finding in found.findings)

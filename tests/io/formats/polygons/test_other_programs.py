@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.io.formats.format import LoadedMasks
 from napari_panoptic.io.formats.one_file import format_of
-from napari_panoptic.io.formats.polygons.imagescope import read_polygons
 from napari_panoptic.io.formats.polygons.shapes import contains, ellipse, rectangle
 from napari_panoptic.io.formats.registry import load_masks
 from napari_panoptic.values.cohort import (
@@ -26,6 +25,7 @@ from napari_panoptic.values.cohort import (
     Vertices,
 )
 from tests.support.builders import annotation_xml, square
+from tests.support.outlines import read_outlines
 
 DATA = Path(__file__).resolve().parents[3] / "data" / "formats"
 SHAPE = (30, 32)
@@ -563,14 +563,14 @@ def test_halo_is_refused_by_its_name(encoding: str, tmp_path: Path) -> None:
     path = tmp_path / "a.annotations"
     path.write_text(HALO, encoding=encoding)
     with pytest.raises(UnreadableFileError, match="found annotations of HALO") as told:
-        read_polygons(path, MONUSAC_CLASSES)
+        read_outlines(Source.IMAGESCOPE, path)
     assert "export GeoJSON" in str(told.value)
 
 
 def test_annotations_of_imagescope_are_read(tmp_path: Path) -> None:
     path = tmp_path / "a.xml"
     path.write_text(annotation_xml(("Epithelial", [square(1, 1)])))
-    assert len(read_polygons(path, MONUSAC_CLASSES).polygons) == 1
+    assert len(read_outlines(Source.IMAGESCOPE, path).polygons) == 1
 
 
 @pytest.mark.parametrize("name", ["nuc", "elements", "cells", "contour", "Multiple points"])

@@ -255,7 +255,7 @@ def test_yaml_of_a_data_set_makes_no_objects(tmp_path: Path) -> None:
     ("damaged", "message"),
     [
         (YOLO + "0 0.5 0.5 0.25 0.25\n", "line 4 is a box"),
-        (YOLO.replace("0.0625", "20"), "line 1 has coordinates that are no shares"),
+        (YOLO.replace("0.0625", "20"), "line 1 has coordinates that are not shares"),
         (YOLO.replace("0.0625", "nan"), "line 1"),
         (YOLO.replace("0.75", "x"), "YOLO"),
     ],

@@ -9,7 +9,8 @@ import pytest
 
 from napari_panoptic.common.progress import StoppedError
 from napari_panoptic.io.formats.polygons import polygon_format as tested
-from napari_panoptic.io.formats.polygons.polygon_format import Outline, polygon_format
+from napari_panoptic.io.formats.polygons.outline import Outline, OutlineFile
+from napari_panoptic.io.formats.polygons.polygon_format import OutlineReader, polygon_format
 from napari_panoptic.values.cohort import MONUSAC_CLASSES
 
 SQUARE = [(1.0, 1.0), (3.0, 1.0), (3.0, 3.0), (1.0, 3.0)]
@@ -23,12 +24,14 @@ def test_a_file_can_be_cancelled_while_it_is_read(
     path.write_text("squares")
     yielded: list[int] = []
 
-    def read(_path: Path) -> Iterator[Outline]:
+    def read(_file: OutlineFile) -> Iterator[Outline]:
         for number in range(1, 8):
             yielded.append(number)
-            yield [SQUARE], "Epithelial", number
+            yield Outline([SQUARE], "Epithelial", number)
 
-    form = polygon_format(name="squares", title="squares", endings=(".squares",), read=read)
+    form = polygon_format(
+        OutlineReader(read), name="squares", title="squares", endings=(".squares",)
+    )
     assert form.outlines is not None
     told: list[tuple[int, int]] = []
 

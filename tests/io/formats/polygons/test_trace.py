@@ -12,7 +12,6 @@ from skimage.draw import polygon
 
 from napari_panoptic.io.formats.polygons import trace
 from napari_panoptic.io.formats.polygons.imagescope import (
-    read_polygons,
     traced_outlines,
     write_annotation,
 )
@@ -26,9 +25,10 @@ from napari_panoptic.io.formats.polygons.trace import (
     pixel_outlines,
 )
 from napari_panoptic.kernels.fill import draw
-from napari_panoptic.values.cohort import MONUSAC_CLASSES
+from napari_panoptic.values.cohort import MONUSAC_CLASSES, Source
 from napari_panoptic.values.labels import LabelImage
 from tests.support.examples import seeds
+from tests.support.outlines import read_outlines
 
 Ring = NDArray[np.int32]
 
@@ -280,7 +280,7 @@ def test_a_whole_annotation_comes_back_from_its_file(tmp_path: Path, seed: int) 
     ambiguous = ndimage.gaussian_filter(generator.random(labels.shape), 2) > 0.52
     path = tmp_path / "annotation.xml"
     write_annotation(path, traced_outlines(image, ambiguous=ambiguous), mpp=0.25)
-    polygons = read_polygons(path, MONUSAC_CLASSES).polygons
+    polygons = read_outlines(Source.IMAGESCOPE, path).polygons
     again = rasterize_polygons(polygons, image.shape, MONUSAC_CLASSES)
 
     assert np.array_equal(again.labels.index, image.index)

@@ -13,14 +13,13 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.io.formats.polygons import rasterize
-from napari_panoptic.io.formats.polygons.geojson import read_geojson
-from napari_panoptic.io.formats.polygons.imagescope import read_polygons
 from napari_panoptic.io.formats.polygons.rasterize import polygon_tiles, rasterize_polygons
 from napari_panoptic.io.formats.registry import open_masks
 from napari_panoptic.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
 from napari_panoptic.values.windowed_labels import Box, TiledLabels
 from tests.support.builders import square, write_xml
 from tests.support.examples import seeds
+from tests.support.outlines import read_outlines
 
 SHAPE = (150, 210)
 
@@ -71,7 +70,7 @@ def test_any_window_is_that_of_the_whole(
     monkeypatch.setattr(rasterize, "SQUARE_PX", [16, 64, 1024][seed % 3])
     files = geojson(tmp_path / "a.geojson", random_features(seed))
     tiles = open_masks(files, MONUSAC_CLASSES, SHAPE, region="R", team="T")
-    file = read_geojson(files.all_paths[0], MONUSAC_CLASSES)
+    file = read_outlines(Source.GEOJSON, files.all_paths[0])
     whole = rasterize_polygons(file.polygons, SHAPE, MONUSAC_CLASSES)
     ids = whole.labels.id_image()
     assert tiles.ambiguous is not None
@@ -117,7 +116,7 @@ def test_imagescope_polygons_without_an_ambiguous_area(tmp_path: Path) -> None:
     assert tiles.ambiguous is None
     assert tiles.findings == ()
     whole = rasterize_polygons(
-        read_polygons(path, MONUSAC_CLASSES).polygons, SHAPE, MONUSAC_CLASSES
+        read_outlines(Source.IMAGESCOPE, path).polygons, SHAPE, MONUSAC_CLASSES
     )
     window = id_window(tiles.labels, (0, 0, 20, 20))
     np.testing.assert_array_equal(window, whole.labels.id_image()[:20, :20])
@@ -148,7 +147,7 @@ def test_many_objects_over_the_whole_slide_take_few_places(tmp_path: Path) -> No
         "properties": {"classification": "Epithelial"},
     }
     files = geojson(tmp_path / "a.geojson", [feature] * 50)
-    file = read_geojson(files.all_paths[0], MONUSAC_CLASSES)
+    file = read_outlines(Source.GEOJSON, files.all_paths[0])
     labels = polygon_tiles(file.polygons, MONUSAC_CLASSES, (100_000, 100_000)).labels
     assert len(labels.read.__self__.places) <= 50 * rasterize.MOST_PER_OBJECT
     assert labels.read((99_000, 99_000, 99_010, 99_010))[0].max() == 50
