@@ -17,7 +17,6 @@ from napari_panoptic.display.listed import Others
 from napari_panoptic.display.object_rows import COLUMNS, ObjectFilter, WorstFirst
 from napari_panoptic.display.styles import ColourBy, Look
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.live.snapshots import load_region
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer import opening
 from napari_panoptic.viewer.desk.nuclei import desk_of
@@ -281,14 +280,6 @@ def test_the_usual_columns_of_objects_need_no_sideways_scrolling(new_desk, viewe
     wait_until(lambda: bar.maximum() == 0)
     new_desk.state.hidden_columns = frozenset()
     wait_until(lambda: bar.maximum() > 0)
-
-
-def test_loading_again_reads_only_what_changed(cohort, new_desk):
-    snapshot = new_desk.session.snapshot
-    again = load_region(
-        cohort, FIRST, new_desk.session.settings.replaced(iou_threshold=0.6), previous=snapshot
-    )
-    assert again.reference is snapshot.reference
 
 
 @pytest.fixture
