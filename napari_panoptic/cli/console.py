@@ -122,7 +122,7 @@ def cell(value: object) -> str:
     return _UNDEFINED if value is None or value is pd.NA else str(value)
 
 
-def progress_bar(total: int, unit: str) -> tqdm[Any]:
+def _bar(total: int, unit: str) -> tqdm[Any]:
     """Return a progress bar for a terminal; it is silent if stderr is a file."""
     from tqdm import tqdm
 
@@ -258,7 +258,7 @@ def tables_in(folder: Path, names: Sequence[str]) -> Iterator[TableFolder]:
 @contextmanager
 def share_bar() -> Iterator[Progress]:
     """Show the share that is done of work on a whole cohort."""
-    with progress_bar(100, "%") as bar:
+    with _bar(100, "%") as bar:
 
         def report(share: float, doing: str) -> None:
             bar.update(max(0, int(100 * share) - bar.n))
@@ -276,7 +276,7 @@ class RegionProgress:
     def __init__(self, cohort: Cohort) -> None:
         self._n_regions = len(cohort.regions)
         self._taken_over = 0
-        self._bar = progress_bar(self._n_regions, "region")
+        self._bar = _bar(self._n_regions, "region")
 
     def __enter__(self) -> Self:
         return self

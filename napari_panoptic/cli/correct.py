@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from napari_panoptic.cli.console import progress_bar, report_findings
+from napari_panoptic.cli.console import report_findings, share_bar
 from napari_panoptic.cli.inputs import nuclei_from, reading_from
 from napari_panoptic.cli.options import add_cohort, add_matching, add_output, add_reading
 from napari_panoptic.cli.parser import add_choice
@@ -113,11 +113,11 @@ def run(options: argparse.Namespace) -> int:
     unknown = unknown_regions(work)
     with complete_folder(options.output) as folder:
         written = CorrectionsWriter(cohort, work.settings, work.source, work.form, folder)
-        with progress_bar(len(work.region_names), "region") as bar:
-            for each in corrected_regions(work):
+        with share_bar() as progress:
+            for number, each in enumerate(corrected_regions(work), 1):
                 written.add(each.annotation)
                 found.append(_without_pixels(each))
-                bar.update()
+                progress.tell(number / len(work.region_names), each.region.name)
         not_applied = [*unknown, *(item for each in found for item in each.not_applied)]
         _report(found, not_applied)
         if not written.rows:

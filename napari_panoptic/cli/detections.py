@@ -8,9 +8,9 @@ from napari_panoptic.cli.console import (
     check_report,
     chosen_teams,
     print_frame,
-    progress_bar,
     report_date,
     report_findings,
+    share_bar,
     tables_in,
 )
 from napari_panoptic.cli.printing import say
@@ -80,8 +80,8 @@ def _evaluated(
     listed_in: str,
 ) -> DetectionEvaluation:
     teams = chosen_teams(wanted, cohort.team_names, cohort.checked_team)
-    with progress_bar(len(cohort.frames), "frame") as bar:
-        evaluation = evaluate_detections(cohort, settings, teams, on_frame=bar.update)
+    with share_bar() as progress:
+        evaluation = evaluate_detections(cohort, settings, teams, progress=progress)
     report_findings(evaluation.findings, None if evaluation.is_empty else listed_in)
     if evaluation.is_empty:
         why = "no frame has both a readable annotation and a readable prediction"

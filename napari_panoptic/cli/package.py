@@ -10,8 +10,8 @@ from pathlib import Path
 from napari_panoptic.cli.console import (
     check_report,
     chosen_teams,
-    progress_bar,
     report_findings,
+    share_bar,
     words,
 )
 from napari_panoptic.cli.inputs import reading_from
@@ -136,9 +136,9 @@ def _groups(
     teams = chosen_teams(options.teams, usual, cohort.checked_team)
     if pair is not None and set(teams) != set(pair):
         raise SettingsError("--teams: --compare names the teams; leave --teams out")
-    with progress_bar(len(cohort.regions), "region") as bar:
+    with share_bar() as progress:
         failures, findings = failures_of(
-            cohort, replace(reading, teams=tuple(teams)), on_region=bar.update
+            cohort, replace(reading, teams=tuple(teams)), progress=progress
         )
     report_findings(findings, None)
     groups = (

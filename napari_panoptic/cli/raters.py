@@ -8,9 +8,9 @@ from napari_panoptic.cli.console import (
     check_report,
     chosen_teams,
     print_frame,
-    progress_bar,
     report_date,
     report_findings,
+    share_bar,
     tables_in,
 )
 from napari_panoptic.cli.printing import say
@@ -64,11 +64,8 @@ def report(options: argparse.Namespace) -> int:
 
 def _evaluated(cohort: RatedCohort, options: argparse.Namespace, listed_in: str) -> RatedEvaluation:
     teams = chosen_teams(options.teams, cohort.teams, cohort.checked_team)
-    total = sum(len(case.masks) for case in cohort.cases)
-    with progress_bar(total, "structure") as bar:
-        evaluation = evaluate_raters(
-            cohort, teams, jobs=options.jobs, on_case=lambda _case: bar.update()
-        )
+    with share_bar() as progress:
+        evaluation = evaluate_raters(cohort, teams, jobs=options.jobs, progress=progress)
     report_findings(evaluation.findings, listed_in if evaluation.results else None)
     if not evaluation.results:
         raise PanopticError(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
 from napari_panoptic.common.errors import PanopticError, UnreadableFileError
 from napari_panoptic.common.findings import Finding
+from napari_panoptic.common.progress import UNWATCHED, Progress
 from napari_panoptic.detections.atypia import AtypiaEvaluation, evaluate_atypia
 from napari_panoptic.detections.curve import (
     ConfidenceCounts,
@@ -268,7 +269,7 @@ def evaluate_detections(
     settings: DetectionSettings,
     teams: Sequence[str] | None = None,
     *,
-    on_frame: Callable[[], None] = lambda: None,
+    progress: Progress = UNWATCHED,
 ) -> DetectionEvaluation:
     """Evaluate all frames; files that cannot be read are left out and listed.
 
@@ -278,13 +279,13 @@ def evaluate_detections(
         The cohort and the settings.
     teams
         Names of the teams; all if None.
-    on_frame
-        Called after each frame.
+    progress
+        Where to report each frame.
     """
     names = cohort.team_names if teams is None else tuple(teams)
     findings = [f for f in cohort.findings if f.team is None or f.team in names]
     results: list[FrameResult] = []
-    for frame in cohort.frames:
+    for number, frame in enumerate(cohort.frames, 1):
         try:
             loaded = load_frame(cohort, frame, names)
         except PanopticError as error:
@@ -292,7 +293,7 @@ def evaluate_detections(
         else:
             findings += loaded.findings
             results += _judged(loaded, settings)
-        on_frame()
+        progress.tell(number / len(cohort.frames), frame.name)
     atypia = evaluate_atypia(cohort.atypia, names)
     findings += atypia.findings
     return DetectionEvaluation(cohort, settings, names, tuple(results), atypia, tuple(findings))

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import MissingPackageError, PanopticError, UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
+from napari_panoptic.common.progress import UNWATCHED, Progress
 from napari_panoptic.io.formats.registry import load_masks, reference_shape
 from napari_panoptic.io.images.volumes import (
     Volume,
@@ -191,7 +192,7 @@ def evaluate_raters(
     teams: tuple[str, ...] | None = None,
     *,
     jobs: int | None = None,
-    on_case: Callable[[str], None] = lambda _case: None,
+    progress: Progress = UNWATCHED,
 ) -> RatedEvaluation:
     """Evaluate all structures of all cases, several at a time.
 
@@ -206,9 +207,8 @@ def evaluate_raters(
     jobs
         Structures at a time, each in a thread: decoding and counting release the
         GIL. By default one per processor, at most `MOST_JOBS`.
-    on_case
-        Called with the name of each structure's case when it and all before it are
-        done.
+    progress
+        Where to report the case of each structure when it and all before it are done.
 
     Raises
     ------
@@ -222,13 +222,13 @@ def evaluate_raters(
     pool = ThreadPoolExecutor(jobs or min(os.cpu_count() or 1, MOST_JOBS))
     try:
         found = [pool.submit(_result, cohort, names, *place) for place in places]
-        for (case, _), future in zip(places, found, strict=True):
+        for number, ((case, _), future) in enumerate(zip(places, found, strict=True), 1):
             result = future.result()
             if isinstance(result, RatedResult):
                 results.append(result)
             else:
                 unread.append(result)
-            on_case(case.name)
+            progress.tell(number / len(places), case.name)
     finally:
         pool.shutdown(cancel_futures=True)
     return RatedEvaluation(cohort, names, tuple(results), tuple(unread))

@@ -14,6 +14,7 @@ import tifffile
 from PIL import Image
 
 from napari_panoptic.cli.main import main
+from napari_panoptic.common.progress import Progress
 from napari_panoptic.io.cohorts.raters import open_raters
 from napari_panoptic.nuclei.evaluate import evaluate_pair
 from napari_panoptic.raters.evaluate import (
@@ -137,7 +138,8 @@ def test_teams_are_tested_over_cases(tables):
 def test_any_number_of_jobs_gives_the_same_figures_in_the_same_order(sample):
     cohort = open_raters(sample)
     told = []
-    alone = evaluate_raters(cohort, jobs=1, on_case=told.append)
+    progress = Progress(report=lambda _share, case: told.append(case))
+    alone = evaluate_raters(cohort, jobs=1, progress=progress)
     assert told == [case.name for case in cohort.cases for _ in case.masks]
     several = evaluate_raters(cohort, jobs=5)
     pd.testing.assert_frame_equal(several.cases, alone.cases, check_exact=True)

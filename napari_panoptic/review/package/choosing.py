@@ -6,7 +6,7 @@ import hashlib
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding
-from napari_panoptic.common.progress import Progress
+from napari_panoptic.common.progress import UNWATCHED, Progress
 from napari_panoptic.common.text import english_list, shortened
 from napari_panoptic.display.object_rows import WorstFirst, worst_first
 from napari_panoptic.explain.failures import (
@@ -122,7 +122,7 @@ def failures_of(
     cohort: Cohort,
     reading: Reading,
     *,
-    on_region: Callable[[], object] = lambda: None,
+    progress: Progress = UNWATCHED,
 ) -> tuple[CohortFailures, tuple[Finding, ...]]:
     """Find the failures of some teams in all regions that can be held in memory.
 
@@ -130,8 +130,8 @@ def failures_of(
     ----------
     cohort, reading
         What to evaluate.
-    on_region
-        Called after each region.
+    progress
+        Where to report each region.
 
     Returns
     -------
@@ -140,14 +140,10 @@ def failures_of(
     tuple of Finding
         What stood in the way, or was odd.
     """
-
-    def count(_share: float, _region: str) -> None:
-        on_region()
-
     look = RegionLook(reading, block_of)
     blocks: list[Block] = []
     findings: list[Finding] = []
-    for (seen,) in look_at(cohort, [look], Progress(report=count), jobs=None):
+    for (seen,) in look_at(cohort, [look], progress, jobs=None):
         findings += seen.findings
         blocks += seen.parts
     return CohortFailures(blocks), tuple(dict.fromkeys(findings))
