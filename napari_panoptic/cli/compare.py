@@ -21,7 +21,7 @@ from napari_panoptic.cli.question import print_answer
 from napari_panoptic.cli.tasks import check_task
 from napari_panoptic.common.errors import SettingsError, checked_name
 from napari_panoptic.common.text import english_list, similar
-from napari_panoptic.io.files.fingerprints import file_fingerprints
+from napari_panoptic.io.files.fingerprints import file_fingerprints, input_fingerprints
 from napari_panoptic.io.tables.evaluation import OBJECTS, EvaluationTables, read_evaluation
 from napari_panoptic.questions.answer import Answer
 from napari_panoptic.questions.compare import (
@@ -36,7 +36,6 @@ from napari_panoptic.questions.engines.versions import (
     VersionComparison,
     compare_evaluations,
 )
-from napari_panoptic.report.nuclei.tables import input_fingerprints
 
 ABOUT = Compare.about
 EXIT_STATUS = {"not-worse": 0, "worse": 3, "undecided": 4}

@@ -39,9 +39,9 @@ from napari_panoptic.cli.options import (
 from napari_panoptic.cli.parser import add_choice
 from napari_panoptic.cli.printing import say, warn
 from napari_panoptic.common.errors import SettingsError, checked_name
+from napari_panoptic.io.files.fingerprints import input_fingerprints
 from napari_panoptic.questions.answer import Answer, AnswerTable, UnansweredError
 from napari_panoptic.questions.question import Option, Question, options_of, question_kind
-from napari_panoptic.report.nuclei.tables import input_fingerprints
 from napari_panoptic.tables.columns import texts
 from napari_panoptic.values.cohort import Cohort
 from napari_panoptic.values.settings import AmbiguousPolicy

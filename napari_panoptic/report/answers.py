@@ -10,12 +10,12 @@ from typing import Any
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.progress import Progress
 from napari_panoptic.explain.failures import FailureName
+from napari_panoptic.io.files.fingerprints import input_fingerprints
 from napari_panoptic.questions.answer import Answer, AnswerPlot, AnswerTable, UnansweredError
 from napari_panoptic.questions.question import Question, gather_together
 from napari_panoptic.report import plots
 from napari_panoptic.report.columns import spec_table
 from napari_panoptic.report.nuclei.sweep_page import sweep_page
-from napari_panoptic.report.nuclei.tables import input_fingerprints
 from napari_panoptic.report.page import team_label, write_page
 from napari_panoptic.report.plots.embed import plot_figure
 from napari_panoptic.report.writing import provenance, write_set

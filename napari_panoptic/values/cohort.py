@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from functools import cached_property
@@ -49,6 +49,15 @@ class FoundByName(Generic[_NamedT]):
     def team_names(self) -> tuple[str, ...]:
         """Names of the teams, in order."""
         raise NotImplementedError
+
+    def input_files(self, teams: Container[str] | None = None) -> set[Path]:
+        """Return every input file: images, annotations, and those of these teams, or of all."""
+        raise NotImplementedError
+
+    @property
+    def files(self) -> frozenset[Path]:
+        """Every file of the cohort, resolved; none may ever be overwritten."""
+        return frozenset(path.resolve() for path in self.input_files())
 
     def region(self, name: str) -> _NamedT:
         """Find a region by its name.
@@ -490,6 +499,17 @@ class Cohort(PatientCohort[Region]):
         for (team, _), forms in self.predictions.items():
             found.setdefault(team, set()).update(forms)
         return {team: frozenset(forms) for team, forms in found.items()}
+
+    def input_files(self, teams: Container[str] | None = None) -> set[Path]:
+        """Return every input file: images, annotations, and all formats of these teams, or of all.
+
+        For an image in Zarr, this is its folder.
+        """
+        paths = {path for region in self.regions if (path := region.image) is not None}
+        sides = [region.reference for region in self.regions if region.reference is not None]
+        for (team, _), forms in self.predictions.items():
+            sides += forms.values() if teams is None or team in teams else ()
+        return paths.union(*(files.all_paths for files in sides))
 
     def predictions_in(self, region: str) -> list[MaskFiles]:
         """Return the predictions in a region: of all teams, in all their formats."""

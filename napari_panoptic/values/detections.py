@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -120,15 +120,15 @@ class DetectionCohort(PatientCohort[Frame]):
         """Its frames."""
         return self.frames
 
-    @property
-    def files(self) -> frozenset[Path]:
-        """Every file of the cohort, resolved; none may ever be overwritten."""
-        paths = {path for f in self.frames for path in (f.image, f.reference) if path is not None}
-        paths.update(self.predictions.values())
+    def input_files(self, teams: Container[str] | None = None) -> set[Path]:
+        """Return every input file: images, annotations, and those of these teams, or of all."""
+        found = [path for frame in self.frames for path in (frame.image, frame.reference)]
+        of_teams = [(team, path) for (team, _), path in self.predictions.items()]
         for scored in self.atypia:
-            paths.update(scored.predictions.values())
-            paths.update([] if scored.reference is None else [scored.reference])
-        return frozenset(path.resolve() for path in paths)
+            found.append(scored.reference)
+            of_teams += scored.predictions.items()
+        found += [path for team, path in of_teams if teams is None or team in teams]
+        return {path for path in found if path is not None}
 
 
 def unique_ids(ids: NDArray[np.float64]) -> NDArray[np.int64]:

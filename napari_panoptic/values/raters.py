@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -129,6 +129,17 @@ class RatedCohort(FoundByName[RatedCase]):
     def team_names(self) -> tuple[str, ...]:
         """Names of the teams, in order."""
         return self.teams
+
+    def input_files(self, teams: Container[str] | None = None) -> set[Path]:
+        """Return every input file: images, the raters' masks, and files of these teams, or all."""
+        of_structures = [masks for case in self.cases for masks in case.masks.values()]
+        files = [file for masks in of_structures for file in masks.values()]
+        for (team, _, _), file in self.predictions.items():
+            files += [file] if teams is None or team in teams else []
+        paths = {path for case in self.cases for path in case.images.values()}
+        return paths.union(
+            *((f.path,) if f.objects is None else f.objects.all_paths for f in files)
+        )
 
     def cases_with(self, structure: str) -> tuple[RatedCase, ...]:
         """Return the cases in which a structure was annotated."""

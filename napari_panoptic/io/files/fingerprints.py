@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
+from typing import Protocol
 
 from napari_panoptic.io.files.guard import is_endless
 
@@ -33,6 +34,22 @@ def file_fingerprints(paths: Iterable[Path], root: Path) -> dict[str, str]:
         The folder that paths are relative to, where they lie in it.
     """
     return {_relative(path, root): _fingerprint(path) for path in sorted(set(paths))}
+
+
+class HasInputFiles(Protocol):
+    """A cohort of any task."""
+
+    @property
+    def root(self) -> Path:
+        """The folder it was found in."""
+
+    def input_files(self, teams: Container[str] | None = None) -> set[Path]:
+        """Return every input file of some teams, or of all."""
+
+
+def input_fingerprints(cohort: HasInputFiles, teams: Container[str]) -> dict[str, str]:
+    """Return the `file_fingerprints` of the input files of some teams of a cohort."""
+    return file_fingerprints(cohort.input_files(teams), cohort.root)
 
 
 def file_stamps(paths: Iterable[Path]) -> dict[Path, str | None]:

@@ -12,7 +12,7 @@ from napari_panoptic.common.findings import Finding
 from napari_panoptic.common.text import encodable, english_list
 from napari_panoptic.io.formats.format import Format, LoadedMasks, Objects
 from napari_panoptic.io.formats.registry import known_forms, load_masks
-from napari_panoptic.values.cohort import ClassScheme, Cohort, MaskFiles, Source
+from napari_panoptic.values.cohort import ClassScheme, MaskFiles, Source
 from napari_panoptic.values.labels import LabelImage
 
 
@@ -110,17 +110,6 @@ def without_erased(labels: LabelImage) -> LabelImage:
     names = dict(zip(labels.ids.tolist(), labels.class_names_of_objects().tolist(), strict=True))
     kept = LabelImage.from_array(labels.id_image(), names, labels.class_names)
     return replace(kept, known_scores=labels.known_scores)
-
-
-def files_of(cohort: Cohort) -> frozenset[Path]:
-    """Return the files of a cohort, which must never be overwritten."""
-    paths = {path for region in cohort.regions if (path := region.image) is not None}
-    for region in cohort.regions:
-        paths.update(() if region.reference is None else region.reference.all_paths)
-    for forms in cohort.predictions.values():
-        for files in forms.values():
-            paths.update(files.all_paths)
-    return frozenset(path.resolve() for path in paths)
 
 
 def check_not_in_cohort(paths: Iterable[Path], cohort: Path) -> None:

@@ -205,11 +205,11 @@ class InputWatch:
 
     def __init__(self, cohort: Cohort, team_names: Sequence[str]) -> None:
         self._cohort, self._teams = cohort, tuple(team_names)
-        self._before = file_stamps(input_files(cohort, self._teams))
+        self._before = file_stamps(cohort.input_files(self._teams))
 
     def findings(self) -> tuple[Finding, ...]:
         """Return a finding for each file that has changed."""
-        now = file_stamps(input_files(self._cohort, self._teams))
+        now = file_stamps(self._cohort.input_files(self._teams))
         return tuple(
             Finding(
                 FindingKind.CHANGED,
@@ -232,15 +232,3 @@ class InputWatch:
 
 def _became(stamp: object | None) -> str:
     return "removed" if stamp is None else "changed"
-
-
-def input_files(cohort: Cohort, team_names: Sequence[str]) -> set[Path]:
-    """Return every input file: images, annotations, and all formats of these teams."""
-    paths: set[Path] = set()
-    for region in cohort.regions:
-        paths.update([region.image] if region.image else [])
-        paths.update(region.reference.all_paths if region.reference else ())
-    for (team, _), forms in cohort.predictions.items():
-        if team in team_names:
-            paths.update(path for files in forms.values() for path in files.all_paths)
-    return paths

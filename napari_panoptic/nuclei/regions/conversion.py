@@ -15,7 +15,7 @@ from napari_panoptic.common.text import encodable, english_list
 from napari_panoptic.io.files.replacing import set_usual_mode
 from napari_panoptic.io.formats.format import Format, LoadedMasks, Objects
 from napari_panoptic.io.formats.registry import form_of, known_forms
-from napari_panoptic.io.formats.saving import check_not_in_cohort, files_of, without_erased
+from napari_panoptic.io.formats.saving import check_not_in_cohort, without_erased
 from napari_panoptic.nuclei.regions.doubts import (
     no_prediction,
 )
@@ -197,7 +197,7 @@ def _move(part: Path, output: Path, cohort: Cohort) -> None:
     """Move the complete files to their place."""
     written = sorted(part.iterdir())
     targets = {output.resolve() / path.name for path in written}
-    for path in files_of(cohort):
+    for path in cohort.files:
         if targets & {path, *path.parents}:
             raise PanopticError(
                 f"{path.name} is a file of the cohort, which stays as it is; choose another folder",

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 
 from napari_panoptic.detections.evaluate import DetectionEvaluation, FrameResult
+from napari_panoptic.io.files.fingerprints import input_fingerprints
 from napari_panoptic.report import pictures as point_pictures
 from napari_panoptic.report.columns import spec_table
 from napari_panoptic.report.detections.gallery import (
@@ -22,7 +23,6 @@ from napari_panoptic.report.detections.tables import (
     best_first,
     curve_table,
     frames_table,
-    input_fingerprints,
     patients_table,
     teams_table,
 )

@@ -13,7 +13,7 @@ from napari_panoptic.common.records import fields_of
 from napari_panoptic.detections.atypia import AtypiaResult
 from napari_panoptic.detections.evaluate import DetectionEvaluation, FrameResult
 from napari_panoptic.detections.pairing import NO_PARTNER, DetectionCounts
-from napari_panoptic.io.files.fingerprints import file_fingerprints
+from napari_panoptic.io.files.fingerprints import input_fingerprints
 from napari_panoptic.report.writing import RECORD, provenance, write_set
 from napari_panoptic.statistics.bootstrap import LEVEL, RESAMPLES, SEED
 from napari_panoptic.statistics.teams import bootstrap_record
@@ -26,7 +26,6 @@ from napari_panoptic.tables.columns import (
     whole,
 )
 from napari_panoptic.tables.figures import count, ratio
-from napari_panoptic.values.detections import DetectionCohort
 from napari_panoptic.values.vocabulary import STATUSES, Side
 
 if TYPE_CHECKING:
@@ -265,13 +264,3 @@ def record_of(evaluation: DetectionEvaluation) -> dict[str, Any]:
             }
         }
     return record
-
-
-def input_fingerprints(cohort: DetectionCohort, team_names: tuple[str, ...]) -> dict[str, str]:
-    """Return a SHA-256 of each input file, by its path relative to the cohort."""
-    paths = {path for f in cohort.frames for path in (f.image, f.reference) if path is not None}
-    paths |= {path for (team, _), path in cohort.predictions.items() if team in team_names}
-    for scored in cohort.atypia:
-        paths |= {scored.reference} if scored.reference is not None else set()
-        paths |= {path for team, path in scored.predictions.items() if team in team_names}
-    return file_fingerprints(paths, cohort.root)

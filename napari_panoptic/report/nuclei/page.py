@@ -13,6 +13,7 @@ from typing import Any
 from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.common.text import english_list
 from napari_panoptic.explain.failures import FailureName
+from napari_panoptic.io.files.fingerprints import input_fingerprints
 from napari_panoptic.questions.answer import Answer
 from napari_panoptic.report.answers import answer_parts, answers_section, shown_objects
 from napari_panoptic.report.columns import table, team_column
@@ -38,7 +39,6 @@ from napari_panoptic.report.nuclei.ranking import (
 )
 from napari_panoptic.report.nuclei.region import region_section
 from napari_panoptic.report.nuclei.review import ReviewedPlan, review_section
-from napari_panoptic.report.nuclei.tables import input_fingerprints
 from napari_panoptic.report.nuclei.teams import (
     all_teams,
     classes_section,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from napari_panoptic.io.files.fingerprints import file_fingerprints
+from napari_panoptic.io.files.fingerprints import input_fingerprints
 from napari_panoptic.nuclei.averages import summed
 from napari_panoptic.nuclei.class_masks import BY_PAIR
 from napari_panoptic.nuclei.conventions import Sum
@@ -24,7 +24,6 @@ from napari_panoptic.nuclei.metrics import (
 from napari_panoptic.nuclei.outcomes import OBJECTS
 from napari_panoptic.nuclei.regions.cohort_evaluation import (
     CohortEvaluation,
-    input_files,
     statistics_of,
 )
 from napari_panoptic.nuclei.regions.results import ObjectsFile
@@ -46,7 +45,6 @@ from napari_panoptic.tables.columns import (
 )
 from napari_panoptic.tables.figures import UNDEFINED, places_of, ratio, writer
 from napari_panoptic.tables.markup import element, fragment
-from napari_panoptic.values.cohort import Cohort
 from napari_panoptic.values.settings import Overlaps, choices_of_figures
 
 if TYPE_CHECKING:
@@ -261,15 +259,6 @@ def record_of(evaluation: CohortEvaluation) -> dict[str, Any]:
             for team in evaluation.team_names
         }
     return record
-
-
-def input_fingerprints(cohort: Cohort, team_names: Sequence[str]) -> dict[str, str]:
-    """Return a SHA-256 of each input file, by its path relative to the cohort.
-
-    For files above 64 MiB, only the size, the first and the last MiB are hashed; the
-    fingerprint says so.
-    """
-    return file_fingerprints(input_files(cohort, team_names), cohort.root)
 
 
 def _absent_classes(evaluation: CohortEvaluation) -> dict[str, dict[str, int]]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.io.files.fingerprints import input_fingerprints
 from napari_panoptic.raters.evaluate import (
     THERE,
     RatedEvaluation,
@@ -33,7 +34,6 @@ from napari_panoptic.report.raters.tables import (
     RELIABILITY,
     SPREAD,
     TEAMS,
-    input_fingerprints,
     levels_table,
     raters_table,
     reliability_table,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from napari_panoptic.common.records import fields_of
-from napari_panoptic.io.files.fingerprints import file_fingerprints
+from napari_panoptic.io.files.fingerprints import input_fingerprints
 from napari_panoptic.raters.evaluate import RatedEvaluation, RatedResult
 from napari_panoptic.raters.levels import RELIABILITY_BINS, MapComparison
 from napari_panoptic.raters.ranking import CASE, CASES, STANDING, STRUCTURE, STRUCTURES, TEAM
@@ -30,7 +30,6 @@ from napari_panoptic.tables.columns import (
     unshown,
     whole,
 )
-from napari_panoptic.values.raters import RatedCohort
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -261,16 +260,6 @@ def record_of(evaluation: RatedEvaluation) -> dict[str, Any]:
         "statistics": statistics_records(evaluation),
         **provenance(evaluation.findings, input_fingerprints(evaluation.cohort, evaluation.teams)),
     }
-
-
-def input_fingerprints(cohort: RatedCohort, teams: tuple[str, ...]) -> dict[str, str]:
-    """Return a SHA-256 of each input file, by its path relative to the cohort."""
-    files = [file for case in cohort.cases for own in case.masks.values() for file in own.values()]
-    files += [file for (team, _, _), file in cohort.predictions.items() if team in teams]
-    paths = [path for case in cohort.cases for path in case.images.values()]
-    for file in files:
-        paths += [file.path] if file.objects is None else file.objects.all_paths
-    return file_fingerprints(paths, cohort.root)
 
 
 def _each(evaluation: RatedEvaluation) -> Iterator[tuple[dict[str, str], MapComparison]]:

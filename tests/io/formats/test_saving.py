@@ -15,7 +15,7 @@ from napari_panoptic.io.formats.format import Format, Objects
 from napari_panoptic.io.formats.labels.label_images import AMBIGUOUS_SUFFIX, read_labels
 from napari_panoptic.io.formats.polygons import hovernet
 from napari_panoptic.io.formats.polygons.rasterize import rasterize_polygons
-from napari_panoptic.io.formats.saving import files_of, read_objects, readable_forms, write_objects
+from napari_panoptic.io.formats.saving import read_objects, readable_forms, write_objects
 from napari_panoptic.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
 from napari_panoptic.values.labels import LabelImage
 from napari_panoptic.values.vocabulary import Side
@@ -121,7 +121,7 @@ def test_where_nothing_can_be_written_it_is_said(
 
 def test_all_files_of_a_cohort_are_known(tmp_path: Path) -> None:
     cohort = open_cohort(write_cohort(tmp_path))
-    known = files_of(cohort)
+    known = cohort.files
     for region in cohort.regions:
         assert region.image is None or region.image.resolve() in known
         for team in cohort.teams:

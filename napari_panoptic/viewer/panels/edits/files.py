@@ -17,7 +17,6 @@ from napari_panoptic.common.text import counted, english_list
 from napari_panoptic.io.cohorts.comparison import safe_name, unique_safe_names
 from napari_panoptic.io.formats.format import LoadedMasks, Objects
 from napari_panoptic.io.formats.saving import (
-    files_of,
     form_for,
     losses_of,
     read_objects,
@@ -395,7 +394,7 @@ def _suggested_name(objects: Objects) -> str:
 
 def _write(path: Path, objects: Objects, cohort: Cohort) -> _Written:
     """Write objects, but over no file of the cohort."""
-    kept = files_of(cohort)  # thousands of looks, on a network perhaps
+    kept = cohort.files  # thousands of looks, on a network perhaps
     for at in replaced_by(path):
         if at.resolve() in kept:
             raise PanopticError(
