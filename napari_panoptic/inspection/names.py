@@ -17,7 +17,7 @@ from napari_panoptic.common.text import counted, english_list
 from napari_panoptic.inspection.looking import SampledRegion, SampledSide, sides_of
 from napari_panoptic.inspection.values import REFERENCE, Doubt, Fix, InspectedSide
 from napari_panoptic.io.cohorts.description import IGNORED
-from napari_panoptic.io.cohorts.folder_scan import affixes_of
+from napari_panoptic.io.cohorts.file_groups import affixes_of
 from napari_panoptic.io.cohorts.layouts import ONLY_TEAM, Layout, Patterns
 from napari_panoptic.io.cohorts.patterns import Listing, Pattern
 from napari_panoptic.io.formats.registry import load_masks

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from napari_panoptic.io.cohorts.folder_scan import affixes_of
+from napari_panoptic.io.cohorts.file_groups import affixes_of
 from tests.support.examples import seeds
 
 
