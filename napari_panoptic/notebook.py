@@ -130,7 +130,8 @@ class Comparison:
         --------
         >>> comparison.ask("groups", team="new").tables["all kinds"]  # doctest: +SKIP
         """
-        from napari_panoptic.display.regions.question import Here, region_question
+        from napari_panoptic.display.regions.here import Here
+        from napari_panoptic.display.regions.question import region_question
 
         own = region_question(question)(**asked)
         here = Here("", next(iter(self.results)) if team is None else team, self.results)

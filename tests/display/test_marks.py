@@ -1,4 +1,4 @@
-"""Pictures of marks against slow, obvious ones; what workers get of edited regions."""
+"""Pictures of marks against slow, obvious ones."""
 
 from itertools import pairwise
 
@@ -8,27 +8,8 @@ from scipy import ndimage
 
 from napari_panoptic.display import marks, styles
 from napari_panoptic.display.team_pictures import FP_COLOUR, grid_shape, level_colours
-from napari_panoptic.explain.consensus import consensus
-from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.live.session import Session
-from napari_panoptic.live.snapshots import load_region
-from napari_panoptic.nuclei.evaluate import evaluate
-from napari_panoptic.values.labels import LabelPair
-from napari_panoptic.values.vocabulary import Side
-from napari_panoptic.viewer.panels.region_panel import material
 from tests.support.small_pairs import four_fates
 from tests.support.vision import VISIONS, difference
-
-
-@pytest.fixture(scope="module")
-def session(nuclei_sample):
-    """Load the first region of the sample, without a window."""
-    cohort = open_cohort(nuclei_sample)
-    session = Session(cohort)
-    name = cohort.regions[0].name
-    request = session.request(region_name=name)
-    session.deliver(request, load_region(cohort, name, session.settings))
-    return session
 
 
 class TestOutlines:
@@ -91,36 +72,6 @@ class TestMarks:
         _, rings = ndimage.label(picture.image > 0)
         assert rings == 1
         assert not picture.image[-y : 6 - y, -x : 6 - x].any()
-
-
-class TestMaterial:
-    def test_without_edits_evaluations_are_used_as_they_are(self, session):
-        known = material(session)
-        assert not known.pairs
-        assert known.complete() == dict(session.snapshot.evaluations)
-
-    def test_with_edits_all_teams_meet_the_edited_reference(self, session):
-        before = material(session).complete()
-        team = session.team
-        ids = session.snapshot.reference.ids
-        y, x = np.nonzero(session.snapshot.reference.index == 1)
-        session.edit(Side.REFERENCE, y, x, 0)
-        try:
-            known = material(session)
-            done = known.complete()
-            result = consensus(done)
-            assert ids[0] not in result.reference.ids
-            assert len(result.reference) == len(before[team].outcomes.reference) - 1
-            pair = LabelPair(
-                session.edited_labels(Side.REFERENCE),
-                before[team].pair.prediction,
-                before[team].pair.ambiguous,
-                before[team].pair.mpp,
-            )
-            assert done[team].metrics.pq == evaluate(pair, session.settings).metrics.pq
-            assert material(session, teams=(team,)).teams == (team,)
-        finally:
-            session.discard_edits()
 
 
 class TestColours:

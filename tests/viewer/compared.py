@@ -1,6 +1,6 @@
 """Teams that are compared without a window."""
 
-from napari_panoptic.display.regions.question import Here
+from napari_panoptic.display.regions.here import Here
 from napari_panoptic.display.regions.teams import teams_answer
 from napari_panoptic.explain.consensus import consensus
 from napari_panoptic.viewer.panels.teams import TeamsComparison

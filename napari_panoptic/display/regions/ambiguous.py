@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from napari_panoptic.display import slide_texts
 from napari_panoptic.display.glossary import SETTING_MEANINGS, SETTING_WORDS
-from napari_panoptic.display.regions.question import Here, RegionQuestion, outcome, share
+from napari_panoptic.display.regions.here import Here
+from napari_panoptic.display.regions.question import RegionQuestion, outcome, share
 from napari_panoptic.display.styles import (
     CAUSE_WORDS,
     ratio_text,

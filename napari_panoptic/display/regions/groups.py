@@ -14,7 +14,8 @@ import numpy as np
 
 from napari_panoptic.display import slide_texts
 from napari_panoptic.display.glossary import GROUP_MEANINGS
-from napari_panoptic.display.regions.question import Here, RegionQuestion, share
+from napari_panoptic.display.regions.here import Here
+from napari_panoptic.display.regions.question import RegionQuestion, share
 from napari_panoptic.display.styles import STATUS_MEANINGS, count_text, ratio_text, signed_text
 from napari_panoptic.explain.failure_groups import (
     FailureGroup,

@@ -9,64 +9,26 @@ from __future__ import annotations
 
 import pkgutil
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from napari_panoptic.common.errors import SettingsError
 from napari_panoptic.display import slide_texts
+from napari_panoptic.display.regions.here import Here
 from napari_panoptic.display.styles import CAUSE_MEANINGS, STATUS_MEANINGS
-from napari_panoptic.explain.failures import FailureName, FailureSet
-from napari_panoptic.nuclei.evaluate import Evaluation
-from napari_panoptic.questions.answer import Answer, AnswerTable
+from napari_panoptic.questions.answer import Answer
 from napari_panoptic.questions.question import AnyQuestion, kind_in
 from napari_panoptic.tables.columns import (
     CellContent,
     TableColumn,
-    TableSpec,
     number,
 )
-from napari_panoptic.values.vocabulary import Cause, Side, Status
+from napari_panoptic.values.vocabulary import Cause, Status
 
 if TYPE_CHECKING:
-    import pandas as pd
-
-
-@dataclass(frozen=True, eq=False)
-class Here:
-    """A region, and the teams evaluated in it; nothing in it changes any more."""
-
-    #: Name of the region; empty for arrays.
-    region: str
-    #: The team that is looked at.
-    team: str
-    #: Team -> its evaluation, of one annotation and under the same settings. All teams that are
-    #: compared, or only the one that is looked at.
-    evaluations: Mapping[str, Evaluation]
-
-    @property
-    def evaluation(self) -> Evaluation:
-        """The evaluation of the team."""
-        return self.evaluations[self.team]
-
-    def objects(self, rows: Mapping[Side, Iterable[int]]) -> FailureSet:
-        """Return objects of the team, given by their rows in the outcomes."""
-        ids = {side: self.evaluation.outcomes.side(side).ids for side in rows}
-        return self.named((self.team, side, ids[side][row]) for side in rows for row in rows[side])
-
-    def named(self, objects: Iterable[tuple[str, Side, int]]) -> FailureSet:
-        """Return objects, given by team, side and id."""
-        names = (FailureName(team, self.region, side, int(id_)) for team, side, id_ in objects)
-        return FailureSet("", frozenset(names))
-
-    def table(self, spec: TableSpec, frame: pd.DataFrame, **more: Any) -> AnswerTable:
-        """Return a table with an object of the team in each row, named by side and id."""
-        sides, ids = frame["side"].tolist(), frame["id"].tolist()
-        more = {"has_others": True, "is_of_objects": True, **more}
-        return AnswerTable(
-            spec, frame, lambda row: self.named([(self.team, Side(sides[row]), ids[row])]), **more
-        )
+    pass
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +63,7 @@ def region_questions() -> Mapping[str, type[RegionQuestion]]:
     return {
         name: kind_in(f"{regions.__name__}.{name}", RegionQuestion)  # type: ignore[type-abstract]
         for name in names
-        if name != "question"
+        if name not in ("here", "question")
     }
 
 

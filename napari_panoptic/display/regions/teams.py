@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from napari_panoptic.common.text import counted
 from napari_panoptic.display import slide_texts
 from napari_panoptic.display.names import cut_off, distinct_names
-from napari_panoptic.display.regions.question import Here, RegionQuestion
+from napari_panoptic.display.regions.here import Here
+from napari_panoptic.display.regions.question import RegionQuestion
 from napari_panoptic.display.styles import (
     SHORT_STATUS_WORDS,
     STATUS_MEANINGS,

@@ -8,7 +8,8 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from napari_panoptic.common.progress import UNWATCHED, Progress
-from napari_panoptic.display.regions.question import Here, RegionQuestion, region_questions
+from napari_panoptic.display.regions.here import Here
+from napari_panoptic.display.regions.question import RegionQuestion, region_questions
 from napari_panoptic.nuclei.metrics import unit_metrics
 from napari_panoptic.nuclei.regions.looks import RegionLook, look_at
 from napari_panoptic.nuclei.regions.results import RegionResult

@@ -8,18 +8,12 @@ that comes too late is discarded.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
 
 from psygnal import Signal
 from qtpy.QtCore import QEvent, QObject, Qt
 from qtpy.QtWidgets import QDockWidget, QWidget
 
-from napari_panoptic.live.session import Session
 from napari_panoptic.live.snapshots import RegionSnapshot
-from napari_panoptic.nuclei.evaluate import Evaluation, evaluate
-from napari_panoptic.values.labels import LabelImage, LabelPair
-from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.jobs.jobs import single_shot
 from napari_panoptic.viewer.kit.widgets import dock_of, is_in_sight
@@ -27,77 +21,6 @@ from napari_panoptic.viewer.panels.part import Connections, PanelT, Presenter, S
 
 WAITING = "Evaluating …"
 """Shown in place of a result of another region or team."""
-
-
-@dataclass(frozen=True, eq=False)
-class Material:
-    """The input of a worker about a region; nothing in it changes any more."""
-
-    #: The region. Its label images may be under edit: not for workers.
-    snapshot: RegionSnapshot
-    #: Team -> its evaluation, if that can be used as it is.
-    evaluations: Mapping[str, Evaluation]
-    #: Team -> its label pair, if it has to be evaluated first.
-    pairs: Mapping[str, LabelPair]
-    #: How to evaluate them.
-    settings: EvaluationSettings
-
-    @property
-    def teams(self) -> tuple[str, ...]:
-        """The teams that can be compared, in the cohort's order."""
-        known = {*self.evaluations, *self.pairs}
-        return tuple(team for team in self.snapshot.predictions if team in known)
-
-    def complete(self) -> dict[str, Evaluation]:
-        """Evaluate the rest; for workers."""
-        settings = self.settings.replaced(distances=False)
-        done = {team: evaluate(pair, settings) for team, pair in self.pairs.items()}
-        return {team: done.get(team) or self.evaluations[team] for team in self.teams}
-
-
-def material(session: Session, *, teams: Collection[str] | None = None) -> Material | None:
-    """Take the present state of the current region.
-
-    Parameters
-    ----------
-    session
-        The live state; on the main thread.
-    teams
-        Only these teams; all where None.
-
-    Returns
-    -------
-    Material or None
-        None if there is no region, or nothing in it to compare.
-    """
-    snapshot = session.snapshot
-    if snapshot is None or snapshot.reference is None:
-        return None
-    wanted = [name for name in snapshot.predictions if teams is None or name in teams]
-    if not session.has_edits(snapshot.region.name):
-        known = {
-            name: snapshot.evaluations[name] for name in wanted if name in snapshot.evaluations
-        }
-        return Material(snapshot, known, {}, snapshot.settings) if known else None
-    # Images under edit change with the next stroke: the worker gets copies.
-    reference = _copied(snapshot.reference)
-    pairs = {
-        name: LabelPair(
-            reference, _copied(snapshot.predictions[name]), snapshot.ambiguous, snapshot.mpp
-        )
-        for name in wanted
-    }
-    return Material(snapshot, {}, pairs, snapshot.settings) if pairs else None
-
-
-def _copied(labels: LabelImage) -> LabelImage:
-    return replace(
-        labels,
-        index=labels.index.copy(),
-        ids=labels.ids.copy(),
-        class_index=labels.class_index.copy(),
-        original_ids=labels.original_ids.copy(),
-    )
 
 
 class Sight(QObject):

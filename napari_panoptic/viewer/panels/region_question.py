@@ -17,7 +17,8 @@ from qtpy.QtWidgets import QCheckBox, QSizePolicy
 
 from napari_panoptic.display import marks
 from napari_panoptic.display.object_layers import PixelSize
-from napari_panoptic.display.regions.question import Here, RegionQuestion
+from napari_panoptic.display.regions.here import Here, present
+from napari_panoptic.display.regions.question import RegionQuestion
 from napari_panoptic.display.slide_texts import on_slide
 from napari_panoptic.display.styles import count_text
 from napari_panoptic.display.title import why_nothing
@@ -36,12 +37,7 @@ from napari_panoptic.viewer.layers.labels import MarkLayer
 from napari_panoptic.viewer.panels.part import Connections, Surroundings
 from napari_panoptic.viewer.panels.question.columns import table_columns
 from napari_panoptic.viewer.panels.question.view import QuestionView
-from napari_panoptic.viewer.panels.region_panel import (
-    WAITING,
-    Material,
-    SeenPresenter,
-    material,
-)
+from napari_panoptic.viewer.panels.region_panel import WAITING, SeenPresenter
 
 _RING_ON_SCREEN_PX = 3.0
 
@@ -184,14 +180,14 @@ class RegionPresenter(SeenPresenter[RegionView]):
             if self.value is None:
                 self.panel.show_nothing(WAITING)
             self.on_waiting(snapshot)
-        elif snapshot is None or (known := material(self.session, teams=teams)) is None:
+        elif snapshot is None or (here := present(self.session, teams)) is None:
             self.forget(on_slide(snapshot, self.kind.on_slide, self.why_nothing()))
         else:
             question = self.kind(**self.panel.values)
-            asked = (*known.evaluations.values(), question)
-            if known.pairs or asked != self._asked:
-                self._asked = () if known.pairs else asked
-                self.start(known, question)
+            asked = (*here.evaluations.values(), question)
+            if here.pairs or asked != self._asked:
+                self._asked = () if here.pairs else asked
+                self.start(snapshot, here, question)
 
     def teams(self) -> tuple[str, ...]:
         """Return the teams that are looked at."""
@@ -208,9 +204,9 @@ class RegionPresenter(SeenPresenter[RegionView]):
         """Return why there is nothing to evaluate."""
         return why_nothing(self.session)
 
-    def start(self, known: Material, question: RegionQuestion) -> None:
+    def start(self, snapshot: RegionSnapshot, here: Here, question: RegionQuestion) -> None:
         """Answer a question in a worker."""
-        self._latest.start(partial(_answered, known, self.teams()[0], question))
+        self._latest.start(partial(_answered, snapshot, here, question))
 
     def show(self, value: AnsweredHere) -> None:
         """Show an answer."""
@@ -342,14 +338,14 @@ def _box(here: Here, rows: Mapping[Side, NDArray[np.intp]]) -> Box:
 # --- in workers -------------------------------------------------------------------------------
 
 
-def _answered(known: Material, team: str, question: RegionQuestion) -> AnsweredHere:
-    here = Here(known.snapshot.region.name, team, known.complete())
+def _answered(snapshot: RegionSnapshot, here: Here, question: RegionQuestion) -> AnsweredHere:
+    here = here.complete()
     try:
         answer = question.answered(here)
     except UnansweredError as error:
-        return AnsweredHere(snapshot=known.snapshot, here=here, answer=None, why=str(error))
+        return AnsweredHere(snapshot=snapshot, here=here, answer=None, why=str(error))
     columns = prepared_columns(answer)
-    return AnsweredHere(snapshot=known.snapshot, here=here, answer=answer, columns=columns)
+    return AnsweredHere(snapshot=snapshot, here=here, answer=answer, columns=columns)
 
 
 def prepared_columns(answer: Answer) -> dict[AnswerTable, list[Column]]:

@@ -14,7 +14,8 @@ from napari_panoptic.common.text import counted
 from napari_panoptic.display import styles
 from napari_panoptic.display.names import distinct_names
 from napari_panoptic.display.palette import class_colours
-from napari_panoptic.display.regions.question import Here, RegionQuestion
+from napari_panoptic.display.regions.here import Here
+from napari_panoptic.display.regions.question import RegionQuestion
 from napari_panoptic.display.regions.teams import RegionTeams, teams_answer
 from napari_panoptic.display.team_pictures import (
     FP_COLOUR,
@@ -38,7 +39,6 @@ from napari_panoptic.viewer.kit.widgets import opens_menu
 from napari_panoptic.viewer.layers.consensus_view import ConsensusView
 from napari_panoptic.viewer.layers.team_grid import MAX_TEAMS, TeamGrid
 from napari_panoptic.viewer.panels.part import Connections, Surroundings
-from napari_panoptic.viewer.panels.region_panel import Material
 from napari_panoptic.viewer.panels.region_question import (
     AnsweredHere,
     RegionPresenter,
@@ -83,16 +83,19 @@ class TeamsComparison(AnsweredHere):
 
 
 def compared(
-    known: Material, mode: ViewMode = ViewMode.ONE, widths: tuple[int, int] | None = None
+    snapshot: RegionSnapshot,
+    here: Here,
+    mode: ViewMode = ViewMode.ONE,
+    widths: tuple[int, int] | None = None,
 ) -> TeamsComparison:
     """Compare the teams and draw what a view needs; for workers."""
-    evaluations = known.complete()
-    here = Here(known.snapshot.region.name, known.teams[0], evaluations)
+    here = here.complete()
+    evaluations = here.evaluations
     picture = consensus_picture(evaluations) if mode is ViewMode.CONSENSUS else None
     result = consensus(evaluations) if picture is None else picture.consensus
     answer = teams_answer(here, result)
     return TeamsComparison(
-        snapshot=known.snapshot,
+        snapshot=snapshot,
         here=here,
         answer=answer,
         columns=prepared_columns(answer),
@@ -308,16 +311,16 @@ class TeamsPresenter(RegionPresenter):
         if self.mode is ViewMode.GRID and snapshot.reference is not None and len(self.teams()) > 1:
             self.grid.show_images(snapshot, self.teams())
 
-    def start(self, known: Material, _question: RegionQuestion) -> None:
+    def start(self, snapshot: RegionSnapshot, here: Here, _question: RegionQuestion) -> None:
         """Compare the teams in a worker."""
         mode, grid = self.mode, self.grid
         if mode is ViewMode.GRID and not grid.is_on:
-            widths = grid.widths_of_a_cell(known.snapshot, len(known.teams))
+            widths = grid.widths_of_a_cell(snapshot, len(here.teams))
         else:
             widths = grid.wanted_widths()
-        self._latest.start(partial(compared, known, mode, widths))
+        self._latest.start(partial(compared, snapshot, here, mode, widths))
         if mode is ViewMode.GRID:
-            grid.show_images(known.snapshot, known.teams)
+            grid.show_images(snapshot, here.teams)
 
     def forget(self, why: str) -> None:
         """Show one team, and why none are compared."""

@@ -16,6 +16,7 @@ from qtpy.QtWidgets import QFrame, QPushButton, QScrollArea, QSizePolicy, QSplit
 
 from napari_panoptic.display import slide_texts, styles
 from napari_panoptic.display.names import distinct_names
+from napari_panoptic.display.regions.here import Here, present
 from napari_panoptic.display.slide_texts import on_slide
 from napari_panoptic.display.styles import count_text, ratio_text
 from napari_panoptic.display.title import why_nothing
@@ -44,7 +45,7 @@ from napari_panoptic.questions.engines.version_diff import (
 )
 from napari_panoptic.questions.engines.versions import VersionComparison, compare_in_region
 from napari_panoptic.tables.columns import TableSpec, words
-from napari_panoptic.values.cohort import Rgb
+from napari_panoptic.values.cohort import Region, Rgb
 from napari_panoptic.values.vocabulary import Side, Status
 from napari_panoptic.viewer.jobs.jobs import Latest
 from napari_panoptic.viewer.kit.array_table import Column
@@ -57,7 +58,7 @@ from napari_panoptic.viewer.panels.question.asking import Found
 from napari_panoptic.viewer.panels.question.columns import table_columns
 from napari_panoptic.viewer.panels.question.presenter import QuestionPresenter
 from napari_panoptic.viewer.panels.question.view import QuestionView
-from napari_panoptic.viewer.panels.region_panel import Material, SeenPresenter, material
+from napari_panoptic.viewer.panels.region_panel import SeenPresenter
 from napari_panoptic.viewer.state.preferences import VersionChoice, VersionScope
 
 NO_PREDICTION = (
@@ -615,15 +616,15 @@ class VersionsPresenter(QuestionPresenter, SeenPresenter[QuestionView]):
             self._show_hint(COMPARING)
             return
         teams = (choice.old, choice.new)
-        known = material(self.session, teams=teams)
-        if known is None or set(known.teams) != set(teams):
+        here = present(self.session, teams)
+        if snapshot is None or here is None or {*here.teams} != {*teams}:
             self._in_region.drop()
             self._show_hint(on_slide(snapshot, slide_texts.VERSIONS, self._why_nothing()))
             return
         if self.comparison is None or self._shown is not None:
             self._show_hint(COMPARING)
         names = self.session.cohort.scheme.names
-        self._in_region.start(partial(_compared_in_region, known, choice, names))
+        self._in_region.start(partial(_compared_in_region, snapshot.region, here, choice, names))
 
     def _show_region(self, comparison: VersionComparison) -> None:
         self._shown = None
@@ -646,9 +647,9 @@ def _after(teams: list[str], old: str) -> str:
 
 
 def _compared_in_region(
-    known: Material, choice: VersionChoice, class_names: tuple[str, ...]
+    region: Region, here: Here, choice: VersionChoice, class_names: tuple[str, ...]
 ) -> VersionComparison:
     """Compare two versions in a region; for workers."""
-    evaluations = known.complete()
+    evaluations = here.complete().evaluations
     old, new = ((name, evaluations[name]) for name in (choice.old, choice.new))
-    return compare_in_region(known.snapshot.region, old, new, class_names)
+    return compare_in_region(region, old, new, class_names)

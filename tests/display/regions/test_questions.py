@@ -10,7 +10,8 @@ from napari_panoptic import EvaluationSettings, evaluate_pair
 from napari_panoptic.common.errors import SettingsError
 from napari_panoptic.display.regions.ambiguous import NO_AREA, Ambiguous
 from napari_panoptic.display.regions.groups import NO_GROUPS, SHARED_PIXELS, RegionGroups
-from napari_panoptic.display.regions.question import Here, region_questions
+from napari_panoptic.display.regions.here import Here
+from napari_panoptic.display.regions.question import region_questions
 from napari_panoptic.display.regions.teams import RegionTeams
 from napari_panoptic.explain.failures import FailureName
 from napari_panoptic.explain.policy_audit import audit_policies

@@ -14,7 +14,7 @@ from napari_panoptic.display.glossary import SETTING_WORDS
 from napari_panoptic.display.regions import ambiguous as audit_question
 from napari_panoptic.display.regions import groups as groups_question
 from napari_panoptic.display.regions import teams as teams_question
-from napari_panoptic.display.regions.question import Here
+from napari_panoptic.display.regions.here import Here
 from napari_panoptic.display.styles import Display, Look
 from napari_panoptic.display.team_pictures import level_colours
 from napari_panoptic.display.title import STANDARD
