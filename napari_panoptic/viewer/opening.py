@@ -196,15 +196,15 @@ def show_in(viewer: napari.Viewer, opened: Opened, *, region: str | None = None)
     """
     viewer = unwrapped(viewer)
     others = [kind() for task, kind in KINDS.items() if task is not opened.task]
-    own = KINDS[opened.task]()
-    present = [kind.present(viewer) for kind in (own, *others)]
+    suitable = KINDS[opened.task]()
+    present = [kind.present(viewer) for kind in (suitable, *others)]
     if not all(desk is None or desk.may_leave() for desk in present):
         return None
     for kind in others:
         desk = kind.present(viewer)
         if desk is not None:
             desk.close()
-    desk = own.show(viewer, opened.cohort, region)
+    desk = suitable.show(viewer, opened.cohort, region)
     if viewer.title.endswith(TITLE_END):  # else the window is not this program's own
         viewer.title = title_of(opened)
     return desk

@@ -411,20 +411,20 @@ class Arranger(WindowPart):
             for name, group in self._places().items()
             if group and _is_on(window, side, group)
         }
-        found = []
+        stacks = []
         for name, group in here.items():
             seen = next((dock for dock in group if is_in_sight(dock)), None)
             if seen is not None:
                 tabs = window.tabifiedDockWidgets(group[0])
                 behind = [other for other in here if here[other][0] in tabs]
-                place, size = (seen.x(), seen.width()) if at_bottom else (seen.y(), seen.height())
-                found.append((place, size, (name, *behind), seen))
-        if not found:
+                start, size = (seen.x(), seen.width()) if at_bottom else (seen.y(), seen.height())
+                stacks.append((start, size, (name, *behind), seen))
+        if not stacks:
             return None
-        found.sort(key=lambda at: at[0])
-        total, first = sum(size for _, size, _, _ in found), found[0][3]
+        stacks.sort(key=lambda at: at[0])
+        total, first = sum(size for _, size, _, _ in stacks), stacks[0][3]
         share = first.height() / window.height() if at_bottom else first.width() / window.width()
-        return DockArea(share, tuple(Stack(names, size / total) for _, size, names, _ in found))
+        return DockArea(share, tuple(Stack(names, size / total) for _, size, names, _ in stacks))
 
 
 def _in_sight_at(window: QMainWindow, area: Qt.DockWidgetArea) -> list[QDockWidget]:

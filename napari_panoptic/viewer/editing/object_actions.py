@@ -216,7 +216,7 @@ class ObjectActions:
         for refused in mend.not_done:
             show_info(f"{refused.target[0]} {refused.target[1]}: {refused.reason}.")
         snapshot, team = self._session.snapshot, str(self._session.team)
-        is_noted = any(own.action is MendAction.DRAW for own in mend.objects)
+        is_noted = any(change.action is MendAction.DRAW for change in mend.objects)
         if snapshot is None or (mend.changes_nothing and not is_noted):
             return None
         at, region = datetime.now(UTC), snapshot.region.name

@@ -48,13 +48,13 @@ def offer(viewer: Any, actions: Mapping[Shortcut, Callable[[], object]]) -> Call
         if line.action not in _COMMANDS:
             _COMMANDS[line.action] = _Command(line)
         _COMMANDS[line.action].add(viewer, action)
-    known = weakref.ref(viewer)
+    kept_weakly = weakref.ref(viewer)
 
     def withdraw() -> None:
         while offered:
             line, _ = offered.popitem()
             command = _COMMANDS.get(line.action)
-            if command is not None and command.remove(known()):
+            if command is not None and command.remove(kept_weakly()):
                 del _COMMANDS[line.action]
 
     return withdraw

@@ -391,10 +391,10 @@ def _check_placement(reference: Layer, layer: Layer) -> None:
     PanopticError
         Naming the first difference and the remedy.
     """
-    one, other = placement_of(reference), placement_of(layer)
+    expected, given = placement_of(reference), placement_of(layer)
     for name, mine, yours in (
-        ("scale", one.scale_yx, other.scale_yx),
-        ("translate", one.translate_yx, other.translate_yx),
+        ("scale", expected.scale_yx, given.scale_yx),
+        ("translate", expected.translate_yx, given.translate_yx),
     ):
         if not np.allclose(mine, yours, rtol=1e-9, atol=1e-12):
             raise PanopticError(
@@ -402,10 +402,10 @@ def _check_placement(reference: Layer, layer: Layer) -> None:
                 f"{_text(mine)}); give both the same {name}, and resample one of them if its "
                 "pixels are larger."
             )
-    if one.units != other.units:
+    if expected.units != given.units:
         raise PanopticError(
-            f"'{layer.name}' and '{reference.name}' differ in units ({other.units[0]} and "
-            f"{one.units[0]}); give both the same units."
+            f"'{layer.name}' and '{reference.name}' differ in units ({given.units[0]} and "
+            f"{expected.units[0]}); give both the same units."
         )
 
 
@@ -451,8 +451,8 @@ def write_features(layer: Any, objects: pd.DataFrame, side: Side) -> None:
     users = own_columns(layer)
     features = layer.features[users]
     names = {name: _free_name(name, users) for name in RESULTS}
-    found = objects[objects["side"] == str(side)].set_index("id")
-    results = pd.DataFrame({names[name]: found[column] for name, column in RESULTS.items()})
+    of_side = objects[objects["side"] == str(side)].set_index("id")
+    results = pd.DataFrame({names[name]: of_side[column] for name, column in RESULTS.items()})
     if isinstance(layer, Shapes):
         ids: Any = pd.RangeIndex(1, len(layer.data) + 1)
         features = features.reset_index(drop=True)

@@ -118,15 +118,15 @@ class ConsensusView:
         at = PixelSize.of(snapshot).px_inside(position, snapshot.shape)
         if at is None:
             return []
-        found = []
+        objects = []
         row = snapshot.row_at(Side.REFERENCE, self._session.team, *at)
         if row is not None:
-            found.append(Pointed(None, Side.REFERENCE, row))
+            objects.append(Pointed(None, Side.REFERENCE, row))
         for team in picture.consensus.teams:
             row = snapshot.row_at(Side.PREDICTION, team, *at)
             if row is not None and self._is_shared_fp(team, row):
-                found.append(Pointed(team, Side.PREDICTION, row))
-        return found
+                objects.append(Pointed(team, Side.PREDICTION, row))
+        return objects
 
     def apply_look(self, look: Look) -> None:
         """Show, hide, outline or fill the objects."""

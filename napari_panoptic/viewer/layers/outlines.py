@@ -160,8 +160,8 @@ class LayerOutlines:
         more_px
             How much wider than others the line of each is on the screen, up to 3 px.
         """
-        objects, known = _Objects(boxes, values, more_px), self._objects
-        if not isinstance(known, _Objects) or not known.is_same(objects):
+        objects, before = _Objects(boxes, values, more_px), self._objects
+        if not isinstance(before, _Objects) or not before.is_same(objects):
             self._objects = objects
             self._redraw_objects()
 

@@ -125,15 +125,15 @@ class PointScene:
         is_other_size = distance_um != self._distance_um
         self._distance_um, self._judged = distance_um, judged
         with self._filling:
-            for side, own in points.items():
-                layer, known = self._layer(side), self._known.get(side)
-                if own is None:
+            for side, values in points.items():
+                layer, before = self._layer(side), self._known.get(side)
+                if values is None:
                     self._known.pop(side, None)
                     layer.mode = Tool.LOOK
                     layer.visible = False
                     continue
-                self._known[side] = own
-                if own is not known:
+                self._known[side] = values
+                if values is not before:
                     self._is_changing = None  # a drag of other points is over
                     self._fill_points(side, layer)
                 elif is_other_size:

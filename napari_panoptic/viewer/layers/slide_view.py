@@ -261,12 +261,12 @@ class SlideView:
             self._own.set_visible(SELECTED, False)
             return
         across = selection.side.other
-        own, other = self._sides[selection.side], self._sides[across]
-        if selection.row >= len(own.outcomes):
+        selected, opposite = self._sides[selection.side], self._sides[across]
+        if selection.row >= len(selected.outcomes):
             return
         is_line = self._scene.are_lines
         rings, _ = selected_rings(
-            own, selection.row, other, ring_px=self._scene.ring_px, as_line=is_line
+            selected, selection.row, opposite, ring_px=self._scene.ring_px, as_line=is_line
         )
         slot = self._own.slot(SELECTED)
         if slot is None:
@@ -293,13 +293,13 @@ class SlideView:
         """Fill the layer of a side; the same pixels are not read again."""
         outcomes = evaluation.outcomes.side(side)
         labels = evaluation.pair.side(side)
-        known, slot = self._sides.get(side), self._own.slot(side.value)
-        if slot is not None and known is not None and known.labels is labels:
-            known.take_outcomes(outcomes)
+        before, slot = self._sides.get(side), self._own.slot(side.value)
+        if slot is not None and before is not None and before.labels is labels:
+            before.take_outcomes(outcomes)
             slot.state = None
             return
-        if known is not None:
-            known.leave()
+        if before is not None:
+            before.leave()
         told = self._arrivals.teller(side.value)
         drawn = DrawnSide(labels, outcomes, tells_apart=True, on_failure=_tell, on_arrival=told)
         self._sides[side] = drawn

@@ -280,8 +280,8 @@ class DetectionLegend(QWidget):
         for line, side in enumerate(Side):
             grid.addWidget(heading(SIDE_WORDS[side], DETECTION_MEANINGS[str(side)]), line, 0)
             row = row_of()
-            for own, status, _ in _LEGEND:
-                if own is side:
+            for status_side, status, _ in _LEGEND:
+                if status_side is side:
                     icon, words = PlainLabel(), self._words[side, status]
                     icon.setPixmap(_symbol(side, STATUS_COLOURS[status]))
                     words.setToolTip(POINT_STATUS_MEANINGS[status])

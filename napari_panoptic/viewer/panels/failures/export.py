@@ -96,15 +96,15 @@ def save_failures(
         If something cannot be written.
     """
     n_crops = 0
-    names = [picture_name(failures, int(row), place) for place, row in enumerate(rows)]
+    names = [picture_name(failures, int(row), position) for position, row in enumerate(rows)]
     try:
         _write_table(folder, failures.frame(rows), names)
         by_region = np.argsort(failures.block[rows], kind="stable")
-        for done, place in enumerate(by_region, start=1):
-            crop = reader.crop(failures.name(int(rows[place])), size)
+        for done, position in enumerate(by_region, start=1):
+            crop = reader.crop(failures.name(int(rows[position])), size)
             if crop is not None:
                 n_crops += 1
-                outlined(crop.tissue, crop.outlines).save(folder / PICTURES / names[place])
+                outlined(crop.tissue, crop.outlines).save(folder / PICTURES / names[position])
             yield Export(folder, done, len(rows), n_crops)
     except OSError as error:
         raise PanopticError(f"Cannot save the failures: {error}") from error

@@ -200,13 +200,13 @@ class FailureModel(QAbstractListModel):
 
 def _tooltip(failures: CohortFailures, row: int) -> str:
     """Return the tooltip of a failure."""
-    columns, place, side = failures.columns, failures.place(row), failures.side(row)
+    columns, block, side = failures.columns, failures.place(row), failures.side(row)
     names = ("", *failures.class_names)
     partner_id = int(columns["partner_id"][row])
     hausdorff = float(columns["hausdorff_px"][row])
     facts = ObjectFacts(
         side=side,
-        side_name="reference" if side is Side.REFERENCE else place.team,
+        side_name="reference" if side is Side.REFERENCE else block.team,
         id=int(columns["id"][row]),
         class_name=names[int(columns["class"][row])],
         status=STATUSES[int(columns["status"][row])],
@@ -215,7 +215,7 @@ def _tooltip(failures: CohortFailures, row: int) -> str:
         partner_class=names[int(columns["partner_class"][row])] or None,
         iou=float(columns["iou"][row]),
         hausdorff_px=hausdorff,
-        hausdorff_um=hausdorff * (place.failures.mpp or float("nan")),
+        hausdorff_um=hausdorff * (block.failures.mpp or float("nan")),
         area_px=int(columns["area_px"][row]),
     )
     return hover_html(facts)

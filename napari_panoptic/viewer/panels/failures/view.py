@@ -200,10 +200,10 @@ class FailureView(QListView):
         page = max(viewport_of(self).height() - self.cell_size().height(), 0)
         lines = 1 if action in (_Move.MoveUp, _Move.MoveDown) else page // self.cell_size().height()
         step = -1 if action in (_Move.MoveUp, _Move.MovePageUp) else 1
-        place = current
+        row = current
         for _ in range(max(lines, 1)):
-            place = self._above_or_below(place, step)
-        return self.items.index(place)
+            row = self._above_or_below(row, step)
+        return self.items.index(row)
 
     def keyPressEvent(self, event: QKeyEvent | None) -> None:  # noqa: N802
         """Move by arrows, go by Enter or Space; letters go to the desk."""

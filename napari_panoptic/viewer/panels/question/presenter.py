@@ -120,7 +120,7 @@ class QuestionPresenter(Presenter[QuestionView]):
             (panel.centre_wanted, self.centre),
             (panel.link_wanted, self.copy_link),
             (panel.save.pushed, self._on_save),
-            *((own.save.pushed, partial(self._save_plot, own)) for own in panel.pickers),
+            *((picker.save.pushed, partial(self._save_plot, picker)) for picker in panel.pickers),
         ]
 
     def refresh(self, *_changed: object) -> None:
@@ -150,12 +150,12 @@ class QuestionPresenter(Presenter[QuestionView]):
         """Return what would be asked now; None if nothing can be."""
         session, kind = self.session, self.kind
         names = {field.name for field in fields(kind)}
-        known: dict[str, Any] = {
+        offered: dict[str, Any] = {
             "team": session.team,
             "teams": tuple(team.name for team in session.cohort.competing_teams),
         }
-        own = {name: value for name, value in known.items() if name in names}
-        if None in own.values():
+        inputs = {name: value for name, value in offered.items() if name in names}
+        if None in inputs.values():
             return None
         settings = kind.suited(session.settings)
         question = kind(
@@ -163,7 +163,7 @@ class QuestionPresenter(Presenter[QuestionView]):
             protocol=protocol_name(session.settings if kind.own_settings is None else settings),
             source=session.source,
             held_up_to_px=session.held_up_to_px,
-            **own,
+            **inputs,
             **self.panel.values,
         )
         return Asked(session.cohort, question)

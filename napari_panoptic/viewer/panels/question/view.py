@@ -67,14 +67,14 @@ class QuestionView(ScrollPanel):
     ) -> None:
         super().__init__()
         self.kind = kind
-        own = options_of(kind).items()
+        options = options_of(kind).items()
         self.inputs = {
-            name: _Input(meaning=option.help) for name, option in own if option.menu is not None
+            name: _Input(meaning=option.help) for name, option in options if option.menu is not None
         }
         #: What is typed instead of chosen.
         self.typed = {
             name: TextInput(option.placeholder, option.help, option.read)
-            for name, option in own
+            for name, option in options
             if option.placeholder
         }
         self.work = WorkControls(kind.verb, kind.in_short())
