@@ -18,12 +18,11 @@ from numpy.typing import NDArray
 from psygnal import Signal
 
 from napari_panoptic.display.object_layers import PixelSize
-from napari_panoptic.io.formats.polygons.imagescope import traced_outlines
 from napari_panoptic.io.formats.polygons.model import AMBIGUOUS, PixelRule, Polygons
 from napari_panoptic.io.formats.polygons.rasterize import rasterize_polygons
+from napari_panoptic.io.formats.polygons.trace import connected_areas, lines_of
 from napari_panoptic.live.session import Session
 from napari_panoptic.values.cohort import ClassScheme
-from napari_panoptic.values.labels import LabelImage
 from napari_panoptic.viewer.editing.live_edits import LiveEdits
 from napari_panoptic.viewer.jobs.jobs import single_shot, stop_timers
 from napari_panoptic.viewer.kit.events import Within
@@ -142,7 +141,7 @@ class AmbiguousShapes:
         if not is_step or snapshot is None or history is None or is_in_hand(history.layer):
             self.show_region()
         elif not _equal(self._drawn(), self._present()):
-            history.show(outlines(self._present(), snapshot.shape))
+            history.show(outlines(self._present()))
 
     def settle(self) -> None:
         """Let the figures follow the latest drawing at once."""
@@ -172,7 +171,7 @@ class AmbiguousShapes:
         self._region = snapshot.region.name
         pixels = PixelSize.of(snapshot)
         layer = Shapes(
-            outlines(self._present(), snapshot.shape),
+            outlines(self._present()),
             shape_type="polygon",
             name=NAME,
             edge_color=EDGE_COLOUR,
@@ -370,12 +369,11 @@ def _are_equal(one: _Drawn, other: _Drawn) -> bool:
     )
 
 
-def outlines(mask: NDArray[np.bool_] | None, shape: tuple[int, int]) -> list[NDArray[np.float64]]:
+def outlines(mask: NDArray[np.bool_] | None) -> list[NDArray[np.float64]]:
     """Turn an area into polygons (n, 2) of y, x in px; filled again they are the same pixels."""
     if mask is None:
         return []
-    nothing = LabelImage.empty(shape, ())
-    lines = [line for _, line in traced_outlines(nothing, ambiguous=mask) if len(line)]
+    lines = [line for line in lines_of(connected_areas(mask, "Ambiguous")) if len(line)]
     # A shape needs three corners; an area of one or two pixels repeats its last one.
     return [_at_least_three(line[:, ::-1].astype(np.float64)) for line in lines]
 

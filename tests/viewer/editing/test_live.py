@@ -1298,7 +1298,7 @@ class TestPieces:
         mask[3:12, 4:20] = True
         mask[5:8, 6:9] = False
         mask[20, 20] = mask[25, 30] = mask[25, 31] = True
-        shapes = outlines(mask, mask.shape)
+        shapes = outlines(mask)
         np.testing.assert_array_equal(filled(shapes, ["polygon"] * len(shapes), mask.shape), mask)
 
     def test_lines_have_no_area_and_ellipses_have(self):

@@ -25,7 +25,7 @@ from napari_panoptic.io.formats.format import FileItem, Objects
 from napari_panoptic.io.formats.polygons.outline import Outline, OutlineFile, Said, Stated
 from napari_panoptic.io.formats.polygons.outline_rules import lie_between
 from napari_panoptic.io.formats.polygons.polygon_format import OutlineReader, polygon_format
-from napari_panoptic.io.formats.polygons.trace import border_rings, labels_and_areas, pixel_outlines
+from napari_panoptic.io.formats.polygons.trace import border_rings, outlined_entries, pixel_outlines
 from napari_panoptic.values.cohort import ClassScheme, Crowds, Source, Vertices
 from napari_panoptic.values.labels import LabelImage, size_text
 
@@ -296,15 +296,16 @@ def _categories(scheme: ClassScheme) -> list[dict[str, Any]]:
 
 
 def _entries(objects: Objects) -> Iterator[dict[str, Any]]:
-    for labels in labels_and_areas(objects):
-        is_area = labels is not objects.labels
-        # The ambiguous class is the last.
-        categories = labels.class_index + (len(objects.scheme.names) if is_area else 0)
-        details = zip(labels.ids.tolist(), categories.tolist(), labels.scores.tolist(), strict=True)
-        for (id_, category, score), area in zip(details, _encoded(labels), strict=True):
-            known_score = {} if math.isnan(score) else {"score": score}
-            crowd = int(is_area)
-            yield {"category_id": category, "iscrowd": crowd, **area, OBJECT_ID: id_, **known_score}
+    for entry in outlined_entries(objects, _encoded):
+        is_area = entry.class_index == 0
+        yield {
+            # The ambiguous class is the last.
+            "category_id": len(objects.scheme.names) + 1 if is_area else entry.class_index,
+            "iscrowd": int(is_area),
+            **entry.outline,
+            OBJECT_ID: entry.id,
+            **({} if math.isnan(entry.score) else {"score": entry.score}),
+        }
 
 
 def _encoded(labels: LabelImage) -> Iterator[dict[str, Any]]:

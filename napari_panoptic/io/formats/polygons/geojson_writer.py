@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from napari_panoptic.common.errors import LabelError, UnwritableFileError
 from napari_panoptic.io.files.replacing import replaced_when_complete
 from napari_panoptic.io.formats.format import Objects
-from napari_panoptic.io.formats.polygons.trace import Part, connected_areas, pixel_outlines
+from napari_panoptic.io.formats.polygons.trace import Part, connected_areas, label_entries, parts_of
 from napari_panoptic.io.formats.scores import SCORE_NAMES
 from napari_panoptic.values.cohort import ClassScheme, Rgb
 from napari_panoptic.values.labels import LabelImage
@@ -111,20 +111,18 @@ def geo_objects(
     object_type
         Their kind in QuPath.
     """
-    outlines = pixel_outlines(labels.index, len(labels))
     places = {"region": region, "team": team, "side": str(side)}
-    areas = np.bincount(labels.index.ravel(), minlength=len(labels) + 1)[1:]
-    names, scores = labels.class_names_of_objects(), labels.scores.tolist()
-    for row, id_ in enumerate(labels.ids.tolist()):
-        numbers, texts = _sorted_out((details or {}).get(id_, {}))
+    areas = np.bincount(labels.index.ravel(), minlength=len(labels) + 1).tolist()
+    for entry in label_entries(labels, parts_of):
+        numbers, texts = _sorted_out((details or {}).get(entry.id, {}))
+        own = {"id": float(entry.id), "area_px": float(areas[entry.number])}
         yield GeoObject(
-            parts=outlines.of(row),
-            class_name=str(names[row]),
-            name=f"{side} {id_}",
-            key=f"{region}/{team}/{side}/{id_}",
+            parts=entry.outline,
+            class_name=entry.class_name,
+            name=f"{side} {entry.id}",
+            key=f"{region}/{team}/{side}/{entry.id}",
             object_type=object_type,
-            measurements=numbers
-            | {"id": float(id_), "area_px": float(areas[row]), SCORE_NAMES[0]: scores[row]},
+            measurements=numbers | own | {SCORE_NAMES[0]: entry.score},
             metadata=texts | places,
         )
 

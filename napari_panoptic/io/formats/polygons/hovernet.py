@@ -25,9 +25,9 @@ from napari_panoptic.io.formats.polygons.collect import BATCH, BETWEEN_PIXELS
 from napari_panoptic.io.formats.polygons.outline import Outline, OutlineFile, Said, Stated
 from napari_panoptic.io.formats.polygons.polygon_format import OutlineReader, polygon_format
 from napari_panoptic.io.formats.polygons.trace import (
-    connected_areas,
     imagescope_vertices,
-    labels_and_areas,
+    lines_of,
+    outlined_entries,
     pixel_outlines,
 )
 from napari_panoptic.kernels.restore import components
@@ -89,14 +89,14 @@ def write_files(path: Path, objects: Objects) -> tuple[Path, ...]:
     is_first = True
     with replaced_when_complete(path) as file:
         file.write(b'{"mag":null,"nuc":{')
-        for labels in labels_and_areas(objects):
-            is_area, scores = labels is not objects.labels, labels.scores.tolist()
-            for row, contour, _ in _outer_contours(labels):
-                kind = objects.ambiguous_class if is_area else types[labels.class_index[row] - 1]
-                made = _entry(contour, kind, scores[row])
-                entry = f'"{labels.ids[row]}":'.encode() + orjson.dumps(made)
-                file.write((b"\n" if is_first else b",\n") + entry)
-                is_first = False
+        for entry in outlined_entries(objects, _outer_contours):
+            if entry.outline is None:
+                continue
+            contour, _ = entry.outline
+            kind = types[entry.class_index - 1] if entry.class_index else entry.class_name
+            text = f'"{entry.id}":'.encode() + orjson.dumps(_entry(contour, kind, entry.score))
+            file.write((b"\n" if is_first else b",\n") + text)
+            is_first = False
         file.write(b"\n}}\n")
     return (path,)
 
@@ -118,13 +118,14 @@ def write_hovernet(folder: Path, count: int, regions: Iterable[Objects]) -> tupl
 
 def losses(objects: Objects) -> tuple[Finding, ...]:
     """Return findings about objects and excluded areas whose pixels change."""
-    found: list[tuple[str, tuple[int, ...], tuple[int, ...]]] = []
-    if changed := _changed(objects.labels):
-        found.append((counted(len(changed), "object has", "objects have"), changed, changed))
-    if objects.ambiguous is not None:
-        areas = connected_areas(objects.ambiguous, objects.ambiguous_class)
-        if odd := _changed(areas):
-            found.append((counted(len(odd), "ambiguous area has", "ambiguous areas have"), odd, ()))
+    entries = outlined_entries(objects, _outer_contours)
+    changed = [entry for entry in entries if entry.outline is not None and not entry.outline[1]]
+    ids = tuple(entry.id for entry in changed if entry.class_index)
+    areas = tuple(entry.number for entry in changed if not entry.class_index)
+    found = (
+        (counted(len(ids), "object has", "objects have"), ids, ids),
+        (counted(len(areas), "ambiguous area has", "ambiguous areas have"), areas, ()),
+    )
     return tuple(
         Finding(
             FindingKind.FALLBACK,
@@ -136,26 +137,22 @@ def losses(objects: Objects) -> tuple[Finding, ...]:
             object_ids=ids,
         )
         for what, numbers, ids in found
+        if numbers
     )
 
 
-def _changed(labels: LabelImage) -> tuple[int, ...]:
-    """Return the ids of objects that are more than their outer contour."""
-    return tuple(int(labels.ids[row]) for row, _, is_same in _outer_contours(labels) if not is_same)
-
-
-def _outer_contours(labels: LabelImage) -> Iterator[tuple[int, NDArray[np.int32], bool]]:
-    """Yield row and contour of each object with a pixel, and whether the contour has all of it."""
+def _outer_contours(labels: LabelImage) -> Iterator[tuple[NDArray[np.int32], bool] | None]:
+    """Yield the contour of each object, and whether it has all of it; None without a pixel."""
     from scipy.ndimage import find_objects  # takes long to import, and only writing needs it
 
     n = len(labels)
     rings = np.diff(pixel_outlines(labels.index, n).first_ring)
     boxes = find_objects(labels.index, n)
-    for row, contour in enumerate(imagescope_vertices(labels.index, n)):
+    for row, contour in enumerate(lines_of(labels)):
         if rings[row] > 1:
-            yield row, *_outer_contour(labels.index[boxes[row]] == row + 1, boxes[row])
-        elif rings[row]:
-            yield row, contour, True
+            yield _outer_contour(labels.index[boxes[row]] == row + 1, boxes[row])
+        else:
+            yield (contour, True) if rings[row] else None
 
 
 def _outer_contour(

@@ -23,9 +23,8 @@ from napari_panoptic.io.formats.format import Objects
 from napari_panoptic.io.formats.polygons.collect import BATCH
 from napari_panoptic.io.formats.polygons.outline import LeftOut, Outline, OutlineFile, Said
 from napari_panoptic.io.formats.polygons.polygon_format import OutlineReader, polygon_format
-from napari_panoptic.io.formats.polygons.trace import Part, labels_and_areas, pixel_outlines
+from napari_panoptic.io.formats.polygons.trace import Part, outlined_entries, parts_of
 from napari_panoptic.values.cohort import Source, Vertices
-from napari_panoptic.values.labels import LabelImage
 
 if TYPE_CHECKING:
     from roifile import ImagejRoi
@@ -197,24 +196,15 @@ def write_files(path: Path, objects: Objects) -> tuple[Path, ...]:
         replaced_when_complete(path) as file,
         zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive,
     ):
-        for labels in labels_and_areas(objects):
-            for entry, roi in _written(labels, is_area=labels is not objects.labels):
-                # Without a date, the same objects give the same file.
-                archive.writestr(zipfile.ZipInfo(entry), roi, zipfile.ZIP_DEFLATED)
+        for entry in outlined_entries(objects, parts_of):
+            # A slash would be a folder of the archive.
+            called = f"{entry.class_name.replace('/', ' ')}-{entry.id:04d}"
+            roi = _roi(entry.outline)
+            roi.name, roi.group = called, entry.class_index
+            # Without a date, the same objects give the same file.
+            place = zipfile.ZipInfo(f"{called}.roi")
+            archive.writestr(place, roi.tobytes(), zipfile.ZIP_DEFLATED)
     return (path,)
-
-
-def _written(labels: LabelImage, *, is_area: bool) -> Iterator[tuple[str, bytes]]:
-    """Yield the name in the archive, and the bytes, of each object."""
-    outlines = pixel_outlines(labels.index, len(labels))
-    names = labels.class_names_of_objects().tolist()
-    for row, (id_, name) in enumerate(zip(labels.ids.tolist(), names, strict=True)):
-        # A slash would be a folder of the archive.
-        called = f"{str(name).replace('/', ' ')}-{id_:04d}"
-        roi = _roi(outlines.of(row))
-        roi.name = called
-        roi.group = 0 if is_area else int(labels.class_index[row])
-        yield f"{called}.roi", roi.tobytes()
 
 
 def _roi(parts: tuple[Part, ...]) -> ImagejRoi:

@@ -19,6 +19,7 @@ from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.io.files.guard import check_length
 from napari_panoptic.io.files.replacing import replaced_when_complete
 from napari_panoptic.io.files.xml_files import safe_parser
+from napari_panoptic.io.formats.format import Objects
 from napari_panoptic.io.formats.polygons.collect import DECIMAL_COMMAS, UNREADABLE_VERTICES
 from napari_panoptic.io.formats.polygons.model import LARGEST_COORDINATE, PixelRule
 from napari_panoptic.io.formats.polygons.outline import (
@@ -30,8 +31,7 @@ from napari_panoptic.io.formats.polygons.outline import (
 )
 from napari_panoptic.io.formats.polygons.polygon_format import OutlineReader
 from napari_panoptic.io.formats.polygons.shapes import ellipse, rectangle
-from napari_panoptic.io.formats.polygons.trace import connected_areas, imagescope_vertices
-from napari_panoptic.values.labels import LabelImage
+from napari_panoptic.io.formats.polygons.trace import lines_of, outlined_entries
 
 WHAT = "an ImageScope XML annotation"
 BLOCK_BYTES = 4 * 2**20
@@ -126,33 +126,14 @@ def write_annotation(path: Path, outlines: Iterable[Outlined], mpp: float | None
         file.write(text.encode("utf-8"))
 
 
-def traced_outlines(
-    labels: LabelImage,
-    *,
-    ambiguous: NDArray[np.bool_] | None = None,
-    ambiguous_class: str = "Ambiguous",
-) -> Iterator[Outlined]:
-    """Yield the outlines of a label image.
+def traced_outlines(objects: Objects) -> Iterator[Outlined]:
+    """Yield the outlines of objects, and then one for each piece of the excluded area.
 
     Written by `write_annotation`, read and filled again, they give the same
     pixels, classes and ambiguous area. Ids become running numbers then.
-
-    Parameters
-    ----------
-    labels
-        The objects, in the order in which they are written.
-    ambiguous
-        bool image (y, x) of the excluded area, written last, one outline per
-        8-connected piece.
-    ambiguous_class
-        The name of its class.
     """
-    lines = imagescope_vertices(labels.index, len(labels))
-    yield from zip(labels.class_names_of_objects().tolist(), lines, strict=True)
-    if ambiguous is not None:
-        areas = connected_areas(ambiguous, ambiguous_class)
-        for line in imagescope_vertices(areas.index, len(areas)):
-            yield ambiguous_class, line
+    for entry in outlined_entries(objects, lines_of):
+        yield entry.class_name, entry.outline
 
 
 def _parsed(path: Path, blocks: Callable[[], Generator[bytes]]) -> tuple[_Content, str | None]:

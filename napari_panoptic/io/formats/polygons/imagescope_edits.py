@@ -23,7 +23,7 @@ from napari_panoptic.io.formats.polygons.imagescope import (
 from napari_panoptic.io.formats.polygons.model import AMBIGUOUS, Polygons, class_number
 from napari_panoptic.io.formats.polygons.polygon_format import polygon_format
 from napari_panoptic.io.formats.polygons.rasterize import RasterizedAnnotation, rasterize_polygons
-from napari_panoptic.io.formats.polygons.trace import connected_areas, imagescope_vertices
+from napari_panoptic.io.formats.polygons.trace import connected_areas, lines_of
 from napari_panoptic.kernels.fill import draw, draw_where_free
 from napari_panoptic.values.cohort import ClassScheme, Source
 
@@ -39,10 +39,7 @@ def write_files(path: Path, objects: Objects) -> tuple[Path, ...]:
     is_edited = original is not None and original.source == Source.IMAGESCOPE and is_of_region
     if original is not None and is_edited and write_edited(path, original.all_paths[0], objects):
         return (path,)
-    outlines = traced_outlines(
-        objects.labels, ambiguous=objects.ambiguous, ambiguous_class=objects.ambiguous_class
-    )
-    write_annotation(path, outlines, objects.mpp)
+    write_annotation(path, traced_outlines(objects), objects.mpp)
     return (path,)
 
 
@@ -134,7 +131,7 @@ def _edit(tree: _Tree, polygons: Polygons, objects: Objects) -> None:
     before = rasterize_polygons(polygons, labels.shape, objects.scheme)
     shown = dict(zip(before.labels.ids.tolist(), before.labels.class_index.tolist(), strict=True))
     wanted = dict(zip(labels.ids.tolist(), labels.class_index.tolist(), strict=True))
-    lines = dict(zip(wanted, imagescope_vertices(labels.index, len(labels)), strict=True))
+    lines = dict(zip(wanted, lines_of(labels), strict=True))
     old, new = before.labels.id_image(), labels.id_image()
     moved = [id_ for id_, index in shown.items() if wanted.get(id_, index) != index]
     changed = old != new
@@ -176,7 +173,7 @@ def _replace_area(tree: _Tree, polygons: Polygons, objects: Objects) -> None:
     if objects.ambiguous is None:
         return
     areas = connected_areas(objects.ambiguous, objects.ambiguous_class)
-    for line in imagescope_vertices(areas.index, len(areas)):
+    for line in lines_of(areas):
         tree.add(_region(line), AMBIGUOUS)
 
 

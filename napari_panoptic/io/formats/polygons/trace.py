@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import count, pairwise
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,9 @@ from napari_panoptic.kernels.trace import (
     walk_borders,
 )
 from napari_panoptic.values.labels import LabelImage
+
+Traced = TypeVar("Traced")
+"""The outline of an object, as a format writes it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,13 +169,67 @@ def _next_in_ring(start: NDArray[np.int64]) -> NDArray[np.int64]:
     return after
 
 
-def labels_and_areas(objects: Objects) -> list[LabelImage]:
-    """Return the objects, and the pieces of the excluded area, with the ids that follow."""
+@dataclass(frozen=True, eq=False)
+class OutlinedEntry(Generic[Traced]):
+    """An object to write, or a connected piece of the excluded area."""
+
+    #: Its running number among the objects, or among the pieces.
+    number: int
+    #: Its id; those of the pieces follow those of the objects.
+    id: int
+    class_name: str
+    #: Its class, numbered from 1; 0 for a piece of the excluded area.
+    class_index: int
+    #: NaN without one.
+    score: float
+    outline: Traced
+
+
+def outlined_entries(
+    objects: Objects, trace: Callable[[LabelImage], Iterable[Traced]]
+) -> Iterator[OutlinedEntry[Traced]]:
+    """Yield the objects of a region, and then the pieces of its excluded area.
+
+    Parameters
+    ----------
+    objects
+        What is written.
+    trace
+        Returns the outline of each object of a label image, in the order of their rows.
+    """
     labels = objects.labels
-    if objects.ambiguous is None:
-        return [labels]
-    areas = connected_areas(objects.ambiguous, objects.ambiguous_class)
-    return [labels, replace(areas, ids=areas.ids + int(labels.ids.max(initial=0)))]
+    yield from label_entries(labels, trace)
+    if objects.ambiguous is not None:
+        areas = connected_areas(objects.ambiguous, objects.ambiguous_class)
+        areas = replace(areas, ids=areas.ids + int(labels.ids.max(initial=0)))
+        for entry in label_entries(areas, trace):
+            yield replace(entry, class_index=0)
+
+
+def label_entries(
+    labels: LabelImage, trace: Callable[[LabelImage], Iterable[Traced]]
+) -> Iterator[OutlinedEntry[Traced]]:
+    """Yield the objects of a label image; parameters as of `outlined_entries`."""
+    yield from map(
+        OutlinedEntry,
+        count(1),
+        labels.ids.tolist(),
+        labels.class_names_of_objects().tolist(),
+        labels.class_index.tolist(),
+        labels.scores.tolist(),
+        trace(labels),
+    )
+
+
+def parts_of(labels: LabelImage) -> Iterator[tuple[Part, ...]]:
+    """Yield the parts of each object, along the edges of its pixels."""
+    outlines = pixel_outlines(labels.index, len(labels))
+    yield from map(outlines.of, range(len(labels)))
+
+
+def lines_of(labels: LabelImage) -> list[NDArray[np.int32]]:
+    """Return the line through the border pixels of each object; see `imagescope_vertices`."""
+    return imagescope_vertices(labels.index, len(labels))
 
 
 def connected_areas(mask: NDArray[np.bool_], name: str) -> LabelImage:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy import ndimage
 from skimage.draw import polygon
 
+from napari_panoptic.io.formats.format import Objects
 from napari_panoptic.io.formats.polygons import trace
 from napari_panoptic.io.formats.polygons.imagescope import (
     traced_outlines,
@@ -27,6 +28,7 @@ from napari_panoptic.io.formats.polygons.trace import (
 from napari_panoptic.kernels.fill import draw
 from napari_panoptic.values.cohort import MONUSAC_CLASSES, Source
 from napari_panoptic.values.labels import LabelImage
+from napari_panoptic.values.vocabulary import Side
 from tests.support.examples import seeds
 from tests.support.outlines import read_outlines
 
@@ -269,6 +271,10 @@ def test_holes_of_many_parts_are_not_compared_with_every_part(
     assert len(compared) == 100
 
 
+def written(labels: LabelImage, ambiguous: NDArray[np.bool_]) -> Objects:
+    return Objects(labels, Side.REFERENCE, "r1", "", ambiguous, MONUSAC_CLASSES, None)
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_a_whole_annotation_comes_back_from_its_file(tmp_path: Path, seed: int) -> None:
     labels = random_labels(2 * seed)
@@ -279,7 +285,7 @@ def test_a_whole_annotation_comes_back_from_its_file(tmp_path: Path, seed: int) 
     image = LabelImage.from_array(ids[labels], classes, MONUSAC_CLASSES.names)
     ambiguous = ndimage.gaussian_filter(generator.random(labels.shape), 2) > 0.52
     path = tmp_path / "annotation.xml"
-    write_annotation(path, traced_outlines(image, ambiguous=ambiguous), mpp=0.25)
+    write_annotation(path, traced_outlines(written(image, ambiguous)), mpp=0.25)
     polygons = read_outlines(Source.IMAGESCOPE, path).polygons
     again = rasterize_polygons(polygons, image.shape, MONUSAC_CLASSES)
 
@@ -295,6 +301,6 @@ def test_outlines_keep_the_order_and_ambiguous_pieces_come_last() -> None:
     image = LabelImage.from_array(
         drawn("77.3 77.."), {7: "Lymphocyte", 3: "Epithelial"}, MONUSAC_CLASSES.names
     )
-    outlines = traced_outlines(image, ambiguous=drawn("..11 1...") > 0)
+    outlines = traced_outlines(written(image, drawn("..11 1...") > 0))
     names = ["Epithelial", "Lymphocyte", "Ambiguous", "Ambiguous"]
     assert [name for name, _ in outlines] == names
