@@ -25,8 +25,8 @@ from napari_panoptic.inspection.names import class_doubts, name_doubts, number_d
 from napari_panoptic.inspection.places import place_doubts, side_doubts
 from napari_panoptic.inspection.values import REFERENCE, Doubt, Fix, InspectedSide, SideCount
 from napari_panoptic.io.cohorts.description import cohort_listing, description_in
-from napari_panoptic.io.cohorts.description_edits import save_description, with_setting
-from napari_panoptic.io.cohorts.folder_scan import layout_text, scan_folder
+from napari_panoptic.io.cohorts.description_edits import layout_text, save_description, with_setting
+from napari_panoptic.io.cohorts.folder_scan import scan_folder
 from napari_panoptic.io.cohorts.layouts import Layout
 from napari_panoptic.io.cohorts.nuclei import EXPECTED, layout_of, open_cohort
 from napari_panoptic.io.cohorts.patterns import check_listing

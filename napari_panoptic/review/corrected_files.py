@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from napari_panoptic.common.errors import PanopticError, UnwritableFileError
 from napari_panoptic.common.text import encodable
 from napari_panoptic.io.cohorts.description import DESCRIPTION
-from napari_panoptic.io.cohorts.folder_scan import description_text
+from napari_panoptic.io.cohorts.description_edits import description_text
 from napari_panoptic.io.files.fingerprints import file_fingerprints
 from napari_panoptic.io.files.replacing import exchange, set_usual_mode
 from napari_panoptic.io.formats.format import Format, LoadedMasks, Objects

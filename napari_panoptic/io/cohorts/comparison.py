@@ -15,8 +15,7 @@ import tifffile
 
 from napari_panoptic.common.errors import LabelError, PanopticError
 from napari_panoptic.io.cohorts.description import DESCRIPTION
-from napari_panoptic.io.cohorts.description_edits import toml_text
-from napari_panoptic.io.cohorts.folder_scan import description_text
+from napari_panoptic.io.cohorts.description_edits import description_text, toml_text
 from napari_panoptic.io.cohorts.pair import PAIR, scheme_of
 from napari_panoptic.io.formats.labels.label_images import AMBIGUOUS_SUFFIX
 from napari_panoptic.io.formats.labels.label_tiff import class_table_text, write_labels

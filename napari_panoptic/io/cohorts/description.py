@@ -11,9 +11,8 @@ from typing import Any, TypeVar
 from napari_panoptic.common.errors import CohortError, SettingsError, UnreadableFileError
 from napari_panoptic.common.text import composed, english_list
 from napari_panoptic.io.cohorts import schema
-from napari_panoptic.io.cohorts.layouts import Layout, MaskPatterns
+from napari_panoptic.io.cohorts.layouts import Layout, MaskPatterns, PatientPattern
 from napari_panoptic.io.cohorts.patches import placed_region
-from napari_panoptic.io.cohorts.patients import PatientPattern
 from napari_panoptic.io.cohorts.patterns import Listing, Pattern
 from napari_panoptic.io.formats.format import Format, PerClass
 from napari_panoptic.io.formats.registry import known_forms

@@ -1,8 +1,8 @@
-"""Changes of single settings in the text of a ``cohort.toml``; all else stays as it is written."""
+"""Write the text of a ``cohort.toml``, and change single settings of it and nothing else."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,10 @@ from tomlkit.items import Table
 
 from napari_panoptic.common.errors import CohortError
 from napari_panoptic.io.cohorts.description import DESCRIPTION
+from napari_panoptic.io.cohorts.layouts import Layout, MaskPatterns, Patterns
+from napari_panoptic.io.cohorts.patterns import Listing
 from napari_panoptic.io.files.replacing import replaced_when_complete
+from napari_panoptic.values.cohort import ClassScheme
 
 Key = tuple[str, ...]
 """The names of tables and of the key in the last of them."""
@@ -140,3 +143,75 @@ def _keep(path: Path, content: bytes) -> Path:
             number += 1
         else:
             return kept
+
+
+def description_text(name: str, scheme: ClassScheme, files: Mapping[str, Sequence[str]]) -> str:
+    """Return the text of a ``cohort.toml``.
+
+    Parameters
+    ----------
+    name
+        What the cohort is called.
+    scheme
+        The classes.
+    files
+        Keys of ``[files]`` and the patterns of each; keys without a pattern are
+        left out.
+    """
+    lines = [
+        "# Where the files of this cohort are; see docs/reference/cohorts.md.",
+        f"name = {toml_text(name)}",
+        "",
+        "# The classes, in the order of all tables, with their colours.",
+        "[classes]",
+        *(
+            f"{toml_text(each)} = {toml_text(colour)}"
+            for each, colour in zip(scheme.names, scheme.colours, strict=True)
+        ),
+        "",
+    ]
+    if scheme.ambiguous is not None:
+        lines += [
+            "# The class of areas that are excluded from scoring.",
+            "[ambiguous]",
+            f"name = {toml_text(scheme.ambiguous)}",
+            "",
+        ]
+    if scheme.aliases:
+        lines += [
+            "# Other names and numbers of classes in files.",
+            "[aliases]",
+            *(f"{toml_text(own)} = {toml_text(name)}" for own, name in scheme.aliases.items()),
+            "",
+        ]
+    lines += [
+        "# {region}, {patient} and {team} stand for names, and must agree between the lines.",
+        "[files]",
+    ]
+    for key, patterns in files.items():
+        if patterns:
+            lines.append(f"{key} = {toml_text(patterns[0] if len(patterns) == 1 else patterns)}")
+    return "\n".join(lines) + "\n"
+
+
+def layout_text(layout: Layout, listing: Listing) -> str:
+    """Return the text of a ``cohort.toml`` for a folder of a known layout.
+
+    Patterns without a file are left out.
+    """
+    patterns = {
+        "image": layout.image,
+        **_keyed("reference", layout.reference),
+        **_keyed("predictions", layout.predictions),
+        **_keyed("annotation", layout.annotation),
+    }
+    files = {
+        key: [each.text for each in own if any(each.files(listing))]
+        for key, own in patterns.items()
+    }
+    name = layout.name or listing.root.resolve().name
+    return description_text(name, layout.scheme, files)
+
+
+def _keyed(side: str, masks: MaskPatterns) -> dict[str, Patterns]:
+    return {f"{side}.{form}": patterns for form, patterns in masks.forms.items()}

@@ -37,8 +37,13 @@ from napari_panoptic.io.cohorts.discovery import (
     missing_sides,
     opened_folder,
 )
-from napari_panoptic.io.cohorts.layouts import TEAMS, Patterns, patterns_of
-from napari_panoptic.io.cohorts.patients import PatientPattern, patient_in
+from napari_panoptic.io.cohorts.layouts import (
+    TEAMS,
+    PatientPattern,
+    Patterns,
+    patient_in,
+    patterns_of,
+)
 from napari_panoptic.io.cohorts.patterns import (
     Listing,
     Match,

@@ -48,7 +48,7 @@ class ScannedFile:
 
 
 @dataclass(frozen=True)
-class Level:
+class FolderLevel:
     """The folders of a group at one depth."""
 
     #: What their names have in common; all of it without a field.
@@ -64,7 +64,7 @@ class Group:
     #: `IMAGE`, or the format of the objects.
     kind: str
     #: The folders below the cohort's.
-    levels: tuple[Level, ...]
+    levels: tuple[FolderLevel, ...]
     #: How the files' names end.
     ending: str
     #: The files.
@@ -75,7 +75,7 @@ class Group:
     is_set: bool = False
     #: Folders between that of a region, which holds all files with the ending, and its files; None
     #: if files are named after regions.
-    below: tuple[Level, ...] | None = None
+    below: tuple[FolderLevel, ...] | None = None
 
     @property
     def pattern(self) -> str:
@@ -142,11 +142,11 @@ class Group:
         at = 0 if len(levels) == 1 else 1 if is_inside else None
         if self.has_teams or at is None or levels[at].field:
             return None
-        return replace(self, levels=_with_level(self.levels, at, Level("", TEAM)))
+        return replace(self, levels=_with_level(self.levels, at, FolderLevel("", TEAM)))
 
     def per_nucleus(self, regions: set[str]) -> Group:
         """Return it with one region per folder that is named so and has a mask per nucleus."""
-        own = Level("", PATIENT)
+        own = FolderLevel("", PATIENT)
         if self.kind != Source.LABELS or own not in self.levels:
             return self
         level = self.levels.index(own)
@@ -170,11 +170,13 @@ class Group:
         return replace(self, affixes=best)
 
 
-def _names(levels: Iterable[Level]) -> list[str]:
+def _names(levels: Iterable[FolderLevel]) -> list[str]:
     return [level.name for level in levels]
 
 
-def _with_level(levels: tuple[Level, ...], at: int, level: Level) -> tuple[Level, ...]:
+def _with_level(
+    levels: tuple[FolderLevel, ...], at: int, level: FolderLevel
+) -> tuple[FolderLevel, ...]:
     return (*levels[:at], level, *levels[at + 1 :])
 
 
@@ -224,17 +226,19 @@ _Sides = dict[tuple[str, ...], str]
 """What names the side in a folder of a numbered patient, by the names of folders down to it."""
 
 
-def _joint_level(group: Group, level: int, sides: _Sides, reference: Path | None) -> Level | None:
+def _joint_level(
+    group: Group, level: int, sides: _Sides, reference: Path | None
+) -> FolderLevel | None:
     """Return what the folders at a level have in common that groups may be joined over."""
     folder = tuple(_names(group.levels[: level + 1]))
     if len(folder) <= level:
         return None
     if folder in sides:
-        return Level(sides[folder], PATIENT)
+        return FolderLevel(sides[folder], PATIENT)
     is_reference = (
         reference_rank(folder[-1]) is not None if reference is None else Path(*folder) == reference
     )
-    return group.levels[level] if is_reference else Level("", ANY)
+    return group.levels[level] if is_reference else FolderLevel("", ANY)
 
 
 def _numbered_sides(groups: Iterable[Group], level: int) -> _Sides:
@@ -248,7 +252,7 @@ def _numbered_sides(groups: Iterable[Group], level: int) -> _Sides:
     for group in groups:
         folder = tuple(_names(group.levels[: level + 1]))
         name = _NUMBERED.fullmatch(folder[-1]) if len(folder) > level else None
-        is_free = Level("", PATIENT) not in group.levels
+        is_free = FolderLevel("", PATIENT) not in group.levels
         if name and is_free and not _SPLIT.fullmatch(name[0]):
             above = folder[:-1]
             numbers[above, name["side"]].add(name["number"])
@@ -278,13 +282,13 @@ def _joined(same: Sequence[Group], level: int, sides: _Sides) -> Group:
     is_annotation = any(reference_rank(each.name) is not None for each in first.levels[:level])
     is_split = all(_SPLIT.fullmatch(group.levels[level].name) for group in same)
     if side is not None:
-        joint = Level(side, PATIENT)
+        joint = FolderLevel(side, PATIENT)
     elif first.kind != IMAGE and not is_annotation and len(names) < len(files):
-        joint = Level("", TEAM)
-    elif is_split or Level("", PATIENT) in first.levels:
-        joint = Level("", ANY)
+        joint = FolderLevel("", TEAM)
+    elif is_split or FolderLevel("", PATIENT) in first.levels:
+        joint = FolderLevel("", ANY)
     else:
-        joint = Level("", PATIENT)
+        joint = FolderLevel("", PATIENT)
     return replace(first, levels=_with_level(first.levels, level, joint), files=files)
 
 

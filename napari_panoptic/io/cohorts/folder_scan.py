@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,9 +16,8 @@ from napari_panoptic.common.errors import (
 )
 from napari_panoptic.common.text import counted, english_list
 from napari_panoptic.io.cohorts.description import cohort_listing
-from napari_panoptic.io.cohorts.description_edits import toml_text
-from napari_panoptic.io.cohorts.file_groups import IMAGE, Group, Level, ScannedFile, merged
-from napari_panoptic.io.cohorts.layouts import Layout, MaskPatterns, Patterns
+from napari_panoptic.io.cohorts.description_edits import description_text
+from napari_panoptic.io.cohorts.file_groups import IMAGE, FolderLevel, Group, ScannedFile, merged
 from napari_panoptic.io.cohorts.pair import scheme_of
 from napari_panoptic.io.cohorts.patterns import Listing, Pattern, check_listing
 from napari_panoptic.io.formats.class_numbers import TYPE_INFO
@@ -112,78 +111,6 @@ class Scan:
         return description_text(self.root.resolve().name, self.scheme, files)
 
 
-def description_text(name: str, scheme: ClassScheme, files: Mapping[str, Sequence[str]]) -> str:
-    """Return the text of a ``cohort.toml``.
-
-    Parameters
-    ----------
-    name
-        What the cohort is called.
-    scheme
-        The classes.
-    files
-        Keys of ``[files]`` and the patterns of each; keys without a pattern are
-        left out.
-    """
-    lines = [
-        "# Where the files of this cohort are; see docs/reference/cohorts.md.",
-        f"name = {toml_text(name)}",
-        "",
-        "# The classes, in the order of all tables, with their colours.",
-        "[classes]",
-        *(
-            f"{toml_text(each)} = {toml_text(colour)}"
-            for each, colour in zip(scheme.names, scheme.colours, strict=True)
-        ),
-        "",
-    ]
-    if scheme.ambiguous is not None:
-        lines += [
-            "# The class of areas that are excluded from scoring.",
-            "[ambiguous]",
-            f"name = {toml_text(scheme.ambiguous)}",
-            "",
-        ]
-    if scheme.aliases:
-        lines += [
-            "# Other names and numbers of classes in files.",
-            "[aliases]",
-            *(f"{toml_text(own)} = {toml_text(name)}" for own, name in scheme.aliases.items()),
-            "",
-        ]
-    lines += [
-        "# {region}, {patient} and {team} stand for names, and must agree between the lines.",
-        "[files]",
-    ]
-    for key, patterns in files.items():
-        if patterns:
-            lines.append(f"{key} = {toml_text(patterns[0] if len(patterns) == 1 else patterns)}")
-    return "\n".join(lines) + "\n"
-
-
-def layout_text(layout: Layout, listing: Listing) -> str:
-    """Return the text of a ``cohort.toml`` for a folder of a known layout.
-
-    Patterns without a file are left out.
-    """
-    patterns = {
-        "image": layout.image,
-        **_keyed("reference", layout.reference),
-        **_keyed("predictions", layout.predictions),
-        **_keyed("annotation", layout.annotation),
-    }
-    files = {
-        key: [each.text for each in own if any(each.files(listing))]
-        for key, own in patterns.items()
-    }
-    name = layout.name or listing.root.resolve().name
-    return description_text(name, layout.scheme, files)
-
-
-def _keyed(side: str, masks: MaskPatterns) -> dict[str, Patterns]:
-    return {f"{side}.{form}": patterns for form, patterns in masks.forms.items()}
-
-
 def scan_folder(folder: Path, *, reference: str | None = None) -> Scan:
     """Find out which files of a folder are images, annotations and predictions.
 
@@ -227,7 +154,7 @@ def scan_folder(folder: Path, *, reference: str | None = None) -> Scan:
         if kind is None:
             unknown += [file.path for file in own]
         else:
-            levels = tuple(map(Level, folders))
+            levels = tuple(map(FolderLevel, folders))
             below = () if is_folder else None
             groups.append(Group(kind, levels, ending, tuple(own), below=below))
     wanted = None if reference is None else _path_inside(listing.root, reference)
@@ -282,7 +209,9 @@ def _sets(files: Iterable[ScannedFile]) -> tuple[list[Group], set[Path]]:
                 place = (*folders, file.name)
                 names = dict.fromkeys(item.name for item in items)
                 rows = tuple(ScannedFile(file.path, place, name, ending) for name in names)
-                groups.append(Group(kind, tuple(map(Level, place)), ending, rows, is_set=True))
+                groups.append(
+                    Group(kind, tuple(map(FolderLevel, place)), ending, rows, is_set=True)
+                )
                 paths |= {file.path, *(mask for item in items for mask in item.paths)}
     return groups, paths
 

@@ -14,8 +14,8 @@ import zarr
 
 from napari_panoptic.common.errors import CohortError, OutsideLinksError, UnreadableFileError
 from napari_panoptic.common.findings import FindingKind
+from napari_panoptic.io.cohorts.layouts import PatientPattern
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.io.cohorts.patients import PatientPattern
 from napari_panoptic.io.cohorts.patterns import Pattern
 from napari_panoptic.io.cohorts.raters import open_raters
 from napari_panoptic.io.files import guard
