@@ -484,7 +484,7 @@ def pieces_of(labels: LabelImage, cut: BoolArray | None) -> tuple[LabelImage, In
 
 
 @dataclass(frozen=True)
-class Place:
+class RegionPlace:
     """Where a region belongs; empty for what is not known."""
 
     #: Its patient, the tissue of that, and its part of a cross-validation.
@@ -514,7 +514,7 @@ class TeamSums:
         Their sums.
     """
 
-    def __init__(self, places: Sequence[Place], regions: Sequence[RegionSums]) -> None:
+    def __init__(self, places: Sequence[RegionPlace], regions: Sequence[RegionSums]) -> None:
         self.places, self.regions = tuple(places), tuple(regions)
         self._stacks: dict[str, FloatArray | None] = {}
 

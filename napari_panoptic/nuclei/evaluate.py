@@ -121,7 +121,7 @@ class Evaluation(Generic[PairT]):
         from napari_panoptic.nuclei.class_masks import evaluate_classes
         from napari_panoptic.nuclei.conventions import (
             Ambiguity,
-            Place,
+            RegionPlace,
             RegionSums,
             TeamSums,
             figure_rows,
@@ -137,7 +137,7 @@ class Evaluation(Generic[PairT]):
             usual = EvaluationSettings(ambiguous=self.settings.ambiguous, distances=False)
             pair, by_class = flat, evaluate_classes(flat, usual).sums
         found = sums_of_pair(pair, table, ambiguity)
-        sums = TeamSums([Place("")], [RegionSums({**found.sums, **by_class}, found.types)])
+        sums = TeamSums([RegionPlace("")], [RegionSums({**found.sums, **by_class}, found.types)])
         rows = figure_rows(sums, CONVENTIONS, ambiguity, pair.class_names)
         return pd.DataFrame(list(rows)).astype({"units": "Int64"})
 

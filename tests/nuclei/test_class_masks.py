@@ -14,7 +14,7 @@ from napari_panoptic.nuclei.class_masks import (
     counted_by_id,
     evaluate_classes,
 )
-from napari_panoptic.nuclei.conventions import Place, RegionSums, Sum, TeamSums
+from napari_panoptic.nuclei.conventions import RegionPlace, RegionSums, Sum, TeamSums
 from napari_panoptic.nuclei.metrics import Counts, unit_metrics
 from napari_panoptic.nuclei.regions.cohort_evaluation import CohortEvaluation
 from napari_panoptic.nuclei.regions.results import RegionResult, with_figures
@@ -179,7 +179,9 @@ def test_scores_and_corrections(seed: int) -> None:
             assert unlike.sum() == expected[name]["fp_as_run"]
             assert unmatched.sum() == expected[name]["fp"]
 
-    sums = TeamSums([Place(p) for p, _ in regions], [RegionSums(e.sums, None) for _, e in regions])
+    sums = TeamSums(
+        [RegionPlace(p) for p, _ in regions], [RegionSums(e.sums, None) for _, e in regions]
+    )
     for corrections in EVERY_CHOICE:
         if Mistake.PER_PATIENT in corrections:
             units = [[r for p, r in plain if p == patient] for patient in "ab"]

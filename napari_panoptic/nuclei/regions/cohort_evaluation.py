@@ -11,7 +11,7 @@ from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.io.files.fingerprints import file_stamps
 from napari_panoptic.io.tables.metadata import Metadata
 from napari_panoptic.nuclei.averages import TeamSummary, summarise_team
-from napari_panoptic.nuclei.conventions import Place, RegionSums, TeamSums, Value
+from napari_panoptic.nuclei.conventions import RegionPlace, RegionSums, TeamSums, Value
 from napari_panoptic.nuclei.metrics import METRIC_NAMES, Counts
 from napari_panoptic.nuclei.regions.doubts import (
     little_overlap,
@@ -120,7 +120,7 @@ class CohortEvaluation:
             for team in self.team_names
         }
 
-    def _sums(self, team: str) -> tuple[list[Place], list[RegionSums]]:
+    def _sums(self, team: str) -> tuple[list[RegionPlace], list[RegionSums]]:
         known = [one for one in self.evaluated if one.team == team and one.sums is not None]
         regions = {region.name: region for region in self.cohort.regions}
         places = [place_of(regions[one.region], self.metadata) for one in known]
@@ -151,7 +151,7 @@ TISSUE_COLUMNS = ("tissue", "organ")
 """The columns of a table of patients that may hold their tissue; the first that is there does."""
 
 
-def place_of(region: Region, metadata: Metadata | None) -> Place:
+def place_of(region: Region, metadata: Metadata | None) -> RegionPlace:
     """Return where a region belongs, as far as it is known.
 
     The arrays of PanNuke name tissues, which stand for patients there.
@@ -160,10 +160,10 @@ def place_of(region: Region, metadata: Metadata | None) -> Place:
     folders = {path.parent for path in (*paths, *([] if region.image is None else [region.image]))}
     tissue = patient if any(map(_names_tissues, folders)) else ""
     if metadata is None:
-        return Place(patient, tissue)
+        return RegionPlace(patient, tissue)
     column = next((name for name in TISSUE_COLUMNS if name in metadata.columns), "")
     known = metadata.group_of(column, patient) if column else tissue
-    return Place(patient, known, metadata.group_of("fold", patient))
+    return RegionPlace(patient, known, metadata.group_of("fold", patient))
 
 
 def statistics_of(evaluation: CohortEvaluation) -> dict[str, TeamStatistics]:

@@ -56,7 +56,7 @@ SUSPECT_WEIGHT = 3.0
 """How much more of the suspects are drawn than precision asks for: they are errors to be found."""
 
 
-class Level(StrEnum):
+class StratumLevel(StrEnum):
     """How finely the population is stratified; each level joins strata of the one before."""
 
     CAUSE = "cause"  # team, status, cause, class; background empty or partly covered
@@ -65,7 +65,7 @@ class Level(StrEnum):
     # Suspects of a status are apart at every level, and not by cause.
 
 
-LEVELS = tuple(Level)
+LEVELS = tuple(StratumLevel)
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +73,7 @@ class Strata:
     """A population cut into strata."""
 
     #: How finely the population is stratified.
-    level: Level
+    level: StratumLevel
     #: H names, sorted.
     names: tuple[str, ...]
     #: int64 (n,): position of each item's stratum in the names.
@@ -104,7 +104,7 @@ class Plan:
     #: float64 (n,): inclusion probability: drawn items over all items of the stratum.
     probability: NDArray[np.float64]
     #: How finely the population was stratified.
-    level: Level
+    level: StratumLevel
     #: The seed; None if unknown, as in a plan read from a table.
     seed: int | None = None
 
@@ -166,7 +166,7 @@ def checked_plan(plan: Plan) -> Plan:
     return plan
 
 
-def stratified(units: Units, level: Level) -> Strata:
+def stratified(units: Units, level: StratumLevel) -> Strata:
     """Cut a population into strata that depend on nothing but its outcomes.
 
     Parameters
@@ -194,18 +194,18 @@ def stratified(units: Units, level: Level) -> Strata:
 
 def least_items(units: Units) -> int:
     """Return the size of the smallest plan with enough items in each of the coarsest strata."""
-    return min(len(units), LEAST_PER_STRATUM * len(stratified(units, Level.STATUS).names))
+    return min(len(units), LEAST_PER_STRATUM * len(stratified(units, StratumLevel.STATUS).names))
 
 
-def _finer(units: Units, level: Level) -> list[StrArray]:
+def _finer(units: Units, level: StratumLevel) -> list[StrArray]:
     """Return the parts of a stratum's name after team and status: suspect, detail and class."""
     is_suspect = units.is_suspect
     mark = np.where(is_suspect, np.array(SUSPECT, object), "")
-    if level is Level.STATUS:
+    if level is StratumLevel.STATUS:
         return [mark]
     classes = np.array(["", *units.class_names], object)
     class_index = np.where(units.reference_class > 0, units.reference_class, units.prediction_class)
-    if level is Level.CLASS:
+    if level is StratumLevel.CLASS:
         return [mark, np.where(is_suspect, "", classes[class_index])]
     details = _details(units, class_index)
     is_joined = is_suspect & (details == OTHER)

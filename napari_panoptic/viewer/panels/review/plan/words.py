@@ -16,7 +16,7 @@ from napari_panoptic.review.plan.conclusions import (
     sentence,
 )
 from napari_panoptic.review.plan.corrected import ALL, QUANTITIES, Quantity
-from napari_panoptic.review.plan.design import Level, Plan
+from napari_panoptic.review.plan.design import Plan, StratumLevel
 from napari_panoptic.review.plan.estimates import CauseEstimate, Estimate, Estimates
 from napari_panoptic.review.plan.goal import EstimateInterval, Goal, Offer
 from napari_panoptic.review.verdicts import Share
@@ -71,9 +71,9 @@ METHOD = (
     "estimates, variances are linearised, intervals are Wilson's."
 )
 _LEVELS = {
-    Level.CAUSE: "team, status, cause and class",
-    Level.CLASS: "team, status and class",
-    Level.STATUS: "team and status",
+    StratumLevel.CAUSE: "team, status, cause and class",
+    StratumLevel.CLASS: "team, status and class",
+    StratumLevel.STATUS: "team and status",
 }
 
 
