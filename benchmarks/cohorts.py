@@ -25,7 +25,7 @@ from benchmarks.measure import (
     wall_and_cpu,
 )
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.io.formats.labels.label_images import open_label_tiles
+from napari_panoptic.io.formats.registry import open_masks
 from napari_panoptic.live.snapshots import load_region
 from napari_panoptic.nuclei.averages import summarise_team
 from napari_panoptic.nuclei.conventions import (
@@ -245,7 +245,7 @@ def decode_all(*paths: str) -> int:
 def evaluate_slide(reference: str, prediction: str, side: int, distances: bool) -> str:
     """Evaluate two label images; return their figures."""
     sides = [
-        open_label_tiles(
+        open_masks(
             MaskFiles(Source.LABELS, {"": (Path(path),)}), MONUSAC_CLASSES, (side, side)
         ).labels
         for path in (reference, prediction)

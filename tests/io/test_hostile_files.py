@@ -29,7 +29,6 @@ from PIL import Image
 
 from napari_panoptic.common.errors import SettingsError, UnreadableFileError
 from napari_panoptic.io.files import guard
-from napari_panoptic.io.formats.labels.submissions import read_submission
 from napari_panoptic.io.formats.registry import load_masks
 from napari_panoptic.io.images.slides import probe_image, read_image
 from napari_panoptic.io.pixels.decode import pixel_shape, read_pixels
@@ -191,7 +190,7 @@ def test_matlab_functions_are_no_masks(tmp_path: Path) -> None:
     path = tmp_path / "b.mat"
     path.write_bytes(plain[:flags] + b"\x10" + plain[flags + 1 :])
     with pytest.raises(UnreadableFileError, match="2-D numeric variable"):
-        read_submission(submission(Epithelial=path), MONUSAC_CLASSES)
+        load_masks(submission(Epithelial=path), MONUSAC_CLASSES, shape=None)
 
 
 # --- more than there is memory for ------------------------------------------------------------
@@ -293,14 +292,14 @@ def test_a_matlab_file_that_inflates_without_end(
     path = matlab(tmp_path / "b.mat", struct.pack("<II", 15, len(inflated)) + inflated)
     assert path.stat().st_size < 2**15
     with pytest.raises(UnreadableFileError, match="bytes of compressed data, found more"):
-        read_submission(submission(Epithelial=path), MONUSAC_CLASSES)
+        load_masks(submission(Epithelial=path), MONUSAC_CLASSES, shape=None)
 
 
 def test_a_sparse_matrix_that_fills_the_memory(tmp_path: Path) -> None:
     huge = scipy.sparse.csc_matrix(([1.0], ([0], [0])), (2**20, 2**12))
     path = write_mat(tmp_path / "a.mat", img=huge)
     with pytest.raises(UnreadableFileError, match="claims 1048576 x 4096"):
-        read_submission(submission(Epithelial=path), MONUSAC_CLASSES)
+        load_masks(submission(Epithelial=path), MONUSAC_CLASSES, shape=None)
 
 
 def test_two_variables_of_one_name(tmp_path: Path) -> None:
@@ -310,7 +309,7 @@ def test_two_variables_of_one_name(tmp_path: Path) -> None:
     path = matlab(tmp_path / "c.mat", large, small)
     assert [shape for _, shape, _ in scipy.io.whosmat(path)] == [(40, 50), (12, 16)]
     with pytest.raises(UnreadableFileError, match="img twice"):
-        read_submission(submission(Epithelial=path), MONUSAC_CLASSES)
+        load_masks(submission(Epithelial=path), MONUSAC_CLASSES, shape=None)
 
 
 def test_a_zarr_array_with_huge_chunks(tmp_path: Path) -> None:

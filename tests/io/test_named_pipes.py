@@ -12,8 +12,7 @@ from PIL import Image
 from napari_panoptic.cli.main import main
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.io.files.fingerprints import file_fingerprints
-from napari_panoptic.io.formats.format import LoadRequest
-from napari_panoptic.io.formats.labels.label_images import open_label_tiles, read_labels
+from napari_panoptic.io.formats.registry import load_masks, open_masks
 from napari_panoptic.values.cohort import ClassScheme
 from tests.support.builders import label_files, noise, two_objects, write_svs
 from tests.support.named_pipes import needs_pipes, not_waited_for, pipe_instead_of
@@ -43,9 +42,9 @@ def test_a_pipe_as_metadata_of_a_zarr_image(zarr_format: int, name: str, tmp_pat
     files = label_files(path)
     with not_waited_for(pipe):
         with pytest.raises(UnreadableFileError):
-            read_labels(files, ONE_CLASS, LoadRequest(shape=objects.shape))
+            load_masks(files, ONE_CLASS, shape=objects.shape)
         with pytest.raises(UnreadableFileError):
-            open_label_tiles(files, ONE_CLASS, objects.shape)
+            open_masks(files, ONE_CLASS, objects.shape)
         assert file_fingerprints([path], tmp_path)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
@@ -69,13 +69,6 @@ class LoadRequest:
     #: How objects are recovered from colour-coded masks.
     restoration: Restoration = Restoration.BORDER_REMOVED
     radius: int = 1
-    #: Names, for findings and errors.
-    region: str | None = None
-    team: str | None = None
-
-
-NOTHING_STATED = LoadRequest()
-"""The request for a file of which nothing else is known."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,8 +110,6 @@ class OpenTiles(Protocol):
         scheme: ClassScheme,
         shape: tuple[int, int],
         *,
-        region: str | None = None,
-        team: str | None = None,
         progress: CountReport = unreported,
     ) -> TiledMasks:
         """Open the files."""
@@ -282,18 +273,3 @@ class Format:
     def source(self) -> Source:
         """The name as `napari_panoptic.values.cohort.MaskFiles` store it."""
         return Source(self.name)
-
-
-def located(
-    findings: Iterable[Finding], request: LoadRequest, *, path: Path | None = None
-) -> tuple[Finding, ...]:
-    """Fill in path, region and team where a finding lacks them."""
-    return tuple(
-        replace(
-            finding,
-            path=finding.path or path,
-            region=finding.region or request.region,
-            team=finding.team or request.team,
-        )
-        for finding in findings
-    )

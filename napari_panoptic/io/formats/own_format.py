@@ -20,12 +20,12 @@ from napari_panoptic.common.errors import UnwritableFileError
 from napari_panoptic.common.text import english_list
 from napari_panoptic.io.files.replacing import replaced_when_complete
 from napari_panoptic.io.formats.class_numbers import type_info_of
-from napari_panoptic.io.formats.format import NOTHING_STATED, Objects
+from napari_panoptic.io.formats.format import Objects
 from napari_panoptic.io.formats.labels.label_images import (
     AMBIGUOUS_SUFFIX,
     area_beside,
+    images_and_tables,
     sidecars_beside,
-    single_image,
 )
 from napari_panoptic.io.formats.labels.label_tiff import class_table_text, write_labels
 from napari_panoptic.io.formats.registry import form_of
@@ -145,7 +145,7 @@ def _write_labels_like(
 ) -> dict[str, tuple[Path, ...]]:
     if "" not in files.paths:
         return _write_per_class(files.paths, root, place, objects)
-    path, stated, _ = single_image(files.paths[""], NOTHING_STATED)
+    (path, *_), stated = images_and_tables(files.paths[""])
     if len(shape := pixel_shape(path, WHAT)) == 2:
         return {"": (place(path), *_write_single(path, stated, place, objects))}
     _write_channels(place(path), shape, objects)

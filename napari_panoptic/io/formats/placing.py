@@ -101,9 +101,7 @@ def placed_shape(shape: _Shape | None, rules: OutlineRules) -> _Shape | None:
     return max(1, round(height * scale)), max(1, round(width * scale))
 
 
-def placed_masks(
-    masks: LoadedMasks, files: MaskFiles, shape: _Shape | None, *, region: str | None = None
-) -> LoadedMasks:
+def placed_masks(masks: LoadedMasks, files: MaskFiles, shape: _Shape | None) -> LoadedMasks:
     """Return label images in px of the image, by the nearest pixel where they are scaled.
 
     Parameters
@@ -114,8 +112,6 @@ def placed_masks(
         The files and the rules for them.
     shape
         Height and width of the image; None for the size that the rules give.
-    region
-        Name, for errors.
 
     Raises
     ------
@@ -128,14 +124,13 @@ def placed_masks(
             "expected outlines, found masks of pixels, which an offset cannot move: remove "
             "'offset' from cohort.toml for these files",
             path=path,
-            region=region,
         )
     own = masks.labels.shape
     found = placed_shape(own, rules) or own
     # Where an odd size was halved, the last row or column may lack, or be one too many.
     slack = max(rules.scale or 1.0, 1.0)
     if shape is None or any(abs(a - b) > slack for a, b in zip(found, shape, strict=True)):
-        check_size(found, shape, path=path, region=region, what="the mask, as cohort.toml has it,")
+        check_size(found, shape, path=path, what="the mask, as cohort.toml has it,")
         shape = found
     return _placed(masks, _taker(rules, own, shape))
 

@@ -17,13 +17,11 @@ from napari_panoptic.common.plugins import Plugins
 from napari_panoptic.common.progress import CountReport, unreported
 from napari_panoptic.common.text import english_list
 from napari_panoptic.io.files.guard import check_links
-from napari_panoptic.io.formats.class_numbers import tables_beside
 from napari_panoptic.io.formats.format import (
     Format,
     Load,
     LoadedMasks,
     LoadRequest,
-    PerClass,
     TiledMasks,
 )
 from napari_panoptic.io.formats.labels import arrays as array_sets
@@ -32,7 +30,6 @@ from napari_panoptic.io.formats.labels import (
     colour_coded,
     dicom_seg,
     hovernet_mat,
-    label_images,
     label_tiff,
     nucleus_masks,
     ome_zarr,
@@ -71,70 +68,17 @@ ENTRY_POINTS = "napari_panoptic.formats"
 """The group of entry points by which plugins add formats: each names a `Format`."""
 
 BUILT_IN = (
-    Format(
-        name=Source.COLOUR_CODED,
-        title="Colour-coded mask",
-        load=colour_coded.load_files,
-        shape=colour_coded.files_shape,
-    ),
-    Format(
-        name=Source.LABELS,
-        title="Label image with a table of classes",
-        load=label_images.read_labels,
-        shape=label_images.files_shape,
-        open_tiles=label_images.open_label_tiles,
-        per_class=PerClass.EITHER,
-        endings=(".tif", ".tiff"),
-        write=label_tiff.write_label_tiff,
-        beside=label_tiff.beside_label_tiff,
-    ),
-    Format(
-        name=Source.SUBMISSION,
-        title="N-ary masks of MATLAB",
-        load=submissions.read_submission,
-        shape=submissions.files_shape,
-        per_class=PerClass.ALWAYS,
-    ),
+    colour_coded.FORMAT,
+    label_tiff.FORMAT,
+    submissions.FORMAT,
     imagescope_edits.FORMAT,
     geojson.FORMAT,
-    Format(
-        name=Source.PANNUKE,
-        title="PanNuke arrays",
-        load=array_sets.load_pannuke,
-        shape=array_sets.files_shape,
-        items=array_sets.array_items,
-        write_all=array_sets.write_pannuke,
-    ),
-    Format(
-        name=Source.CONIC,
-        title="CoNIC arrays",
-        load=array_sets.load_conic,
-        shape=array_sets.files_shape,
-        items=array_sets.array_items,
-        write_all=array_sets.write_conic,
-    ),
-    Format(
-        name=Source.COCO_PANOPTIC,
-        title="COCO panoptic",
-        load=coco_panoptic.load_files,
-        shape=coco_panoptic.files_shape,
-        items=coco_panoptic.panoptic_items,
-        write_all=coco_panoptic.write_panoptic,
-    ),
-    Format(
-        name="ome-zarr",
-        title="OME-Zarr labels",
-        endings=(".ome.zarr",),
-        write=ome_zarr.write_ome_zarr,
-    ),
+    array_sets.PANNUKE,
+    array_sets.CONIC,
+    coco_panoptic.FORMAT,
+    ome_zarr.FORMAT,
     hovernet.FORMAT,
-    Format(
-        name=Source.HOVERNET_MAT,
-        title="HoVer-Net and CoNSeP MATLAB file",
-        load=hovernet_mat.load_files,
-        shape=hovernet_mat.files_shape,
-        companions=tables_beside,
-    ),
+    hovernet_mat.FORMAT,
     annotation_store.FORMAT,
     imagej_rois.FORMAT,
     coco_instances.FORMAT,
@@ -144,24 +88,11 @@ BUILT_IN = (
     dsa.FORMAT,
     cellpose_outlines.FORMAT,
     dicom_ann.FORMAT,
-    Format(
-        name=Source.DICOM_SEG,
-        title="DICOM Segmentation",
-        load=dicom_seg.load_files,
-        shape=dicom_seg.files_shape,
-        companions=tables_beside,
-        endings=(".seg.dcm",),
-    ),
+    dicom_seg.FORMAT,
     napari_shapes.FORMAT,
     nucls.FORMAT,
     tiatoolbox_zarr.FORMAT,
-    Format(
-        name=Source.NUCLEUS_MASKS,
-        title="One mask image per nucleus",
-        load=nucleus_masks.load_files,
-        shape=nucleus_masks.files_shape,
-        per_class=PerClass.EITHER,
-    ),
+    nucleus_masks.FORMAT,
     yolo.FORMAT,
 )
 """The formats of this package; if files of several exist, the first is read."""
@@ -266,28 +197,37 @@ def load_masks(
         raise UnreadableFileError(
             f"there is no reader for masks in the format '{files.source}'", region=region
         )
-    request = LoadRequest(
-        shape=shape, restoration=restoration, radius=radius, region=region, team=team
-    )
+    request = LoadRequest(shape=shape, restoration=restoration, radius=radius)
     with reading(region=region, team=team) as noted:
-        loaded = _loaded(form.load, files, scheme, request)
-        return replace(loaded, findings=(*noted, *here().located(loaded.findings)))
+        loaded, place = _loaded(form.load, files, scheme, request, team), here()
+
+    def with_place(masks: LoadedMasks) -> LoadedMasks:
+        restored = masks.restored
+        return replace(
+            masks,
+            findings=(*noted, *place.located(masks.findings)),
+            restored=restored and (lambda *way: with_place(restored(*way))),
+        )
+
+    return with_place(loaded)
 
 
-def _loaded(load: Load, files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> LoadedMasks:
+def _loaded(
+    load: Load, files: MaskFiles, scheme: ClassScheme, request: LoadRequest, team: str | None
+) -> LoadedMasks:
     check_links(files)
     with _named(files):
         if files.rules.is_placed and is_mask(files) and files.object_paths:
             # The files have a size of their own; that of the image is checked afterwards.
             loaded = load(files, scheme, replace(request, shape=None))
-            loaded = placed_masks(loaded, files, request.shape, region=request.region)
+            loaded = placed_masks(loaded, files, request.shape)
         else:
             loaded = load(files, scheme, request)
     if files.rules.objects is MaskObjects.PIECES and is_mask(files):
         loaded = in_pieces(loaded)
     is_open = files.rules.objects is None and files.object_paths
     if is_open and is_mask(files) and loaded.restored is None:
-        side = "reference" if request.team is None else "predictions"
+        side = "reference" if team is None else "predictions"
         apart = far_apart_findings(loaded.labels, files.all_paths[0], side)
         loaded = replace(loaded, findings=(*loaded.findings, *apart))
     if files.probability is None:
@@ -351,9 +291,7 @@ def open_masks(
                 "px of the image, with a number for each object",
             )
         with _named(files):
-            opened = form.open_tiles(
-                files, scheme, shape, region=region, team=team, progress=progress
-            )
+            opened = form.open_tiles(files, scheme, shape, progress=progress)
         if files.probability is not None:
             note(maps_need_whole_regions(files.probability))
         return _with_place(opened, (*here().located(opened.findings), *noted))

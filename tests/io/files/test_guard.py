@@ -11,15 +11,14 @@ from PIL import Image
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.io.files import guard
-from napari_panoptic.io.formats.format import LoadRequest
-from napari_panoptic.io.formats.labels.label_images import read_labels
+from napari_panoptic.io.formats.registry import load_masks
 from napari_panoptic.values.cohort import MONUSAC_CLASSES
 from tests.support.builders import label_files
 
 
 def _read(path: Path) -> list[int]:
     files = label_files(Lymphocyte=path)
-    loaded = read_labels(files, MONUSAC_CLASSES, LoadRequest(shape=(20, 30), region="R", team="T"))
+    loaded = load_masks(files, MONUSAC_CLASSES, shape=(20, 30), region="R", team="T")
     return loaded.labels.class_index.tolist()
 
 

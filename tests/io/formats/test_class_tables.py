@@ -10,8 +10,7 @@ import pytest
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.io.formats.class_tables import ClassTable, read_class_table
-from napari_panoptic.io.formats.format import LoadRequest
-from napari_panoptic.io.formats.labels.label_images import open_label_tiles, read_labels
+from napari_panoptic.io.formats.registry import load_masks, open_masks
 from napari_panoptic.values.cohort import ClassScheme
 from tests.support.builders import label_files, two_objects, write_tiff
 
@@ -117,8 +116,8 @@ def test_ids_that_come_twice_are_listed(name: str, text: str, tmp_path: Path) ->
     objects = two_objects()
     files = label_files(write_tiff(tmp_path / "m.tif", objects.astype(np.uint16)))
     (tmp_path / name).write_text(text)
-    whole = read_labels(files, NOT_AMBIGUOUS, LoadRequest(shape=objects.shape))
-    tiled = open_label_tiles(files, NOT_AMBIGUOUS, objects.shape)
+    whole = load_masks(files, NOT_AMBIGUOUS, shape=objects.shape)
+    tiled = open_masks(files, NOT_AMBIGUOUS, objects.shape)
     assert whole.labels.class_names_of_objects().tolist() == ["a", "b"]
     assert tiled.labels.class_index.tolist() == [1, 2]
     for findings in (whole.findings, tiled.findings):
@@ -136,5 +135,5 @@ def test_tables_without_such_ids_have_no_finding(name: str, text: str, tmp_path:
     objects = two_objects()
     files = label_files(write_tiff(tmp_path / "m.tif", objects.astype(np.uint16)))
     (tmp_path / name).write_text(text)
-    assert read_labels(files, NOT_AMBIGUOUS, LoadRequest(shape=objects.shape)).findings == ()
-    assert open_label_tiles(files, NOT_AMBIGUOUS, objects.shape).findings == ()
+    assert load_masks(files, NOT_AMBIGUOUS, shape=objects.shape).findings == ()
+    assert open_masks(files, NOT_AMBIGUOUS, objects.shape).findings == ()

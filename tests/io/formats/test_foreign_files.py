@@ -22,15 +22,13 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import FindingKind
-from napari_panoptic.io.formats.format import LoadRequest
-from napari_panoptic.io.formats.labels.label_images import open_label_tiles, read_labels
 from napari_panoptic.io.formats.one_file import format_of
 from napari_panoptic.io.formats.polygons.geojson_writer import (
     ObjectType,
     geo_objects,
     write_geojson,
 )
-from napari_panoptic.io.formats.registry import load_masks, reference_shape
+from napari_panoptic.io.formats.registry import load_masks, open_masks, reference_shape
 from napari_panoptic.io.pixels.label_windows import open_pixels
 from napari_panoptic.values.cohort import MONUSAC_CLASSES, ClassScheme, MaskFiles, Source
 from napari_panoptic.values.labels import LabelImage
@@ -57,7 +55,7 @@ def drawn(last: int) -> NDArray[np.int64]:
 @pytest.mark.parametrize("name", ["ome_zarr_0_4", "ome_zarr_0_5"])
 def test_labels_of_ome_zarr_tell_their_classes(name: str, tmp_path: Path) -> None:
     path, image = unzipped(name, tmp_path), drawn(70000)
-    loaded = read_labels(label_files(path), MONUSAC_CLASSES, LoadRequest(shape=SHAPE))
+    loaded = load_masks(label_files(path), MONUSAC_CLASSES, shape=SHAPE)
     assert loaded.findings == ()
     assert loaded.ambiguous is not None
     assert np.array_equal(loaded.ambiguous, image == 9)
@@ -67,7 +65,7 @@ def test_labels_of_ome_zarr_tell_their_classes(name: str, tmp_path: Path) -> Non
     assert dict(zip(loaded.labels.ids.tolist(), names, strict=True)) == {
         id_: cls for id_, cls in CLASSES.items() if cls != "Ambiguous"
     }
-    tiles = open_label_tiles(label_files(path), MONUSAC_CLASSES, SHAPE)
+    tiles = open_masks(label_files(path), MONUSAC_CLASSES, SHAPE)
     assert tiles.labels.class_index.tolist() == loaded.labels.class_index.tolist()
     assert np.array_equal(tiles.labels.read((0, 0, *SHAPE)), loaded.labels.index)
     assert tiles.ambiguous is not None
@@ -78,7 +76,7 @@ def test_a_table_beside_goes_before_the_properties(tmp_path: Path) -> None:
     path = unzipped("ome_zarr_0_4", tmp_path)
     table = "id,class\n" + "".join(f"{id_},Neutrophil\n" for id_ in CLASSES)
     (tmp_path / "ome_zarr_0_4.csv").write_text(table)
-    loaded = read_labels(label_files(path), MONUSAC_CLASSES, LoadRequest(shape=SHAPE))
+    loaded = load_masks(label_files(path), MONUSAC_CLASSES, shape=SHAPE)
     assert set(loaded.labels.class_names_of_objects()) == {"Neutrophil"}
 
 
@@ -87,12 +85,12 @@ def test_a_label_without_properties_is_reported(tmp_path: Path) -> None:
     attributes = path / "labels" / "nuclei" / ".zattrs"
     text = attributes.read_text()
     attributes.write_text(text.replace("70000", "70001"))
-    (finding,) = read_labels(label_files(path), MONUSAC_CLASSES, LoadRequest(shape=SHAPE)).findings
+    (finding,) = load_masks(label_files(path), MONUSAC_CLASSES, shape=SHAPE).findings
     assert finding.kind is FindingKind.UNKNOWN_CLASS
     assert finding.object_ids == (70000,)
     attributes.write_text(text.replace('"label-value"', '"value"'))
     with pytest.raises(UnreadableFileError, match="expected properties of labels"):
-        read_labels(label_files(path), MONUSAC_CLASSES, LoadRequest(shape=SHAPE))
+        load_masks(label_files(path), MONUSAC_CLASSES, shape=SHAPE)
 
 
 @pytest.mark.parametrize(
@@ -100,13 +98,13 @@ def test_a_label_without_properties_is_reported(tmp_path: Path) -> None:
 )
 def test_label_images_of_segmentation_programs(name: str, tmp_path: Path) -> None:
     path = DATA / name
-    loaded = read_labels(label_files(path), ONE_CLASS, LoadRequest(shape=SHAPE))
+    loaded = load_masks(label_files(path), ONE_CLASS, shape=SHAPE)
     assert loaded.findings == ()
     assert np.array_equal(loaded.labels.id_image(), drawn(12))
     assert np.array_equal(open_pixels(path, "labels").read((0, 0, *SHAPE)), drawn(12))
     table = tmp_path / "classes.csv"
     table.write_text("id,class\n1,1\n2,2\n5,1\n9,Ambiguous\n12,Macrophage\n")
-    classed = read_labels(label_files(path, table), MONUSAC_CLASSES, LoadRequest(shape=SHAPE))
+    classed = load_masks(label_files(path, table), MONUSAC_CLASSES, shape=SHAPE)
     assert classed.labels.class_index.tolist() == [1, 2, 1, 4]
 
 
@@ -190,11 +188,11 @@ def of_cellpose() -> NDArray[np.int64]:
 
 def test_masks_in_a_seg_file_of_cellpose() -> None:
     path = DATA / "cellpose_seg.npy"
-    loaded = read_labels(label_files(path), ONE_CLASS, LoadRequest(shape=SHAPE))
+    loaded = load_masks(label_files(path), ONE_CLASS, shape=SHAPE)
     assert loaded.findings == ()
     assert np.array_equal(loaded.labels.id_image(), of_cellpose())
     assert reference_shape(None, [label_files(path)]) == SHAPE
-    tiles = open_label_tiles(label_files(path), ONE_CLASS, SHAPE)
+    tiles = open_masks(label_files(path), ONE_CLASS, SHAPE)
     assert np.array_equal(tiles.labels.read((0, 0, *SHAPE)), loaded.labels.index)
 
 
@@ -216,8 +214,8 @@ def test_other_objects_in_a_seg_file_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "a_1_seg.npy"
     np.save(path, {"masks": [[1, 2], [3, 4]]})  # type: ignore[arg-type]
     for read in (
-        lambda: read_labels(label_files(path), ONE_CLASS, LoadRequest(shape=SHAPE)),
-        lambda: open_label_tiles(label_files(path), ONE_CLASS, SHAPE),
+        lambda: load_masks(label_files(path), ONE_CLASS, shape=SHAPE),
+        lambda: open_masks(label_files(path), ONE_CLASS, SHAPE),
     ):
         with pytest.raises(UnreadableFileError, match=r"pickled.*export the masks as PNG or TIFF"):
             read()
@@ -229,13 +227,13 @@ def test_label_images_in_archives(tmp_path: Path) -> None:
     for save in (np.savez, np.savez_compressed):
         save(path, image)
         assert format_of(path) == Source.LABELS
-        loaded = read_labels(label_files(path), ONE_CLASS, LoadRequest(shape=SHAPE))
+        loaded = load_masks(label_files(path), ONE_CLASS, shape=SHAPE)
         assert np.array_equal(loaded.labels.id_image(), image)
     np.savez(path, image=image[::-1], labels=np.asfortranarray(image.astype(">u2")))
-    loaded = read_labels(label_files(path), ONE_CLASS, LoadRequest(shape=SHAPE))
+    loaded = load_masks(label_files(path), ONE_CLASS, shape=SHAPE)
     assert np.array_equal(loaded.labels.id_image(), image)
     assert reference_shape(None, [label_files(path)]) == SHAPE
     for arrays in ({"a": image, "b": image}, {"labels": image, "masks": image}):
         np.savez(path, **arrays)
         with pytest.raises(UnreadableFileError, match=r"only array of an NPZ file.*found"):
-            read_labels(label_files(path), ONE_CLASS, LoadRequest(shape=SHAPE))
+            load_masks(label_files(path), ONE_CLASS, shape=SHAPE)

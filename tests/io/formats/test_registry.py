@@ -57,61 +57,70 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
             del sys.modules[module]
 
 
-def circles(path: Path) -> Path:
+def grid(path: Path) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("id,class,x,y,radius\n7,epithelial,4,4,3\n9,Lymphocyte,11,6,2\n3,Odd,1,1,1\n")
+    numbers = np.zeros(SHAPE, int)
+    numbers[2:7, 1:6], numbers[5:9, 10:13], numbers[0, 0] = 7, 9, 3
+    np.savetxt(path, numbers, "%d", header="7 epithelial\n9 Lymphocyte\n3 Odd")
     return path
 
 
 def described(root: Path) -> Path:
-    """Make a cohort whose annotation and one team are circles."""
+    """Make a cohort whose annotation and one team are grids."""
     (root / "cohort.toml").write_text(
         "[classes]\nEpithelial = [255, 0, 0]\nLymphocyte = [255, 255, 0]\n[files]\n"
-        'image = "{region}.png"\nreference.circles = "{region}.csv"\n'
-        'predictions.circles = "teams/{team}/{region}.csv"\n'
+        'image = "{region}.png"\nreference.grid = "{region}.txt"\n'
+        'predictions.grid = "teams/{team}/{region}.txt"\n'
         'predictions.labels = "teams/{team}/{region}.tif"\n'
     )
     Image.fromarray(noise(*SHAPE)).save(root / "a_1.png")
-    circles(root / "a_1.csv")
-    circles(root / "teams" / "round" / "a_1.csv")
+    grid(root / "a_1.txt")
+    grid(root / "teams" / "round" / "a_1.txt")
     return root
 
 
 def test_the_page_tells_how_to_bring_a_format(install: Install, tmp_path: Path) -> None:
     points = tomllib.loads(PROJECT)["project"]["entry-points"][forms.ENTRY_POINTS]
-    install("nuclei-circles", MODULE, points)
+    install("nuclei-grid", MODULE, points)
+    assert len(MODULE.splitlines()) <= 40
     root = described(tmp_path)
     tables = tmp_path / "tables"
-    assert main(["evaluate", str(root), "--output", str(tables), "--source", "circles"]) == 0
+    assert main(["evaluate", str(root), "--output", str(tables), "--source", "grid"]) == 0
     objects = pd.read_csv(tables / "objects.csv")
     assert objects.query("side == 'reference'")["id"].tolist() == [7, 9]
     assert objects["status"].tolist() == ["TP"] * 4
-    assert list(forms.known_forms())[-1] == "circles"
+    assert list(forms.known_forms())[-1] == "grid"
     cohort = open_cohort(root)
     (region,) = cohort.regions
     assert region.reference is not None
-    assert region.reference.source == "circles"
-    loaded = load_masks(region.reference, cohort.scheme, shape=SHAPE)
-    rows, columns = np.indices(SHAPE)
-    inside = (columns - 4) ** 2 + (rows - 4) ** 2 < 9
+    assert region.reference.source == "grid"
+    loaded = load_masks(region.reference, cohort.scheme, shape=None, region="a_1")
+    assert loaded.labels.shape == SHAPE
+    inside = np.zeros(SHAPE, bool)
+    inside[2:7, 1:6] = True
     assert np.array_equal(loaded.labels.id_image() == 7, inside)
     (finding,) = loaded.findings
     assert (finding.kind, finding.class_name) == (FindingKind.UNKNOWN_CLASS, "Odd")
-    with pytest.raises(UnreadableFileError, match="size is not known"):
-        load_masks(region.reference, cohort.scheme, shape=None)
+    assert (finding.path, finding.region) == (root / "a_1.txt", "a_1")
+    with pytest.raises(UnreadableFileError, match="must have the region's size"):
+        load_masks(region.reference, cohort.scheme, shape=(3, 4))
+    (root / "a_1.txt").write_text("1 2\n1")
+    with pytest.raises(UnreadableFileError, match="rows of ids") as caught:
+        load_masks(region.reference, cohort.scheme, shape=None, region="a_1")
+    assert (caught.value.path, caught.value.region) == (root / "a_1.txt", "a_1")
 
 
 def test_among_the_folders_of_monusac_its_files_are_found(install: Install, tmp_path: Path) -> None:
-    install("nuclei-circles", MODULE, {"circles": "nuclei_circles:CIRCLES"})
+    install("nuclei-grid", MODULE, {"grid": "nuclei_grid:GRID"})
     annotations = tmp_path / "MoNuSAC Testing Data and Annotations" / "P"
-    circles(annotations / "P_1.circles.csv")
+    grid(annotations / "P_1.grid.txt")
     write_svs(annotations / "P_1.svs", noise(*SHAPE))
-    circles(tmp_path / "Teams" / "round" / "P" / "P_1.circles.csv")
+    grid(tmp_path / "Teams" / "round" / "P" / "P_1.grid.txt")
     cohort = open_cohort(tmp_path)
     assert cohort.findings == ()
     assert cohort.regions[0].reference is not None
-    assert cohort.regions[0].reference.source == "circles"
-    assert list(cohort.predictions["round", "P_1"]) == ["circles"]
+    assert cohort.regions[0].reference.source == "grid"
+    assert list(cohort.predictions["round", "P_1"]) == ["grid"]
 
 
 def outlines(path: Path, *rows: str) -> Path:

@@ -12,9 +12,10 @@ import pytest
 from napari_panoptic.common.errors import PanopticError, UnreadableFileError, UnwritableFileError
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.formats.format import Format, Objects
-from napari_panoptic.io.formats.labels.label_images import AMBIGUOUS_SUFFIX, read_labels
+from napari_panoptic.io.formats.labels.label_images import AMBIGUOUS_SUFFIX
 from napari_panoptic.io.formats.polygons import hovernet
 from napari_panoptic.io.formats.polygons.rasterize import rasterize_polygons
+from napari_panoptic.io.formats.registry import load_masks
 from napari_panoptic.io.formats.saving import read_objects, readable_forms, write_objects
 from napari_panoptic.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
 from napari_panoptic.values.labels import LabelImage
@@ -49,7 +50,7 @@ def test_a_label_image_keeps_ids_and_classes(tmp_path: Path, objects: Objects) -
     written = write_objects(path, objects)
     assert written == (path, tmp_path / "mine.csv", tmp_path / f"mine{AMBIGUOUS_SUFFIX}")
     files = MaskFiles(Source.LABELS, {"": (path, written[1])})
-    labels = read_labels(files, MONUSAC_CLASSES).labels
+    labels = load_masks(files, MONUSAC_CLASSES, shape=None).labels
     assert labels.ids.tolist() == [4, 7]
     assert labels.class_names_of_objects().tolist() == ["Macrophage", "Lymphocyte"]
     np.testing.assert_array_equal(labels.id_image(), objects.labels.id_image())

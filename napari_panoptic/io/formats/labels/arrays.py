@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 from napari_panoptic.common.errors import UnreadableFileError, UnwritableFileError
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.io.files.stated_names import checked_name
-from napari_panoptic.io.formats.format import FileItem, LoadedMasks, LoadRequest, Objects, located
+from napari_panoptic.io.formats.format import FileItem, Format, LoadedMasks, LoadRequest, Objects
 from napari_panoptic.io.formats.labels.label_images import (
     check_background_is_last,
     labels_from_channels,
     labels_from_class_numbers,
 )
 from napari_panoptic.io.formats.labels.masks import extra_files, vanished_findings, whole_numbers
+from napari_panoptic.io.formats.reading import note, reading
 from napari_panoptic.io.images.arrays import opened_array, region_of
 from napari_panoptic.io.pixels.decode import check_size
 from napari_panoptic.io.tables.csv_tables import read_rows
@@ -128,38 +129,41 @@ def _check_count(found: int, expected: int, path: Path) -> None:
 
 def load_pannuke(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> LoadedMasks:
     """Read a region of an array (n, y, x, C + 1): ids in a channel per class, then background."""
-    path = files.all_paths[0]
-    pixels = region_of(path, files.item, PANNUKE_WHAT, len(scheme.names) + 1)
-    check_background_is_last(pixels, path, request.region)
-    numbers = _checked(pixels[..., :-1], path, request)
-    findings: list[Finding] = []
-    labels = labels_from_channels(numbers, path, scheme, findings, may_be_binary=False)
-    return _loaded(labels, findings, files, request)
+
+    def read(path: Path) -> LabelImage:
+        pixels = region_of(path, files.item, PANNUKE_WHAT, len(scheme.names) + 1)
+        check_background_is_last(pixels)
+        numbers = _checked(pixels[..., :-1], path, request.shape)
+        return labels_from_channels(numbers, path, scheme, may_be_binary=False)
+
+    return _loaded(read, files)
 
 
 def load_conic(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> LoadedMasks:
     """Read a region of an array (n, y, x, 2): ids, and class numbers from 1."""
-    path = files.all_paths[0]
-    numbers = _checked(region_of(path, files.item, CONIC_WHAT, 2), path, request)
-    findings: list[Finding] = []
-    labels = labels_from_class_numbers(numbers, path, scheme, findings, may_be_binary=False)
-    return _loaded(labels, findings, files, request)
+
+    def read(path: Path) -> LabelImage:
+        numbers = _checked(region_of(path, files.item, CONIC_WHAT, 2), path, request.shape)
+        return labels_from_class_numbers(numbers, path, scheme, may_be_binary=False)
+
+    return _loaded(read, files)
 
 
-def _checked(pixels: NDArray[Any], path: Path, request: LoadRequest) -> NDArray[np.integer]:
-    check_size(pixels.shape, request.shape, path=path, region=request.region)
-    return whole_numbers(pixels, path=path, what="the masks", region=request.region)
+def _checked(
+    pixels: NDArray[Any], path: Path, shape: tuple[int, int] | None
+) -> NDArray[np.integer]:
+    check_size(pixels.shape, shape, path=path)
+    return whole_numbers(pixels, path=path, what="the masks")
 
 
-def _loaded(
-    labels: LabelImage, findings: list[Finding], files: MaskFiles, request: LoadRequest
-) -> LoadedMasks:
-    findings.extend(vanished_findings(labels.vanished))
-    tables = (REGIONS_TABLE, AREAS, _TYPES, _PATCHES)
-    arrays = tuple(path for path in files.object_paths if path.name not in tables)
-    findings.extend(extra_files("all classes", arrays))
-    area = _area_of(files, labels.shape)
-    return LoadedMasks(labels, area, located(findings, request, path=files.all_paths[0]))
+def _loaded(read: Callable[[Path], LabelImage], files: MaskFiles) -> LoadedMasks:
+    with reading(files.all_paths[0]):
+        labels = read(files.all_paths[0])
+        note(*vanished_findings(labels.vanished))
+        tables = (REGIONS_TABLE, AREAS, _TYPES, _PATCHES)
+        arrays = tuple(path for path in files.object_paths if path.name not in tables)
+        note(*extra_files("all classes", arrays))
+        return LoadedMasks(labels, _area_of(files, labels.shape))
 
 
 def _area_of(files: MaskFiles, shape: tuple[int, int]) -> NDArray[np.bool_] | None:
@@ -290,3 +294,21 @@ def files_shape(files: MaskFiles) -> tuple[int, int] | None:
     what = PANNUKE_WHAT if files.source == Source.PANNUKE else CONIC_WHAT
     array = opened_array(files.all_paths[0], what)
     return (array.shape[1], array.shape[2]) if array.ndim == 4 else None
+
+
+PANNUKE = Format(
+    name=Source.PANNUKE,
+    title="PanNuke arrays",
+    load=load_pannuke,
+    shape=files_shape,
+    items=array_items,
+    write_all=write_pannuke,
+)
+CONIC = Format(
+    name=Source.CONIC,
+    title="CoNIC arrays",
+    load=load_conic,
+    shape=files_shape,
+    items=array_items,
+    write_all=write_conic,
+)

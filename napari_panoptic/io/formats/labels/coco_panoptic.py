@@ -26,16 +26,18 @@ from napari_panoptic.io.files.json_files import parsed_json, parsing
 from napari_panoptic.io.files.parsed_files import kept_until_changed
 from napari_panoptic.io.files.replacing import replaced_when_complete
 from napari_panoptic.io.files.stated_names import checked_name
-from napari_panoptic.io.formats.format import FileItem, LoadedMasks, LoadRequest, Objects, located
-from napari_panoptic.io.formats.labels.planes import labels_with_classes
+from napari_panoptic.io.formats.class_numbers import ClassNumbers
+from napari_panoptic.io.formats.format import FileItem, Objects
+from napari_panoptic.io.formats.labels.mask_format import Numbered, mask_format
+from napari_panoptic.io.formats.polygons.model import UNKNOWN
+from napari_panoptic.io.formats.reading import note, refuse
 from napari_panoptic.io.pixels.decode import (
     check_exact,
-    check_size,
     pixel_shape,
     read_pixels,
 )
 from napari_panoptic.kernels.restore import components
-from napari_panoptic.values.cohort import ClassScheme, MaskFiles, Rgb
+from napari_panoptic.values.cohort import ClassScheme, Rgb, Source
 from napari_panoptic.values.labels import compact
 
 WHAT = "a COCO panoptic JSON (images, annotations with segments_info, categories)"
@@ -123,7 +125,7 @@ def panoptic_items(path: Path) -> Iterator[FileItem]:
         yield FileItem(stem, file_name, paths=(_png(path, file_name),))
 
 
-def load_files(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> LoadedMasks:
+def read(path: Path, item: str | None, classes: ClassNumbers) -> Numbered:
     """Read the segments of one region.
 
     Things whose category is a class become objects; crowds, and those of the
@@ -131,47 +133,36 @@ def load_files(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> L
     background; pixels of no segment are background, too, unless the file has
     such stuff: then they are void, and excluded.
     """
-    path, file_name = files.all_paths[0], files.item or ""
-    known = _read(path)
+    known, file_name = _read(path), item or ""
     if file_name not in known.segments:
-        raise UnreadableFileError(
+        raise refuse(
             f"there is no annotation with the file name '{file_name}' any more: the file was "
-            f"changed; open the cohort again",
-            path=path,
+            f"changed; open the cohort again"
         )
     if why := known.damaged.get(file_name):
-        raise UnreadableFileError(
+        raise refuse(
             f"expected segments with numbers as id and category_id for '{file_name}', found {why}; "
-            f"export it again",
-            path=path,
+            f"export it again"
         )
     png, listed = _png(path, file_name), known.segments[file_name]
     segments = tuple(s for s in listed if 0 < s.id <= _HIGHEST_ID)  # no pixel has another id
     ids_of_pixels = _ids(png)
-    check_size(ids_of_pixels.shape, request.shape, path=png, region=request.region)
-    stuff = {c for c in known.stuff if scheme.canonical(known.names[c]) is None}
-    is_area = [s.is_crowd for s in segments]
+    stuff = {c for c in known.stuff if classes.of((known.names[c],))[0] == UNKNOWN}
     crowd = _pixels_of(ids_of_pixels, [s.id for s in segments if s.is_crowd])
     void = (ids_of_pixels == 0) if stuff else np.zeros_like(crowd)
     nothing = _pixels_of(ids_of_pixels, [s.id for s in segments if s.category in stuff])
-    findings = list(_vanished(ids_of_pixels, listed, png))
-    instances = np.where(crowd | nothing, 0, ids_of_pixels)
-    classes = {
-        s.id: known.names[s.category]
-        for s, is_excluded in zip(segments, is_area, strict=True)
-        if not is_excluded
-    }
-    labels, ambiguous = labels_with_classes(instances, classes, png, scheme, findings)
-    excluded = crowd | void if ambiguous is None else crowd | void | ambiguous
-    return LoadedMasks(
-        labels, excluded if excluded.any() else None, located(findings, request, path=png)
+    _note_vanished(ids_of_pixels, listed, png)
+    return Numbered(
+        np.where(crowd | nothing, 0, ids_of_pixels),
+        {s.id: (known.names[s.category],) for s in segments if not s.is_crowd},
+        excluded=crowd | void,
+        path=png,
     )
 
 
-def files_shape(files: MaskFiles) -> tuple[int, int] | None:
-    """Return height and width in px of a region, without decoding its PNG."""
-    height, width = pixel_shape(_png(files.all_paths[0], files.item or ""), WHAT_PNG)[:2]
-    return height, width
+def size(path: Path, item: str | None) -> tuple[int, ...]:
+    """Return the shape of a region, without decoding its PNG."""
+    return pixel_shape(_png(path, item or ""), WHAT_PNG)[:2]
 
 
 def _png(path: Path, file_name: str) -> Path:
@@ -193,16 +184,16 @@ def _pixels_of(ids_of_pixels: NDArray[np.int32], ids: list[int]) -> NDArray[np.b
     return np.isin(ids_of_pixels, np.array(ids, np.int32))
 
 
-def _vanished(
+def _note_vanished(
     ids_of_pixels: NDArray[np.int32], segments: tuple[_Segment, ...], png: Path
-) -> Iterator[Finding]:
+) -> None:
     painted = set(np.unique(ids_of_pixels).tolist()) - {0}
     lost = tuple(sorted({s.id for s in segments} - painted))
     if lost:
         message = (
             f"{counted(len(lost), 'segment')} without a pixel in the PNG: {english_list(lost)}"
         )
-        yield Finding(FindingKind.VANISHED, message, path=png, count=len(lost), object_ids=lost)
+        note(Finding(FindingKind.VANISHED, message, path=png, count=len(lost), object_ids=lost))
 
 
 def _read(path: Path) -> _Set:
@@ -362,3 +353,15 @@ def _hidden(n_px: int, objects: Objects) -> Finding:
 def _write_png(path: Path, name: str, ids: NDArray[np.int64]) -> None:
     channels = [(ids >> shift & 255).astype(np.uint8) for shift in (0, 8, 16)]
     Image.fromarray(np.stack(channels, axis=-1)).save(_png(path, name))
+
+
+FORMAT = mask_format(
+    name=Source.COCO_PANOPTIC,
+    title="COCO panoptic",
+    what=WHAT,
+    read=read,
+    size=size,
+    has_numbers=False,
+    items=panoptic_items,
+    write_all=write_panoptic,
+)

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.text import counted, english_list
-from napari_panoptic.io.formats.format import NOTHING_STATED, LoadedMasks, LoadRequest, located
+from napari_panoptic.io.formats.format import Format, LoadedMasks, LoadRequest
 from napari_panoptic.io.formats.labels.masks import vanished_findings
+from napari_panoptic.io.formats.reading import note, reading, refuse
 from napari_panoptic.io.pixels.decode import check_size, pixel_shape, read_pixels
 from napari_panoptic.kernels.restore import (
     UNKNOWN,
@@ -25,7 +25,7 @@ from napari_panoptic.kernels.restore import (
     half_widths,
     shrink,
 )
-from napari_panoptic.values.cohort import ClassScheme, MaskFiles, Rgb
+from napari_panoptic.values.cohort import ClassScheme, MaskFiles, Rgb, Source
 from napari_panoptic.values.labels import LabelImage, LazyMasks, Vanished, compact
 from napari_panoptic.values.settings import Restoration
 
@@ -42,10 +42,6 @@ class ColourCodedMask:
 
     #: uint8 (y, x): 0 for background and borders, k for the k-th class of the scheme.
     class_image: NDArray[np.uint8]
-    #: The file.
-    path: Path
-    #: Problems found.
-    findings: tuple[Finding, ...] = ()
 
     _kept: list[tuple[NDArray[np.int32], NDArray[np.int32]]] = field(
         default_factory=list, init=False, repr=False
@@ -67,7 +63,7 @@ class ColourCodedMask:
 
 
 def read_colour_coded(
-    path: Path, scheme: ClassScheme, request: LoadRequest = NOTHING_STATED
+    path: Path, scheme: ClassScheme, shape: tuple[int, int] | None = None
 ) -> ColourCodedMask:
     """Read a colour-coded mask. Colours must match the scheme's exactly.
 
@@ -80,8 +76,8 @@ def read_colour_coded(
         TIFF, PNG or any image that Pillow opens.
     scheme
         The classes with their colours, border and background colours.
-    request
-        The shape that the mask must have, if known, and the names for findings and errors.
+    shape
+        Height and width in px that the mask must have, if known.
 
     Raises
     ------
@@ -89,20 +85,18 @@ def read_colour_coded(
         If the file cannot be decoded, is no RGB image, has another size, or
         has not one pixel of a known colour.
     """
-    region = request.region
     pixels = read_pixels(path, WHAT, colour=True)
-    check_size(pixels.shape, request.shape, path=path, region=region, what="the colour-coded mask")
-    rgb, transparent = _rgb(pixels, path, region)
+    check_size(pixels.shape, shape, path=path, what="the colour-coded mask")
+    rgb, transparent = _rgb(pixels)
     known = dict.fromkeys((*scheme.background, *scheme.border), 0)
     known |= {colour: number for number, colour in enumerate(scheme.colours, start=1)}
     codes = np.array([_code(colour) for colour in known], dtype=np.int32)
     class_image = classify(rgb, codes, np.array(list(known.values()), dtype=np.uint8))
-    findings: list[Finding] = []
     if transparent is not None:
         class_image[transparent] = 0
-        findings.append(_alpha_finding(transparent))
-    findings.extend(_settle_unknown(class_image, rgb, known, path, region))
-    return ColourCodedMask(class_image, path, located(findings, request, path=path))
+        note(_alpha_finding(transparent))
+    _settle_unknown(class_image, rgb, known)
+    return ColourCodedMask(class_image)
 
 
 def restore(
@@ -179,13 +173,11 @@ def _class_mask(
     return grow(numbers, here, last, half_widths(radius))[0]
 
 
-def _rgb(
-    pixels: NDArray[Any], path: Path, region: str | None
-) -> tuple[NDArray[np.uint8], NDArray[np.bool_] | None]:
+def _rgb(pixels: NDArray[Any]) -> tuple[NDArray[np.uint8], NDArray[np.bool_] | None]:
     """Split pixels into colour and, where there is an alpha channel, transparency."""
     if pixels.ndim != 3 or pixels.shape[2] not in (3, 4):
-        raise UnreadableFileError(_not_rgb(pixels), path=path, region=region)
-    values = _eight_bit(pixels, path, region)
+        raise refuse(_not_rgb(pixels))
+    values = _eight_bit(pixels)
     rgb = np.ascontiguousarray(values[..., :3])
     return rgb, values[..., 3] == 0 if values.shape[2] == 4 else None
 
@@ -202,7 +194,7 @@ def _not_rgb(pixels: NDArray[Any]) -> str:
     return f"expected {WHAT}, {found}; save the mask in colour"
 
 
-def _eight_bit(pixels: NDArray[Any], path: Path, region: str | None) -> NDArray[np.uint8]:
+def _eight_bit(pixels: NDArray[Any]) -> NDArray[np.uint8]:
     if pixels.dtype == np.uint8:
         return pixels
     if pixels.dtype.kind in "iu" and pixels.min(initial=0) >= 0:
@@ -211,11 +203,9 @@ def _eight_bit(pixels: NDArray[Any], path: Path, region: str | None) -> NDArray[
         # Eight bits stretched to sixteen: 255 became 65535.
         if pixels.dtype == np.uint16 and not (pixels % 257).any():
             return (pixels // 257).astype(np.uint8)
-    raise UnreadableFileError(
+    raise refuse(
         f"expected {WHAT} with values from 0 to 255, found type {pixels.dtype} with values from "
-        f"{pixels.min():g} to {pixels.max():g}; save the mask as 8-bit RGB",
-        path=path,
-        region=region,
+        f"{pixels.min():g} to {pixels.max():g}; save the mask as 8-bit RGB"
     )
 
 
@@ -230,33 +220,27 @@ def _alpha_finding(transparent: NDArray[np.bool_]) -> Finding:
 
 
 def _settle_unknown(
-    class_image: NDArray[np.uint8],
-    rgb: NDArray[np.uint8],
-    known: dict[Rgb, int],
-    path: Path,
-    region: str | None,
-) -> list[Finding]:
-    """Turn pixels of unknown colours into background, in place, and report them."""
+    class_image: NDArray[np.uint8], rgb: NDArray[np.uint8], known: dict[Rgb, int]
+) -> None:
+    """Turn pixels of unknown colours into background, in place, and note them."""
     unknown = class_image == UNKNOWN
     count = int(np.count_nonzero(unknown))
     if count == 0:
-        return []
+        return
     class_image[unknown] = 0
     commonest = _commonest(rgb[unknown])
     if count == class_image.size:
-        raise UnreadableFileError(
+        raise refuse(
             f"expected {WHAT}, found no pixel of a known colour; most frequent are {commonest}, "
             f"known are {english_list([str(c) for c in known])}: list the mask's colours under "
-            f"[classes] in cohort.toml",
-            path=path,
-            region=region,
+            f"[classes] in cohort.toml"
         )
     message = (
         f"{count} px ({count / class_image.size:.2%} of the mask) have a colour that no class "
         f"has and count as background: mostly {commonest}. Anti-aliasing, JPEG compression or "
         f"a class missing from the scheme make such colours; masks should be saved without loss"
     )
-    return [Finding(FindingKind.UNKNOWN_COLOURS, message, count=count)]
+    note(Finding(FindingKind.UNKNOWN_COLOURS, message, count=count))
 
 
 def _commonest(rgb: NDArray[np.uint8]) -> str:
@@ -278,14 +262,13 @@ def _code(colour: Rgb) -> int:
 def load_files(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> LoadedMasks:
     """Read the objects of one side of a region; see `napari_panoptic.io.formats.format.Format`."""
     path = files.all_paths[0]
-    mask = read_colour_coded(path, scheme, request)
+    with reading(path):
+        mask = read_colour_coded(path, scheme, request.shape)
 
     def restored(restoration: Restoration, radius: int) -> LoadedMasks:
         labels = restore(mask, scheme, restoration, radius)
-        vanished = vanished_findings(
-            labels.vanished, path=path, region=request.region, team=request.team
-        )
-        return LoadedMasks(labels, None, (*mask.findings, *vanished), restored=restored)
+        vanished = tuple(vanished_findings(labels.vanished, path=path))
+        return LoadedMasks(labels, None, vanished, restored=restored)
 
     return restored(request.restoration, request.radius)
 
@@ -294,3 +277,11 @@ def files_shape(files: MaskFiles) -> tuple[int, int] | None:
     """Return height and width in px from the headers, or None if they are not there."""
     height, width = pixel_shape(files.all_paths[0], WHAT)[:2]
     return height, width
+
+
+FORMAT = Format(
+    name=Source.COLOUR_CODED,
+    title="Colour-coded mask",
+    load=load_files,
+    shape=files_shape,
+)

@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.text import counted, english_list
-from napari_panoptic.io.files.guard import check_file, check_pixels, check_segment
+from napari_panoptic.io.files.guard import check_pixels, check_segment
 from napari_panoptic.io.formats.class_numbers import ClassNumbers
 from napari_panoptic.io.formats.dicom_files import (
     SEGMENTATIONS,
@@ -23,11 +22,10 @@ from napari_panoptic.io.formats.dicom_files import (
     import_dicom,
     read_dicom,
 )
-from napari_panoptic.io.formats.format import LoadedMasks, LoadRequest, located
-from napari_panoptic.io.formats.labels.planes import labels_with_classes
-from napari_panoptic.io.pixels.decode import check_size, decoding
+from napari_panoptic.io.formats.labels.mask_format import Numbered, mask_format
+from napari_panoptic.io.formats.reading import note, refuse
 from napari_panoptic.kernels.restore import components
-from napari_panoptic.values.cohort import ClassScheme, MaskFiles
+from napari_panoptic.values.cohort import Source
 
 WHAT = "a DICOM Segmentation"
 _MOST_FRAMES = 2**18
@@ -36,46 +34,34 @@ _ITEM = b"\xfe\xff\x00\xe0"
 _PADDING_BITS = 16
 
 
-def load_files(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> LoadedMasks:
-    """Read the objects of one side of a region; see `napari_panoptic.io.formats.format.Format`.
+def read(path: Path, _: str | None, classes: ClassNumbers) -> Numbered:
+    """Read the objects of a slide.
 
     If several segments have one label, each segment is an object and its number the id; otherwise
     a segment holds the objects of a class, which are its 8-connected components. The class is the
     label.
     """
-    path = files.all_paths[0]
-    check_file(path, WHAT)
     highdicom = import_dicom("highdicom", path)
-    with decoding(path, WHAT):
-        dataset = read_dicom(path, WHAT, SEGMENTATIONS)
-        with decoding_dicom(path):
-            labels = _labels(dataset)
-            _check_frames(dataset, len(labels), path)
-            check_size(_shape(dataset), request.shape, path=path, region=request.region)
-            numbers, findings = _numbers(highdicom, dataset, path)
-    classes = ClassNumbers(path, scheme)
+    dataset = read_dicom(path, WHAT, SEGMENTATIONS)
+    with decoding_dicom(path):
+        labels = _labels(dataset)
+        _check_frames(dataset, len(labels), path)
+        numbers = _numbers(highdicom, dataset)
     known: dict[int, str | None] = dict(labels)
     if undescribed := _undescribed(numbers, labels):
         if classes.name_of(None):
             known |= dict.fromkeys(undescribed)
         else:
             numbers = np.where(np.isin(numbers, undescribed), 0, numbers)
-            findings.append(_left_out(undescribed, path))
-    instances, label_of = _instances(numbers, known)
-    names = {id_: classes.name_of(label) for id_, label in label_of.items()}
-    findings.extend(classes.findings(path))
-    objects, ambiguous = labels_with_classes(instances, names, path, scheme, findings)
-    return LoadedMasks(objects, ambiguous, located(findings, request, path=path))
+            note(_left_out(undescribed))
+    return Numbered(*_instances(numbers, known))
 
 
-def files_shape(files: MaskFiles) -> tuple[int, int] | None:
+def size(path: Path, _: str | None) -> tuple[int, int]:
     """Return height and width of the slide in px."""
-    path = files.all_paths[0]
-    check_file(path, WHAT)
-    with decoding(path, WHAT):
-        dataset = read_dicom(path, WHAT, SEGMENTATIONS, with_pixels=False)
-        with decoding_dicom(path):
-            return _shape(dataset)
+    dataset = read_dicom(path, WHAT, SEGMENTATIONS, with_pixels=False)
+    with decoding_dicom(path):
+        return _shape(dataset)
 
 
 def _shape(dataset: Any) -> tuple[int, int]:
@@ -99,10 +85,9 @@ def _check_frames(dataset: Any, n_segments: int, path: Path) -> None:
     """Check that frames and slide are not larger than the file can hold."""
     kind = str(dataset.SegmentationType)
     if kind not in ("BINARY", "LABELMAP"):
-        raise UnreadableFileError(
+        raise refuse(
             f"expected a DICOM Segmentation of the type BINARY or LABELMAP, found {kind[:40]}; "
-            f"decide on a threshold, and save one of these",
-            path=path,
+            f"decide on a threshold, and save one of these"
         )
     rows, columns, frames = int(dataset.Rows), int(dataset.Columns), int(dataset.NumberOfFrames)
     bits = int(dataset.BitsAllocated)
@@ -122,20 +107,22 @@ def _check_frames(dataset: Any, n_segments: int, path: Path) -> None:
             raise ValueError(f"its pixels have another size than {frames} frames state")
 
 
-def _numbers(
-    highdicom: Any, dataset: Any, path: Path
-) -> tuple[NDArray[np.integer[Any]], list[Finding]]:
+def _numbers(highdicom: Any, dataset: Any) -> NDArray[np.integer[Any]]:
     """Return the number of the segment of each pixel; where they overlap, the highest."""
     segments = highdicom.seg.Segmentation.from_dataset(dataset, copy=False)
     options = {"combine_segments": True, "dtype": np.uint16}
+    numbers: NDArray[np.integer[Any]]
     try:
-        return segments.get_total_pixel_matrix(**options), []
+        numbers = segments.get_total_pixel_matrix(**options)
+        return numbers
     except RuntimeError as error:
         if "overlap" not in str(error).casefold():
             raise
+    # Not within `except`: the error keeps the table of the first attempt locked.
     numbers = segments.get_total_pixel_matrix(**options, skip_overlap_checks=True)
     message = "segments share pixels, which belong to the segment with the highest number"
-    return numbers, [Finding(FindingKind.OVERLAPPING, message, path=path)]
+    note(Finding(FindingKind.OVERLAPPING, message))
+    return numbers
 
 
 def _undescribed(numbers: NDArray[np.integer[Any]], labels: dict[int, str]) -> tuple[int, ...]:
@@ -144,12 +131,11 @@ def _undescribed(numbers: NDArray[np.integer[Any]], labels: dict[int, str]) -> t
     return () if known.all() else tuple(np.unique(numbers[~known]).tolist())
 
 
-def _left_out(ids: tuple[int, ...], path: Path) -> Finding:
+def _left_out(ids: tuple[int, ...]) -> Finding:
     return Finding(
         FindingKind.UNKNOWN_CLASS,
         f"{counted(len(ids), 'number')} of the label map without a segment, and so without a "
         f"class, left out: {english_list(ids)}. Describe each in SegmentSequence",
-        path=path,
         count=len(ids),
         object_ids=ids,
     )
@@ -170,3 +156,13 @@ def _instances(
         instances[filled] = pieces[filled] + last
         label_of |= dict.fromkeys(range(last + 1, last + 1 + int(pieces.max(initial=0))), label)
     return instances, label_of
+
+
+FORMAT = mask_format(
+    name=Source.DICOM_SEG,
+    title="DICOM Segmentation",
+    what=WHAT,
+    read=read,
+    size=size,
+    endings=(".seg.dcm",),
+)

@@ -17,13 +17,7 @@ from napari_panoptic.common.text import counted
 from napari_panoptic.io.files.guard import check_pixels, has_file
 from napari_panoptic.io.formats.class_numbers import ClassNumbers
 from napari_panoptic.io.formats.class_tables import ClassTable, read_class_table
-from napari_panoptic.io.formats.format import (
-    NOTHING_STATED,
-    LoadedMasks,
-    LoadRequest,
-    TiledMasks,
-    located,
-)
+from napari_panoptic.io.formats.format import LoadedMasks, LoadRequest, TiledMasks
 from napari_panoptic.io.formats.labels.masks import (
     extra_files,
     most_frequent_classes,
@@ -41,6 +35,7 @@ from napari_panoptic.io.formats.labels.planes import (
     object_mask,
     objects_of_table,
 )
+from napari_panoptic.io.formats.reading import note, reading, refuse
 from napari_panoptic.io.pixels.decode import check_exact, check_size, pixel_shape, read_pixels
 from napari_panoptic.io.pixels.label_windows import (
     TiledPixels,
@@ -65,9 +60,7 @@ AMBIGUOUS_SUFFIX = "_ambiguous.tif"
 """Ending of the mask of the ambiguous area beside a label image of the same stem."""
 
 
-def read_labels(
-    files: MaskFiles, scheme: ClassScheme, request: LoadRequest = NOTHING_STATED
-) -> LoadedMasks:
+def read_labels(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> LoadedMasks:
     """Read the label images of one region.
 
     These are read:
@@ -106,28 +99,26 @@ def read_labels(
         classes of its objects.
     """
     if paths := files.paths.get(""):
-        return _read_single(paths, files.rules.score, scheme, request)
+        return _read_single(paths, files.rules.score, scheme, request.shape)
     shape = request.shape
 
     def opened(path: Path, what: str) -> Plane:
         nonlocal shape
-        pixels = _numbers(path, shape, request.region, what)
-        check_size(pixels.shape, shape, path=path, region=request.region, what=what)
+        pixels = _numbers(path, shape, what)
+        check_size(pixels.shape, shape, path=path, what=what)
         shape = shape or pixels.shape[:2]
-        return Plane.held(pixels, path, what, request.region)
+        return Plane.held(pixels, path, what)
 
-    own, area, findings = _class_planes(files, scheme, opened)
+    own, area = _class_planes(files, scheme, opened)
     if shape is None:
-        raise UnreadableFileError(
+        raise refuse(
             "there is no label image for this region, and neither its image nor another mask "
-            "states its size; add the image",
-            region=request.region,
+            "states its size; add the image"
         )
     masks = {name: objects.mask() for name, objects in own.items()}
     labels = LabelImage.from_class_masks(masks, scheme.names, shape).with_class_overlaps()
-    findings.extend(vanished_findings(labels.vanished))
-    excluded = None if area is None else area.filled((0, 0, *shape))
-    return LoadedMasks(labels, excluded, located(findings, request))
+    note(*vanished_findings(labels.vanished))
+    return LoadedMasks(labels, None if area is None else area.filled((0, 0, *shape)))
 
 
 def open_label_tiles(
@@ -135,8 +126,6 @@ def open_label_tiles(
     scheme: ClassScheme,
     shape: tuple[int, int],
     *,
-    region: str | None = None,
-    team: str | None = None,
     progress: CountReport = unreported,
 ) -> TiledMasks:
     """Open the label images of one slide, with the same results as `read_labels`.
@@ -158,8 +147,6 @@ def open_label_tiles(
         The classes.
     shape
         Height and width in px that the images must have.
-    region, team
-        Names, for findings and errors.
     progress
         Called with the progress if all windows must be read.
 
@@ -169,22 +156,20 @@ def open_label_tiles(
         If a file cannot be read in windows, has another size, or does not
         tell the classes of its objects.
     """
-    request = LoadRequest(shape=shape, region=region, team=team)
 
     def opened(path: Path, what: str) -> Plane:
         pixels = open_pixels(path, WHAT)
-        check_size(pixels.shape, shape, path=path, region=region, what=what)
-        return Plane(pixels, what, region)
+        check_size(pixels.shape, shape, path=path, what=what)
+        return Plane(pixels, what)
 
     if paths := files.paths.get(""):
-        path, sidecars, findings = single_image(paths, request)
+        path, sidecars = _single_image(paths)
         plane = opened(path, "the label image")
-        table = class_table_of(path, sidecars, scheme, request, files.rules.score)
-        return _of_one_plane(plane, table, scheme, request, findings, progress)
-    own, excluded, findings = _class_planes(files, scheme, opened, progress)
+        table = class_table_of(path, sidecars, scheme, files.rules.score)
+        return _of_one_plane(plane, table, scheme, progress)
+    own, excluded = _class_planes(files, scheme, opened, progress)
     area = None if excluded is None else TiledArea(shape, excluded.filled)
-    masks = flattened(own, shape, scheme, request)
-    return replace(masks, ambiguous=area, findings=located(findings, request))
+    return replace(flattened(own, shape, scheme), ambiguous=area)
 
 
 def _class_planes(
@@ -192,41 +177,36 @@ def _class_planes(
     scheme: ClassScheme,
     opened: Callable[[Path, str], Plane],
     progress: CountReport = unreported,
-) -> tuple[dict[str, ClassObjects], Plane | None, list[Finding]]:
-    """Open one image per class; return the objects, the ambiguous area, and findings."""
-    planes: dict[str, Plane] = {}
-    found: dict[str, list[Finding]] = {}
+) -> tuple[dict[str, ClassObjects], Plane | None]:
+    """Open one image per class; return the objects, and the ambiguous area."""
+    own: dict[str, ClassObjects] = {}
+    area: Plane | None = None
     for name, paths in files.paths.items():
         if paths:
-            found[name] = [*extra_files(name, paths), *absent_chunks(paths[0])]
-            planes[name] = opened(paths[0], f"the {name} label image")
-    own = {
-        name: class_objects(plane, name, found[name], progress=progress)
-        for name, plane in planes.items()
-        if name in scheme.names
-    }
-    area = None if scheme.ambiguous is None else planes.get(scheme.ambiguous)
-    return own, area, [finding for findings in found.values() for finding in findings]
+            note(*extra_files(name, paths), *absent_chunks(paths[0]))
+            plane = opened(paths[0], f"the {name} label image")
+            if name in scheme.names:
+                own[name] = class_objects(plane, name, progress=progress)
+            elif name == scheme.ambiguous:
+                area = plane
+    return own, area
 
 
 def _of_one_plane(
     plane: Plane,
     table: ClassTable | None,
     scheme: ClassScheme,
-    request: LoadRequest,
-    findings: list[Finding],
     progress: CountReport = unreported,
 ) -> TiledMasks:
     """Return the objects of one plane for all classes, and the excluded area beside it."""
     if table is None:
-        own = {scheme.names[0]: class_objects(plane, None, findings, progress=progress)}
-        masks = flattened(own, plane.shape, scheme, request)
-        masks = replace(masks, findings=located(findings, request))
+        own = {scheme.names[0]: class_objects(plane, None, progress=progress)}
+        masks = flattened(own, plane.shape, scheme)
     else:
-        masks = objects_of_table(plane, table, scheme, request, findings, progress)
+        masks = objects_of_table(plane, table, scheme, progress)
     if (area := _excluded_area(plane.path, scheme)) is None:
         return masks
-    check_size(area.shape, plane.shape, path=area.path, region=request.region)
+    check_size(area.shape, plane.shape, path=area.path)
     known = masks.ambiguous
 
     def read(box: Box) -> NDArray[np.bool_] | None:
@@ -238,81 +218,70 @@ def _of_one_plane(
     return replace(masks, ambiguous=TiledArea(plane.shape, read))
 
 
-def _numbers(
-    path: Path, shape: tuple[int, int] | None, region: str | None, what: str
-) -> NDArray[Any]:
+def _numbers(path: Path, shape: tuple[int, int] | None, what: str) -> NDArray[Any]:
     """Read a whole label image; check its size before the pixels if the header gives it."""
     if not is_zarr(path):
         check_exact(path, WHAT)
         return read_pixels(path, WHAT, colour=False)
     pixels = open_pixels(path, WHAT)
-    check_size(pixels.shape, shape, path=path, region=region, what=what)
+    check_size(pixels.shape, shape, path=path, what=what)
     check_pixels(pixels.shape, 1, path=path, what=WHAT)
     height, width = pixels.shape
     return pixels.read((0, 0, height, width))
 
 
 def _read_single(
-    paths: tuple[Path, ...], score: str | None, scheme: ClassScheme, request: LoadRequest
+    paths: tuple[Path, ...],
+    score: str | None,
+    scheme: ClassScheme,
+    shape: tuple[int, int] | None,
 ) -> LoadedMasks:
-    path, sidecars, findings = single_image(paths, request)
+    path, sidecars = _single_image(paths)
     what = "the label image"
-    pixels = _numbers(path, request.shape, request.region, what)
-    in_file = pixels.shape
-    pixels = _oriented(pixels, request.shape, len(scheme.names))
-    check_size(pixels.shape, request.shape, path=path, region=request.region, what=what)
-    if pixels.ndim == 2:
-        table = class_table_of(path, sidecars, scheme, request, score)
-        plane = Plane.held(pixels, path, what, request.region)
-        return held_masks(_of_one_plane(plane, table, scheme, request, findings))
-    beside = next(iter(sidecars), None) or next(sidecars_beside(path), None)
-    if pixels.ndim == 3 and beside is not None:
-        raise UnreadableFileError(
-            f"expected a label image with one number per pixel, since the table {beside.name} "
-            f"gives the class of each number; found an array of shape {in_file}, such as a "
-            f"picture in colours. Save one channel, or remove the table",
-            path=path,
-            region=request.region,
-        )
-    labels = _of_channels(pixels, in_file, path, scheme, request, findings)
-    findings.extend(vanished_findings(labels.vanished))
-    return LoadedMasks(labels, None, located(findings, request))
+    with reading(path):
+        pixels = _numbers(path, shape, what)
+        in_file = pixels.shape
+        pixels = _oriented(pixels, shape, len(scheme.names))
+        check_size(pixels.shape, shape, path=path, what=what)
+        if pixels.ndim == 2:
+            table = class_table_of(path, sidecars, scheme, score)
+            return held_masks(_of_one_plane(Plane.held(pixels, path, what), table, scheme))
+        beside = next(iter(sidecars), None) or next(sidecars_beside(path), None)
+        if pixels.ndim == 3 and beside is not None:
+            raise refuse(
+                f"expected a label image with one number per pixel, since the table {beside.name} "
+                f"gives the class of each number; found an array of shape {in_file}, such as a "
+                f"picture in colours. Save one channel, or remove the table"
+            )
+        labels = _of_channels(pixels, in_file, path, scheme)
+    note(*vanished_findings(labels.vanished))
+    return LoadedMasks(labels, None)
 
 
 def _of_channels(
-    pixels: NDArray[Any],
-    in_file: tuple[int, ...],
-    path: Path,
-    scheme: ClassScheme,
-    request: LoadRequest,
-    findings: list[Finding],
+    pixels: NDArray[Any], in_file: tuple[int, ...], path: Path, scheme: ClassScheme
 ) -> LabelImage:
     n, n_channels = len(scheme.names), pixels.shape[2] if pixels.ndim == 3 else 0
     if n_channels:
-        what = "the label image"
-        numbers = whole_numbers(pixels, path=path, what=what, region=request.region)
+        numbers = whole_numbers(pixels, path=path, what="the label image")
         if n_channels == 2 and np.unique(numbers[..., 1]).tolist() in ([255], [65535]):
-            raise UnreadableFileError(
+            raise refuse(
                 "expected a label image, found grey with alpha, which is opaque everywhere; save "
-                "it without the alpha channel",
-                path=path,
-                region=request.region,
+                "it without the alpha channel"
             )
         has_class_numbers = n_channels == 2 and _second_is_class(numbers, n)
         if n_channels == 2 and n <= 2:
-            findings.append(_guessed_channels(path, has_class_numbers))
+            note(_guessed_channels(has_class_numbers))
         if has_class_numbers:
-            return labels_from_class_numbers(numbers, path, scheme, findings)
+            return labels_from_class_numbers(numbers, path, scheme)
         if n_channels in (n, n + 1):
             if n_channels > n:
-                check_background_is_last(numbers, path, request.region)
-                _check_background(numbers, path, request.region)
-            return labels_from_channels(numbers, path, scheme, findings)
-    raise UnreadableFileError(
+                check_background_is_last(numbers)
+                _check_background(numbers)
+            return labels_from_channels(numbers, path, scheme)
+    raise refuse(
         f"expected a label image that is 2-D, or has two channels (ids and class numbers), or "
-        f"{n} or {n + 1} channels (ids per class), found an array of shape {in_file}",
-        path=path,
-        region=request.region,
+        f"{n} or {n + 1} channels (ids per class), found an array of shape {in_file}"
     )
 
 
@@ -327,7 +296,7 @@ def _oriented(pixels: NDArray[Any], shape: tuple[int, int] | None, classes: int)
     return pixels
 
 
-def check_background_is_last(numbers: NDArray[Any], path: Path, region: str | None = None) -> None:
+def check_background_is_last(numbers: NDArray[Any]) -> None:
     """Check that the first of the channels (y, x, C) holds objects rather than the background.
 
     Raises
@@ -342,17 +311,15 @@ def check_background_is_last(numbers: NDArray[Any], path: Path, region: str | No
     n_first, n_last = (int(np.count_nonzero(filled[..., channel])) for channel in (0, -1))
     is_one_number = n_first > 0 and np.ptp(first[filled[..., 0]]) == 0
     if n_first > n_last and is_one_number and differing <= _MOST_DIFFERING * is_free.size:
-        raise UnreadableFileError(
+        raise refuse(
             f"expected the ids of the first class in the first channel and the background in the "
             f"last, found one number in {n_first / is_free.size:.0%} of the first channel, just "
             f"where no other has an object: it looks like the background. Move it to the end "
-            f"(numpy.roll(array, -1, axis=-1))",
-            path=path,
-            region=region,
+            f"(numpy.roll(array, -1, axis=-1))"
         )
 
 
-def _check_background(numbers: NDArray[np.integer], path: Path, region: str | None) -> None:
+def _check_background(numbers: NDArray[np.integer]) -> None:
     """Check that the last channel can be the background, which is not read.
 
     Raises
@@ -366,13 +333,11 @@ def _check_background(numbers: NDArray[np.integer], path: Path, region: str | No
     n_shared = int(np.count_nonzero(is_filled & (others > 0).any(axis=2)))
     if n_numbers > 1 or n_shared:
         n = numbers.shape[2]
-        raise UnreadableFileError(
+        raise refuse(
             f"expected {n} channels or pages: ids of each class, and one of background "
             f"(one number where no object is), found "
             f"{counted(n_numbers, 'different number')} in the last, {n_shared} px of them under "
-            f"objects; save the label image alone",
-            path=path,
-            region=region,
+            f"objects; save the label image alone"
         )
 
 
@@ -383,7 +348,7 @@ def _second_is_class(numbers: NDArray[np.integer], classes: int) -> bool:
     return int(second.max(initial=0)) <= classes and bool(((first > 0) == (second > 0)).all())
 
 
-def _guessed_channels(path: Path, has_class_numbers: bool) -> Finding:
+def _guessed_channels(has_class_numbers: bool) -> Finding:
     taken, other = "ids per class", "ids and class numbers"
     if has_class_numbers:
         taken, other = other, taken
@@ -391,32 +356,30 @@ def _guessed_channels(path: Path, has_class_numbers: bool) -> Finding:
         f"the two channels were read as {taken}, by their content; if they hold {other}, save one "
         f"image per class, or ids with a table of classes"
     )
-    return Finding(FindingKind.FALLBACK, message, path=path)
+    return Finding(FindingKind.FALLBACK, message)
 
 
 def labels_from_channels(
     numbers: NDArray[np.integer],
     path: Path,
     scheme: ClassScheme,
-    findings: list[Finding],
     *,
     may_be_binary: bool = True,
 ) -> LabelImage:
     """Read an array (y, x, C) with the ids of each class in a channel of its own.
 
-    Channels beyond the classes are not read. Problems are added to the findings.
+    Channels beyond the classes are not read.
     """
     masks: dict[str, IdImage] = {}
     for channel, name in enumerate(scheme.names):
         what = f"the {name} channel"
-        masks[name], found = object_mask(
+        masks[name] = object_mask(
             numbers[..., channel],
             path=path,
             what=what,
             class_name=name,
             may_be_binary=may_be_binary,
         )
-        findings.extend(found)
     height, width, _ = numbers.shape
     labels = LabelImage.from_class_masks(masks, scheme.names, (height, width))
     return labels.with_class_overlaps()
@@ -426,42 +389,35 @@ def labels_from_class_numbers(
     numbers: NDArray[np.integer],
     path: Path,
     scheme: ClassScheme,
-    findings: list[Finding],
     *,
     may_be_binary: bool = True,
 ) -> LabelImage:
     """Read an array (y, x, 2) of ids and class numbers, 1 for the first class.
 
-    The class of an object is that of most of its pixels. Problems are added to the findings.
+    The class of an object is that of most of its pixels.
     """
-    mask, found = object_mask(
-        numbers[..., 0], path=path, what="the channel of ids", may_be_binary=may_be_binary
-    )
-    findings.extend(found)
+    what = "the channel of ids"
+    mask = object_mask(numbers[..., 0], path=path, what=what, may_be_binary=may_be_binary)
     index, unique_ids = compact(mask)
     what = "the channel of class numbers"
     _, class_numbers = compact(checked_array(numbers[..., 1], what))
     if len(class_numbers) > MOST_CLASS_NUMBERS:
-        raise UnreadableFileError(
+        raise refuse(
             f"expected numbers of classes, 1 to {len(scheme.names)}, in the second channel, found "
             f"{len(class_numbers)} different numbers up to {int(class_numbers[-1])}; save ids and "
-            f"class numbers, or one channel of ids per class",
-            path=path,
+            f"class numbers, or one channel of ids per class"
         )
-    winners, found_mixed = most_frequent_classes(index, unique_ids, numbers[..., 1], path)
-    findings.extend(found_mixed)
+    winners = most_frequent_classes(index, unique_ids, numbers[..., 1])
     known = ClassNumbers(None, scheme)
     classes = {
         id_: known.name_of(number) for id_, number in zip(unique_ids.tolist(), winners, strict=True)
     }
-    findings.extend(known.findings(path))
-    return labels_with_classes(mask, classes, path, scheme, findings)[0]
+    note(*known.findings(path))
+    return labels_with_classes(mask, classes, path, scheme)[0]
 
 
-def single_image(
-    paths: tuple[Path, ...], request: LoadRequest
-) -> tuple[Path, list[Path], list[Finding]]:
-    """Return the label image of all classes among some files, the tables of classes, and findings.
+def images_and_tables(paths: tuple[Path, ...]) -> tuple[tuple[Path, ...], list[Path]]:
+    """Return the label images of all classes among some files, and the tables of classes.
 
     Raises
     ------
@@ -474,19 +430,21 @@ def single_image(
         if path.suffix.lower() not in SIDECAR_SUFFIXES and labels_beside(path) not in paths
     ]
     if not images:
-        raise UnreadableFileError(
-            f"expected {WHAT}, found only a table of classes", path=paths[0], region=request.region
-        )
+        raise UnreadableFileError(f"expected {WHAT}, found only a table of classes", path=paths[0])
     sidecars = [path for path in paths if path.suffix.lower() in SIDECAR_SUFFIXES]
-    findings = [*extra_files("all classes", tuple(images)), *absent_chunks(images[0])]
-    return images[0], sidecars, findings
+    return tuple(images), sidecars
+
+
+def _single_image(paths: tuple[Path, ...]) -> tuple[Path, list[Path]]:
+    images, sidecars = images_and_tables(paths)
+    note(*extra_files("all classes", images), *absent_chunks(images[0]))
+    return images[0], sidecars
 
 
 def class_table_of(
     path: Path,
     sidecars: Sequence[Path],
     scheme: ClassScheme,
-    request: LoadRequest,
     score: str | None = None,
 ) -> ClassTable | None:
     """Read the table of classes of a label image: given, beside the image, or inside it.
@@ -497,8 +455,6 @@ def class_table_of(
         The label image, and tables that were given for it.
     scheme
         The classes.
-    request
-        Names the region in errors.
     score
         The name of the scores in the table; None for the well-known names.
 
@@ -523,7 +479,6 @@ def class_table_of(
             f"{path.stem}.csv (with the header id,class) or {path.stem}.json "
             f"({{id: class}}), or one image per class",
             path=path,
-            region=request.region,
         )
     return None
 

@@ -15,9 +15,15 @@ from numpy.typing import ArrayLike
 
 from napari_panoptic.io.files.guard import has_file
 from napari_panoptic.io.files.replacing import replaced_together, replaced_when_complete
-from napari_panoptic.io.formats.format import Objects
-from napari_panoptic.io.formats.labels.label_images import AMBIGUOUS_SUFFIX
+from napari_panoptic.io.formats.format import Format, Objects, PerClass
+from napari_panoptic.io.formats.labels.label_images import (
+    AMBIGUOUS_SUFFIX,
+    files_shape,
+    open_label_tiles,
+    read_labels,
+)
 from napari_panoptic.io.formats.scores import SCORE_NAMES
+from napari_panoptic.values.cohort import Source
 from napari_panoptic.values.labels import checked_array
 
 
@@ -103,3 +109,16 @@ def _write_pixels(file: BinaryIO, labels: ArrayLike) -> None:
         compression="adobe_deflate",
         metadata=None,
     )
+
+
+FORMAT = Format(
+    name=Source.LABELS,
+    title="Label image with a table of classes",
+    load=read_labels,
+    shape=files_shape,
+    open_tiles=open_label_tiles,
+    per_class=PerClass.EITHER,
+    endings=(".tif", ".tiff"),
+    write=write_label_tiff,
+    beside=beside_label_tiff,
+)

@@ -12,12 +12,11 @@ from numpy.typing import NDArray
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.text import counted, english_list
+from napari_panoptic.io.formats.reading import note
 from napari_panoptic.values.labels import Vanished, compact
 
 
-def whole_numbers(
-    array: NDArray[Any], *, path: Path, what: str, region: str | None = None
-) -> NDArray[np.integer]:
+def whole_numbers(array: NDArray[Any], *, path: Path, what: str) -> NDArray[np.integer]:
     """Return an array of non-negative whole numbers, whatever type it was saved in.
 
     Raises
@@ -31,7 +30,6 @@ def whole_numbers(
             f"{what} must hold whole numbers, 0 for background and one positive number per "
             f"object; found {found}",
             path=path,
-            region=region,
         )
 
     if array.dtype.kind == "b":
@@ -90,9 +88,11 @@ def extra_files(name: str, paths: tuple[Path, ...]) -> list[Finding]:
 
 
 def most_frequent_classes(
-    index: NDArray[np.int32], ids: NDArray[np.int64], class_numbers: NDArray[Any], path: Path
-) -> tuple[list[int], list[Finding]]:
+    index: NDArray[np.int32], ids: NDArray[np.int64], class_numbers: NDArray[Any]
+) -> list[int]:
     """Return the most frequent class number under each object, of equals the lowest.
+
+    Objects with pixels of several classes are noted.
 
     Parameters
     ----------
@@ -100,8 +100,6 @@ def most_frequent_classes(
         Of the objects, as :func:`compact` returns them.
     class_numbers
         Image (y, x) of class numbers, none of them negative.
-    path
-        The file, for the finding on objects with pixels of several classes.
     """
     kinds, numbers = compact(class_numbers)
     values = np.concatenate([[0], numbers])
@@ -111,13 +109,11 @@ def most_frequent_classes(
     ).reshape(-1, len(values))[1:]
     mixed = ids[np.count_nonzero(votes, axis=1) > 1].tolist()
     winners: list[int] = values[votes.argmax(axis=1)].tolist() if len(ids) else []
-    if not mixed:
-        return winners, []
-    message = (
-        f"{counted(len(mixed), 'object')} with pixels of several classes, of which the most "
-        f"frequent was taken: {english_list(mixed)}"
-    )
-    found = Finding(
-        FindingKind.FALLBACK, message, path=path, count=len(mixed), object_ids=tuple(mixed)
-    )
-    return winners, [found]
+    if mixed:
+        message = (
+            f"{counted(len(mixed), 'object')} with pixels of several classes, of which the most "
+            f"frequent was taken: {english_list(mixed)}"
+        )
+        kind = FindingKind.FALLBACK
+        note(Finding(kind, message, count=len(mixed), object_ids=tuple(mixed)))
+    return winners

@@ -11,9 +11,10 @@ from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.text import english_list
 from napari_panoptic.io.formats.class_numbers import ClassNumbers
-from napari_panoptic.io.formats.format import LoadedMasks, LoadRequest, located
+from napari_panoptic.io.formats.format import Format, LoadedMasks, LoadRequest, PerClass
+from napari_panoptic.io.formats.reading import note, refuse
 from napari_panoptic.io.pixels.decode import check_size, pixel_shape, read_pixels
-from napari_panoptic.values.cohort import ClassScheme, MaskFiles
+from napari_panoptic.values.cohort import ClassScheme, MaskFiles, Source
 from napari_panoptic.values.labels import LabelImage
 
 WHAT = "the mask of one nucleus"
@@ -33,7 +34,7 @@ def load_files(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> L
     """
     shape = request.shape or files_shape(files)
     if shape is None:
-        raise UnreadableFileError("expected masks of nuclei, found none", region=request.region)
+        raise refuse("expected masks of nuclei, found none")
     index, area = np.zeros(shape, np.int32), np.zeros(shape, np.bool_)
     classes: dict[int, str] = {}
     shared: set[int] = set()
@@ -51,18 +52,14 @@ def load_files(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> L
             index[is_filled] = number
     labels = LabelImage.from_array(index, classes, scheme.names)
     lost = tuple(sorted(set(classes) - set(labels.ids.tolist())))
-    findings = [
-        Finding(kind, f"{len(ids)} {what}: {english_list(ids)}", count=len(ids), object_ids=ids)
-        for kind, what, ids in (
-            (FindingKind.OVERLAPPING, "nuclei lie partly below another", tuple(sorted(shared))),
-            (FindingKind.VANISHED, "masks have no pixel of their own", lost),
-        )
-        if ids
-    ]
-    path = files.all_paths[0]
-    return LoadedMasks(
-        labels, area if area.any() else None, located(findings, request, path=path.parent)
-    )
+    for kind, what, ids in (
+        (FindingKind.OVERLAPPING, "nuclei lie partly below another", tuple(sorted(shared))),
+        (FindingKind.VANISHED, "masks have no pixel of their own", lost),
+    ):
+        if ids:
+            message, folder = f"{len(ids)} {what}: {english_list(ids)}", files.all_paths[0].parent
+            note(Finding(kind, message, path=folder, count=len(ids), object_ids=ids))
+    return LoadedMasks(labels, area if area.any() else None)
 
 
 def files_shape(files: MaskFiles) -> tuple[int, int] | None:
@@ -90,3 +87,12 @@ def _filled(path: Path, shape: tuple[int, int]) -> NDArray[np.bool_]:
         pixels = pixels[..., : 3 if pixels.shape[2] > 2 else 1].max(axis=2)
     is_filled: NDArray[np.bool_] = pixels > 0
     return is_filled
+
+
+FORMAT = Format(
+    name=Source.NUCLEUS_MASKS,
+    title="One mask image per nucleus",
+    load=load_files,
+    shape=files_shape,
+    per_class=PerClass.EITHER,
+)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from napari_panoptic.io.files.json_files import parsing
 from napari_panoptic.io.files.replacing import exchange, folder_to_disk
-from napari_panoptic.io.formats.format import Objects
+from napari_panoptic.io.formats.format import Format, Objects
 from napari_panoptic.io.formats.scores import SCORE_NAMES, ScoreNames
 from napari_panoptic.io.pixels.label_windows import zarr_label
 
@@ -159,3 +159,11 @@ def _write_levels(
         {"version": "0.4", "name": name, "axes": axes, "datasets": datasets}
     ]
     group.attrs["image-label"] = {"version": "0.4", **described}
+
+
+FORMAT = Format(
+    name="ome-zarr",
+    title="OME-Zarr labels",
+    endings=(".ome.zarr",),
+    write=write_ome_zarr,
+)

@@ -23,14 +23,9 @@ from napari_panoptic.common.progress import CountReport, unreported
 from napari_panoptic.common.text import counted, english_list
 from napari_panoptic.io.files.guard import largest_px
 from napari_panoptic.io.formats.class_tables import ClassTable
-from napari_panoptic.io.formats.format import (
-    NOTHING_STATED,
-    LoadedMasks,
-    LoadRequest,
-    TiledMasks,
-    located,
-)
+from napari_panoptic.io.formats.format import LoadedMasks, TiledMasks
 from napari_panoptic.io.formats.labels.masks import vanished_findings, whole_numbers
+from napari_panoptic.io.formats.reading import note
 from napari_panoptic.io.pixels.label_windows import TiledPixels
 from napari_panoptic.kernels.relabel import (
     list_labels,
@@ -71,20 +66,18 @@ class Plane:
     ----------
     source
         The numbers.
-    what, region
-        What they are, and the name of the region, for errors.
+    what
+        What they are, for errors.
     highest
         The highest id if all pixels are in memory; 0 if it is not known.
     """
 
-    def __init__(
-        self, source: TiledPixels, what: str, region: str | None, highest: int = 0
-    ) -> None:
-        self.source, self.what, self.region, self.highest = source, what, region, highest
+    def __init__(self, source: TiledPixels, what: str, highest: int = 0) -> None:
+        self.source, self.what, self.highest = source, what, highest
         self._last = threading.local()
 
     @classmethod
-    def held(cls, array: NDArray[Any], path: Path, what: str, region: str | None = None) -> Plane:
+    def held(cls, array: NDArray[Any], path: Path, what: str) -> Plane:
         """Make a plane of an array (y, x) as saved.
 
         Raises
@@ -96,9 +89,8 @@ class Plane:
             raise UnreadableFileError(
                 f"{what} must be 2-D (rows, columns), found an array of shape {array.shape}",
                 path=path,
-                region=region,
             )
-        numbers = _unsigned(whole_numbers(array, path=path, what=what, region=region))
+        numbers = _unsigned(whole_numbers(array, path=path, what=what))
         highest = int(numbers.max(initial=0))
         if highest > _HIGHEST_ID:
             # Ranks keep the order; rank 0 must stay background.
@@ -110,7 +102,7 @@ class Plane:
         source = TiledPixels(
             path, (height, width), tile_px, lambda box: numbers[box[0] : box[2], box[1] : box[3]]
         )
-        return cls(source, what, region, highest)
+        return cls(source, what, highest)
 
     @property
     def path(self) -> Path:
@@ -130,7 +122,7 @@ class Plane:
             return window
         numbers = self.source.read(box)
         if numbers.dtype.kind != "u":
-            numbers = whole_numbers(numbers, path=self.path, what=self.what, region=self.region)
+            numbers = whole_numbers(numbers, path=self.path, what=self.what)
         window = _unsigned(numbers)
         if window.dtype == np.uint64 and int(window.max(initial=0)) > _HIGHEST_ID:
             raise self.too_large()
@@ -140,9 +132,7 @@ class Plane:
     def too_large(self) -> UnreadableFileError:
         """Return the error for ids that int64 cannot hold."""
         return UnreadableFileError(
-            f"{self.what} has ids above 2^63: renumber its objects",
-            path=self.path,
-            region=self.region,
+            f"{self.what} has ids above 2^63: renumber its objects", path=self.path
         )
 
     def filled(self, box: Box) -> NDArray[np.bool_] | None:
@@ -188,8 +178,6 @@ def objects_of_table(
     plane: Plane,
     table: ClassTable,
     scheme: ClassScheme,
-    request: LoadRequest,
-    findings: list[Finding],
     progress: CountReport = unreported,
 ) -> TiledMasks:
     """Take the objects of a plane from the table of their classes, without reading its pixels.
@@ -197,7 +185,7 @@ def objects_of_table(
     The pixels are read only if objects that the table lacks have a class. Objects of the ambiguous
     class are excluded areas; those of unknown classes are left out, and reported afterwards.
     """
-    findings += table.findings
+    note(*table.findings)
     if scheme.canonical("") is not None:
         table = table.with_unnamed(plane.ids(progress))
     if plane.highest > _HIGHEST_ID:
@@ -222,8 +210,7 @@ def objects_of_table(
         return window
 
     def after(_: NDArray[np.bool_]) -> tuple[Finding, ...]:
-        unknown = _unknown_classes(sorted(unknown_ids), table, plane.path, scheme)
-        return located(unknown, request)
+        return tuple(_unknown_classes(sorted(unknown_ids), table, plane.path, scheme))
 
     labels = TiledLabels(
         shape=plane.shape,
@@ -235,7 +222,7 @@ def objects_of_table(
         tile_px=plane.source.tile_px,
         known_scores=table.scores,
     )
-    return TiledMasks(labels, area, located(findings, request), after)
+    return TiledMasks(labels, area, findings_after=after)
 
 
 def labels_with_classes(
@@ -243,12 +230,11 @@ def labels_with_classes(
     classes: Mapping[int, str],
     path: Path,
     scheme: ClassScheme,
-    findings: list[Finding],
 ) -> tuple[LabelImage, NDArray[np.bool_] | None]:
     """Assign classes to the objects of one image; return them and the ambiguous area.
 
     Objects share no pixels, so that no class covers another. Objects of unknown classes
-    are left out.
+    are left out, and noted.
 
     Parameters
     ----------
@@ -260,13 +246,10 @@ def labels_with_classes(
         The file, for findings.
     scheme
         The classes.
-    findings
-        Receives findings on objects that are left out.
     """
     plane = Plane.held(numbers, path, "the label image")
-    masks = objects_of_table(plane, ClassTable.of_names(classes), scheme, NOTHING_STATED, [])
-    loaded = held_masks(masks)
-    findings.extend(loaded.findings)
+    loaded = held_masks(objects_of_table(plane, ClassTable.of_names(classes), scheme))
+    note(*loaded.findings)
     return loaded.labels, loaded.ambiguous
 
 
@@ -312,7 +295,6 @@ class ClassObjects:
 def class_objects(
     plane: Plane,
     class_name: str | None,
-    findings: list[Finding],
     *,
     may_be_binary: bool = True,
     progress: CountReport = unreported,
@@ -321,13 +303,13 @@ def class_objects(
 
     A mask with the single value 1 or 255 in several pieces is binary: its
     8-connected components become objects, in raster order, unless the format
-    rules that out. Ids too large for int64 are replaced by 1..n in the same order; findings
-    report both, with the name of the class.
+    rules that out. Ids too large for int64 are replaced by 1..n in the same order. Both are
+    noted, with the name of the class.
     """
 
     def fallback(message: str, count: int) -> None:
         kind = FindingKind.FALLBACK
-        findings.append(Finding(kind, message, path=plane.path, class_name=class_name, count=count))
+        note(Finding(kind, message, path=plane.path, class_name=class_name, count=count))
 
     ids = plane.ids(progress)
     if may_be_binary and len(ids) == 1 and ids[0] in BINARY_VALUES:
@@ -347,25 +329,19 @@ def object_mask(
     *,
     path: Path,
     what: str,
-    region: str | None = None,
     class_name: str | None = None,
     may_be_binary: bool = True,
-) -> tuple[IdImage, tuple[Finding, ...]]:
+) -> IdImage:
     """Convert an array (y, x) as saved into a mask with one id per object, int32 or int64.
 
     See `class_objects`; errors are those of `Plane.held`.
     """
-    findings: list[Finding] = []
-    plane = Plane.held(array, path, what, region)
-    objects = class_objects(plane, class_name, findings, may_be_binary=may_be_binary)
-    return objects.mask(), tuple(findings)
+    plane = Plane.held(array, path, what)
+    return class_objects(plane, class_name, may_be_binary=may_be_binary).mask()
 
 
 def flattened(
-    own: Mapping[str, ClassObjects],
-    shape: tuple[int, int],
-    scheme: ClassScheme,
-    request: LoadRequest,
+    own: Mapping[str, ClassObjects], shape: tuple[int, int], scheme: ClassScheme
 ) -> TiledMasks:
     """Lay the classes over each other, in class order: a later class covers."""
     layers = {name: own[name] for name in scheme.names if name in own and len(own[name].ids)}
@@ -401,7 +377,7 @@ def flattened(
             for row, number in enumerate(labels.class_index.tolist())
             if not has_pixel[row]
         ]
-        return located(vanished_findings(lost), request)
+        return tuple(vanished_findings(lost))
 
     return TiledMasks(labels, None, findings_after=after)
 
@@ -416,7 +392,6 @@ def _pieces(plane: Plane, progress: CountReport) -> tuple[Plane, int]:
             "the mask is binary (every object has the same number) and too large to tell "
             "its objects apart here: give every object a number of its own",
             path=plane.path,
-            region=plane.region,
         )
     held = components((plane.read((top, left, bottom, right)) > 0).view(np.uint8))
 
@@ -428,7 +403,7 @@ def _pieces(plane: Plane, progress: CountReport) -> tuple[Plane, int]:
         paste(window, box, held, (top, left))
         return window
 
-    pieces = Plane(replace(plane.source, read=read), plane.what, plane.region)
+    pieces = Plane(replace(plane.source, read=read), plane.what)
     return pieces, int(held.max(initial=0))
 
 

@@ -15,9 +15,9 @@ from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.text import counted
 from napari_panoptic.io.files.guard import TABLE_BYTES
 from napari_panoptic.io.files.replacing import replaced_when_complete
-from napari_panoptic.io.formats.format import LoadRequest, located
 from napari_panoptic.io.formats.points import boxes
 from napari_panoptic.io.formats.points.grand_challenge import is_point_list, read_point_list
+from napari_panoptic.io.formats.reading import Place
 from napari_panoptic.io.tables.csv_tables import read_text
 from napari_panoptic.values.detections import InFile, Points
 from napari_panoptic.values.labels import size_text
@@ -88,7 +88,7 @@ def read_points(
     UnreadableFileError
         If the file cannot be read, or is not empty and no line is a point.
     """
-    request = LoadRequest(region=region, team=team)
+    place = Place(path, region, team)
     if path.suffix.casefold() == boxes.ENDING:
         name, category = (in_file.name, in_file.category) if in_file else (region or "", None)
         if is_point_list(path):
@@ -97,7 +97,7 @@ def read_points(
             points, stated = boxes.read_boxes(path, category).of(name, path)
             findings = _other_size(points, stated, shape)
         findings += _beyond(points, shape, path)
-        return ReadPoints(points, located(findings, request, path=path))
+        return ReadPoints(points, place.located(findings))
     rows: list[tuple[int, float, float, float]] = []
     wrong: list[tuple[int, str]] = []
     for number, line in enumerate(read_text(path, _WHAT, TABLE_BYTES).split("\n"), start=1):
@@ -119,7 +119,7 @@ def read_points(
     table = np.array(rows, np.float64).reshape(-1, 4)
     points = Points(table[:, 1:3].copy(), table[:, 3].copy(), table[:, 0].astype(np.int64))
     findings = _wrong_lines(wrong, wanted, path) + _beyond(points, shape, path)
-    return ReadPoints(points, located(findings, request, path=path))
+    return ReadPoints(points, place.located(findings))
 
 
 def read_atypia(path: Path) -> AtypiaScore:

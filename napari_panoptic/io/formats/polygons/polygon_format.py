@@ -20,7 +20,6 @@ from napari_panoptic.io.formats.format import (
     LoadedMasks,
     LoadRequest,
     TiledMasks,
-    located,
 )
 from napari_panoptic.io.formats.placing import (
     check_stated_shape,
@@ -37,6 +36,7 @@ from napari_panoptic.io.formats.polygons.rasterize import (
     polygon_tiles,
     rasterize_polygons,
 )
+from napari_panoptic.io.formats.reading import here
 from napari_panoptic.io.pixels.label_windows import is_zarr
 from napari_panoptic.values.cohort import (
     UNSTATED,
@@ -121,21 +121,21 @@ class OutlineReader:
                 "polygons can only be drawn if the size of the region is known, and neither its "
                 "image nor a mask of it could be read",
                 path=path,
-                region=request.region,
             )
-        file = self._of_region(files, scheme, request.team, request.shape, unreported)
+        place = here()
+        file = self._of_region(files, scheme, place.team, request.shape, unreported)
         drawn = rasterize_polygons(
             file.polygons,
             request.shape,
             scheme,
-            region=request.region,
-            team=request.team,
+            region=place.region,
+            team=place.team,
             is_patch=files.patch is not None,
         )
         return LoadedMasks(
             replace(drawn.labels, known_scores=file.scores),
             drawn.ambiguous,
-            located((*file.findings, *drawn.findings), request, path=path),
+            replace(place, path=path).located((*file.findings, *drawn.findings)),
             mpp=file.mpp,
             magnification=file.magnification,
         )
@@ -146,21 +146,19 @@ class OutlineReader:
         scheme: ClassScheme,
         shape: tuple[int, int],
         *,
-        region: str | None = None,
-        team: str | None = None,
         progress: CountReport = unreported,
     ) -> TiledMasks:
         """Read the objects of one side of a slide, and draw them in windows."""
-        file = self._of_region(files, scheme, team, shape, progress)
+        place = replace(here(), path=files.all_paths[0])
+        file = self._of_region(files, scheme, place.team, shape, progress)
         tiles = polygon_tiles(file.polygons, scheme, shape)
         findings: tuple[Finding, ...] = file.findings
         if files.patch is None:
-            findings += tuple(outside_findings(file.polygons, shape, region=region))
-        request = LoadRequest(shape=shape, region=region, team=team)
+            findings += tuple(outside_findings(file.polygons, shape, region=place.region))
         return TiledMasks(
             replace(tiles.labels, known_scores=file.scores),
             tiles.ambiguous,
-            located(findings, request, path=files.all_paths[0]),
+            place.located(findings),
             magnification=file.magnification,
         )
 

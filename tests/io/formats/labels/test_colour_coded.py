@@ -14,14 +14,14 @@ from skimage.measure import label
 from skimage.morphology import dilation, disk, erosion
 
 from napari_panoptic.common.errors import UnreadableFileError
-from napari_panoptic.common.findings import FindingKind
-from napari_panoptic.io.formats.format import LoadRequest
+from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.io.formats.labels import colour_coded
 from napari_panoptic.io.formats.labels.colour_coded import (
     ColourCodedMask,
     read_colour_coded,
     restore,
 )
+from napari_panoptic.io.formats.reading import reading
 from napari_panoptic.values.cohort import MONUSAC_CLASSES, ClassScheme
 from napari_panoptic.values.labels import LabelImage
 from napari_panoptic.values.settings import Restoration
@@ -45,15 +45,22 @@ def random_classes(seed: int) -> NDArray[np.int64]:
 
 
 def mask_of(classes: NDArray[Any]) -> ColourCodedMask:
-    return ColourCodedMask(np.where(classes > 0, classes, 0).astype(np.uint8), Path("a.tif"))
+    return ColourCodedMask(np.where(classes > 0, classes, 0).astype(np.uint8))
+
+
+def read(
+    path: Path, scheme: ClassScheme = MONUSAC_CLASSES, shape: tuple[int, int] | None = None
+) -> tuple[ColourCodedMask, list[Finding]]:
+    with reading(path, region="R", team="T") as found:
+        return read_colour_coded(path, scheme, shape), found
 
 
 def test_colours_become_classes(tmp_path: Path) -> None:
     classes = np.array([[0, 1, 2, 3], [4, -1, 0, 1]])
     path = write_tiff(tmp_path / "a.tif", colour_mask(classes))
-    mask = read_colour_coded(path, MONUSAC_CLASSES, LoadRequest(shape=(2, 4)))
+    mask, found = read(path, shape=(2, 4))
     np.testing.assert_array_equal(mask.class_image, [[0, 1, 2, 3], [4, 0, 0, 1]])
-    assert mask.findings == ()
+    assert found == []
 
 
 @pytest.mark.parametrize("seed", seeds(25))
@@ -137,8 +144,7 @@ def test_unknown_colours_are_counted_and_named(tmp_path: Path) -> None:
     rgb[1, :3] = (250, 3, 1)
     rgb[1, 3] = (9, 9, 9)
     path = write_tiff(tmp_path / "a.tif", rgb)
-    mask = read_colour_coded(path, MONUSAC_CLASSES, LoadRequest(region="R", team="T"))
-    (finding,) = mask.findings
+    mask, (finding,) = read(path)
     assert finding.kind is FindingKind.UNKNOWN_COLOURS
     assert (finding.count, finding.region, finding.team, finding.path) == (4, "R", "T", path)
     assert "40.00%" in finding.message
@@ -152,7 +158,7 @@ def test_a_jpeg_mask_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
     classes[10:30, 10:30] = 1
     path = tmp_path / "a.jpg"
     Image.fromarray(colour_mask(classes)).save(path, quality=80)
-    (finding,) = read_colour_coded(path, MONUSAC_CLASSES).findings
+    _, (finding,) = read(path)
     assert finding.kind is FindingKind.UNKNOWN_COLOURS
     assert "JPEG" in finding.message
 
@@ -162,14 +168,14 @@ def test_alpha_channels(tmp_path: Path) -> None:
     alpha = np.full((2, 2, 1), 255, np.uint8)
     opaque = tmp_path / "a.png"
     Image.fromarray(np.concatenate([rgb, alpha], axis=2)).save(opaque)
-    mask = read_colour_coded(opaque, MONUSAC_CLASSES)
+    mask, found = read(opaque)
     np.testing.assert_array_equal(mask.class_image, [[1, 2], [3, 4]])
-    assert [f.kind for f in mask.findings] == [FindingKind.FALLBACK]
+    assert [f.kind for f in found] == [FindingKind.FALLBACK]
     alpha[0, 0] = 0
     path = write_tiff(tmp_path / "b.tif", np.concatenate([rgb, alpha], axis=2))
-    mask = read_colour_coded(path, MONUSAC_CLASSES)
+    mask, found = read(path)
     np.testing.assert_array_equal(mask.class_image, [[0, 2], [3, 4]])
-    assert "1 transparent" in mask.findings[0].message
+    assert "1 transparent" in found[0].message
 
 
 def test_other_ways_to_save_the_same_colours(tmp_path: Path) -> None:
@@ -191,7 +197,7 @@ def test_other_ways_to_save_the_same_colours(tmp_path: Path) -> None:
     Image.fromarray(rgb).quantize(8).save(paths[-2])
     Image.fromarray(rgb).quantize(8).save(paths[-1])
     for path in paths:
-        mask = read_colour_coded(path, MONUSAC_CLASSES, LoadRequest(shape=(2, 5)))
+        mask, _ = read(path, shape=(2, 5))
         np.testing.assert_array_equal(mask.class_image, np.where(classes > 0, classes, 0))
 
 
@@ -210,7 +216,7 @@ def test_other_ways_to_save_the_same_colours(tmp_path: Path) -> None:
 def test_what_is_no_mask_of_this_region(tmp_path: Path, array: NDArray[Any], words: str) -> None:
     path = write_tiff(tmp_path / "a.tif", array)
     with pytest.raises(UnreadableFileError, match=words) as caught:
-        read_colour_coded(path, MONUSAC_CLASSES, LoadRequest(shape=(3, 4), region="R"))
+        read(path, shape=(3, 4))
     assert (caught.value.path, caught.value.region) == (path, "R")
 
 
@@ -222,7 +228,7 @@ def test_truncated_masks(tmp_path: Path, keep: int, compression: str | None) -> 
     assert len(data) > 2000
     (tmp_path / "b.tif").write_bytes(data[:keep])
     with pytest.raises(UnreadableFileError, match="copy or export it again"):
-        read_colour_coded(tmp_path / "b.tif", MONUSAC_CLASSES)
+        read(tmp_path / "b.tif")
 
 
 def test_border_and_background_colours_of_other_schemes(tmp_path: Path) -> None:
@@ -230,8 +236,8 @@ def test_border_and_background_colours_of_other_schemes(tmp_path: Path) -> None:
         ("A",), ((1, 1, 1),), border=((2, 2, 2), BORDER), background=((9, 9, 9), (255, 255, 255))
     )
     rgb = np.array([[(1, 1, 1), (2, 2, 2), BORDER, (9, 9, 9), (255, 255, 255)]], np.uint8)
-    mask = read_colour_coded(write_tiff(tmp_path / "a.tif", rgb), scheme)
-    assert (mask.class_image.tolist(), mask.findings) == ([[1, 0, 0, 0, 0]], ())
+    mask, found = read(write_tiff(tmp_path / "a.tif", rgb), scheme)
+    assert (mask.class_image.tolist(), found) == ([[1, 0, 0, 0, 0]], [])
 
 
 def test_threads_number_different_masks_at_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,9 +11,9 @@ from PIL import Image
 
 from napari_panoptic.common.errors import LabelError, UnreadableFileError
 from napari_panoptic.common.findings import FindingKind
-from napari_panoptic.io.formats.format import LoadedMasks, LoadRequest
-from napari_panoptic.io.formats.labels.label_images import read_labels
+from napari_panoptic.io.formats.format import LoadedMasks
 from napari_panoptic.io.formats.labels.label_tiff import write_labels
+from napari_panoptic.io.formats.registry import load_masks
 from napari_panoptic.values.cohort import MONUSAC_CLASSES, ClassScheme, MaskFiles
 from napari_panoptic.values.labels import LabelImage
 from tests.support.builders import label_files, two_objects, write_tiff
@@ -31,7 +31,7 @@ def scheme_of(count: int) -> ClassScheme:
 
 def read(files: MaskFiles, scheme: ClassScheme = MONUSAC_CLASSES, **options: Any) -> LoadedMasks:
     options.setdefault("shape", SHAPE)
-    return read_labels(files, scheme, LoadRequest(region="R", team="T", **options))
+    return load_masks(files, scheme, region="R", team="T", **options)
 
 
 def save(path: Path, array: NDArray[Any]) -> Path:

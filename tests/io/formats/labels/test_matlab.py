@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.io.files.guard import VARIABLE
-from napari_panoptic.io.formats.format import LoadedMasks, LoadRequest
+from napari_panoptic.io.formats.format import LoadedMasks
 from napari_panoptic.io.formats.labels.matlab import mat_value, mat_variables
-from napari_panoptic.io.formats.labels.submissions import read_submission
+from napari_panoptic.io.formats.registry import load_masks
 from napari_panoptic.values.cohort import MONUSAC_CLASSES
 from tests.support.builders import submission, two_objects
 
@@ -32,9 +32,7 @@ def write(path: Path, numbers: NDArray[Any], **storage: Any) -> Path:
 
 def read(path: Path) -> LoadedMasks:
     files = submission(Epithelial=path)
-    return read_submission(
-        files, MONUSAC_CLASSES, LoadRequest(shape=OBJECTS.shape, region="R_1", team="T")
-    )
+    return load_masks(files, MONUSAC_CLASSES, shape=OBJECTS.shape, region="R_1", team="T")
 
 
 def test_masks_are_read(tmp_path: Path) -> None:

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from napari_panoptic.common.errors import UnreadableFileError
-from napari_panoptic.io.formats.format import LoadRequest
-from napari_panoptic.io.formats.labels.label_images import open_label_tiles, read_labels
+from napari_panoptic.io.formats.registry import load_masks, open_masks
 from napari_panoptic.values.cohort import ClassScheme
 from tests.support.builders import label_files, two_objects, write_tiff
 
@@ -33,9 +32,9 @@ def refused(path: Path, scheme: ClassScheme, words: str) -> None:
     """Check that an image is refused, whole and in windows."""
     files = label_files(path)
     with pytest.raises(UnreadableFileError, match=words):
-        read_labels(files, scheme, LoadRequest(shape=SHAPE))
+        load_masks(files, scheme, shape=SHAPE)
     with pytest.raises(UnreadableFileError):
-        open_label_tiles(files, scheme, SHAPE)
+        open_masks(files, scheme, SHAPE)
 
 
 @pytest.mark.parametrize("scheme", [TWO, THREE], ids=["two classes", "three classes"])
@@ -70,7 +69,7 @@ def test_a_second_page_is_no_background(tmp_path: Path) -> None:
 def test_a_background_is_still_left_out(tmp_path: Path) -> None:
     path, page = tmp_path / "m.tif", two_objects().astype(np.uint16)
     tifffile.imwrite(path, np.stack([page, 7 * (page == 0)]), photometric="minisblack")
-    labels = read_labels(label_files(path), ONE, LoadRequest(shape=SHAPE)).labels
+    labels = load_masks(label_files(path), ONE, shape=SHAPE).labels
     np.testing.assert_array_equal(labels.id_image(), page)
 
 

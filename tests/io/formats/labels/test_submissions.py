@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import FindingKind
-from napari_panoptic.io.formats.format import LoadedMasks, LoadRequest
-from napari_panoptic.io.formats.labels.submissions import read_submission
+from napari_panoptic.io.formats.format import LoadedMasks
+from napari_panoptic.io.formats.registry import load_masks
 from napari_panoptic.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
 from tests.support.builders import submission, two_objects, write_mat
 
@@ -23,7 +23,7 @@ SEEN_NAMES = [
 
 
 def read(files: MaskFiles, shape: tuple[int, int] | None = SHAPE) -> LoadedMasks:
-    return read_submission(files, MONUSAC_CLASSES, LoadRequest(shape=shape, region="R_1", team="T"))
+    return load_masks(files, MONUSAC_CLASSES, shape=shape, region="R_1", team="T")
 
 
 def read_one(tmp_path: Path, **variables: Any) -> LoadedMasks:

@@ -16,10 +16,9 @@ from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.files import fingerprints
 from napari_panoptic.io.files.fingerprints import file_fingerprints
-from napari_panoptic.io.formats.format import LoadRequest, Objects
-from napari_panoptic.io.formats.labels.label_images import open_label_tiles, read_labels
+from napari_panoptic.io.formats.format import Objects
 from napari_panoptic.io.formats.labels.ome_zarr import write_ome_zarr
-from napari_panoptic.io.formats.registry import load_masks, reference_shape
+from napari_panoptic.io.formats.registry import load_masks, open_masks, reference_shape
 from napari_panoptic.io.pixels.label_windows import TiledPixels
 from napari_panoptic.values.cohort import ClassScheme, Source
 from napari_panoptic.values.labels import LabelImage
@@ -70,7 +69,7 @@ def test_rows_and_columns_are_the_axes_that_the_metadata_name(axes: str, tmp_pat
     group.attrs["multiscales"] = [{"axes": named, "datasets": [{"path": "0"}]}]
     loaded = load_masks(label_files(path), ONE_CLASS, shape=SHAPE)
     np.testing.assert_array_equal(loaded.labels.id_image(), pixels)
-    tiles = open_label_tiles(label_files(path), ONE_CLASS, SHAPE).labels
+    tiles = open_masks(label_files(path), ONE_CLASS, SHAPE).labels
     window = np.concatenate([[0], tiles.ids])[tiles.read((5, 10, 30, 45))]
     np.testing.assert_array_equal(window, pixels[5:30, 10:45])
 
@@ -84,7 +83,7 @@ def test_the_pixels_are_those_written(
     path = write_zarr(
         tmp_path / "m.zarr", some_objects(), kind=kind, zarr_format=zarr_format, leading=leading
     )
-    labels = read_labels(label_files(path), ONE_CLASS, LoadRequest(shape=SHAPE)).labels
+    labels = load_masks(label_files(path), ONE_CLASS, shape=SHAPE).labels
     np.testing.assert_array_equal(labels.id_image(), some_objects())
     assert reference_shape(None, [label_files(path)]) == SHAPE
 
@@ -97,20 +96,20 @@ def test_a_table_of_classes_beside_it(table: str, tmp_path: Path) -> None:
     if table.endswith(".csv"):
         text = "id,class\n" + "".join(f"{id_},{name}\n" for id_, name in classes.items())
     (tmp_path / table).write_text(text)
-    loaded = read_labels(label_files(path), SCHEME, LoadRequest(shape=SHAPE))
+    loaded = load_masks(label_files(path), SCHEME, shape=SHAPE)
     assert loaded.labels.class_names_of_objects().tolist() == ["b", "a"]
     assert loaded.ambiguous is not None
     np.testing.assert_array_equal(loaded.ambiguous, some_objects() == 7)
-    assert open_label_tiles(label_files(path), SCHEME, SHAPE).labels.class_index.tolist() == [2, 1]
+    assert open_masks(label_files(path), SCHEME, SHAPE).labels.class_index.tolist() == [2, 1]
 
 
 def test_one_of_another_size_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write_zarr(tmp_path / "m.zarr", some_objects())
     monkeypatch.setattr(TiledPixels, "__init__", refusing(TiledPixels.__init__))
     with pytest.raises(UnreadableFileError, match="width and height are swapped"):
-        read_labels(label_files(path), ONE_CLASS, LoadRequest(shape=SHAPE[::-1]))
+        load_masks(label_files(path), ONE_CLASS, shape=SHAPE[::-1])
     with pytest.raises(AssertionError, match="pixels were read"):
-        read_labels(label_files(path), ONE_CLASS, LoadRequest(shape=SHAPE))
+        load_masks(label_files(path), ONE_CLASS, shape=SHAPE)
 
 
 def refusing(init: Any) -> Any:
@@ -177,10 +176,10 @@ def test_damage_is_told_alike_whole_and_in_windows(
     files = label_files(write_zarr(tmp_path / "m.zarr", some_objects(), zarr_format=zarr_format))
     damage(tmp_path / "m.zarr")
     with pytest.raises(UnreadableFileError, match=words) as whole:
-        read_labels(files, ONE_CLASS, LoadRequest(shape=SHAPE))
+        load_masks(files, ONE_CLASS, shape=SHAPE)
     height, width = SHAPE
     with pytest.raises(UnreadableFileError, match=words) as in_windows:
-        open_label_tiles(files, ONE_CLASS, SHAPE).labels.read((0, 0, height, width))
+        open_masks(files, ONE_CLASS, SHAPE).labels.read((0, 0, height, width))
     assert str(whole.value) == str(in_windows.value)
     if damage is not broken_chunks:
         assert reference_shape(None, [files]) is None
@@ -191,7 +190,7 @@ def test_several_planes_are_refused(zarr_format: int, tmp_path: Path) -> None:
     planes = np.stack([some_objects()] * 3)
     path = write_zarr(tmp_path / "m.zarr", planes, kind="array", zarr_format=zarr_format)
     with pytest.raises(UnreadableFileError, match="with one plane"):
-        read_labels(label_files(path), ONE_CLASS, LoadRequest(shape=SHAPE))
+        load_masks(label_files(path), ONE_CLASS, shape=SHAPE)
 
 
 # --- found in cohorts -------------------------------------------------------------------------
@@ -309,8 +308,8 @@ def test_chunks_that_are_not_there_are_counted(zarr_format: int, tmp_path: Path)
         findings = [
             f
             for found in (
-                read_labels(label_files(path), one, LoadRequest(shape=objects.shape)).findings,
-                open_label_tiles(label_files(path), one, objects.shape).findings,
+                load_masks(label_files(path), one, shape=objects.shape).findings,
+                open_masks(label_files(path), one, objects.shape).findings,
             )
             for f in found
             if f.kind is FindingKind.MISSING
@@ -328,4 +327,4 @@ def test_what_is_written_here_has_all_its_chunks(tmp_path: Path) -> None:
     labels = LabelImage.from_array(index, "a", scheme.names)
     path = tmp_path / "m.ome.zarr"
     write_ome_zarr(path, Objects(labels, Side.PREDICTION, "r", "t", None, scheme, None))
-    assert read_labels(label_files(path), scheme, LoadRequest(shape=index.shape)).findings == ()
+    assert load_masks(label_files(path), scheme, shape=index.shape).findings == ()
