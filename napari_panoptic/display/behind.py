@@ -21,7 +21,7 @@ _MATCHED = frozenset({str(Status.TP), str(Status.MISCLASSIFIED)})
 
 
 _FN, _FP = str(Status.FN), str(Status.FP)
-"""What the empty sides of the confusion matrix are called."""
+"""Names of the empty sides of the confusion matrix."""
 
 _FIGURE_TITLES = {
     "sq": "SQ: all TP",

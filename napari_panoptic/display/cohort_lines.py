@@ -19,7 +19,7 @@ from napari_panoptic.values.cohort import Cohort
 
 Summaries = Mapping[tuple[str, str], RegionSummary]
 MISSING, UNREADABLE = "missing", "unreadable"
-"""In the place of a figure, where a file is not there or cannot be used."""
+"""Words in place of a figure if a file is missing or cannot be used."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class CohortLine:
     fn: float = math.nan
     fp: float = math.nan
     misclassified: float = math.nan
-    #: In a word, why a figure is NaN; empty if none is, or if they are not known yet.
+    #: Word for why a figure is NaN; empty if none is, or if they are not known yet.
     lacking: str = ""
     #: The same in a sentence.
     reason: str = ""

@@ -24,7 +24,7 @@ from napari_panoptic.values.windowed_labels import (
 DECODED_BYTES = 64 << 20
 """Memory for windows of one side that were read already."""
 READ_AT_A_TIME = 2
-"""Windows that are read side by side."""
+"""Number of windows that are read at the same time."""
 WINDOW_PX = 512
 """Least edge of the windows that are read and kept, in px at full resolution."""
 

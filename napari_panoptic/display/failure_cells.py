@@ -23,13 +23,13 @@ from napari_panoptic.values.vocabulary import STATUSES, Side, Status
 SMALLEST_CELL_PX = 64
 """Edge of the smallest square in which failures are counted."""
 CELL_ON_SCREEN_PX = 14
-"""The same on the screen, about."""
+"""Approximate edge of a square on the screen."""
 FEW_OBJECTS = 5
 """Squares with fewer objects are drawn fainter."""
 FEW_ALPHA = 0.45
-"""How much fainter."""
+"""Opacity of squares with few objects."""
 SHARES = (0.1, 0.2, 0.4, 0.6)
-"""Where the colour of a square changes: shares of objects that failed."""
+"""Shares of failed objects at which the colour of a square changes."""
 SHARE_COLOURS: tuple[Rgb, ...] = (
     (255, 246, 6),
     (108, 198, 54),

@@ -26,7 +26,7 @@ from napari_panoptic.values.vocabulary import STATUS_MEANINGS as STATUS_MEANINGS
 from napari_panoptic.values.vocabulary import Status, Verdict
 
 NO_ANNOTATION = "no annotation"
-"""In the place of a figure, where a region or frame has none."""
+"""Words in place of a figure if a region or frame has no annotation."""
 NO_ANNOTATION_MEANING = "the region has no annotation: it can be viewed but not evaluated"
 NO_IMAGE_MEANING = "the region has no image: its objects are evaluated, and shown on black"
 
@@ -111,7 +111,7 @@ FINDING_WORDS: Mapping[FindingKind, str] = {
     FindingKind.LITTLE_OVERLAP: "little overlap",
     FindingKind.CLASS_ORDER: "assumed order of classes",
 }
-"""What was odd, in the column of a list; as a heading it is in `errors.FINDING_TITLES`."""
+"""Kind of a finding, in the column of a list; as a heading it is in `errors.FINDING_TITLES`."""
 
 UNDEFINED_BECAUSE: Mapping[str, str] = {
     name: f"Undefined here: {text.undefined}." for name, text in METRIC_TEXTS.items()

@@ -15,7 +15,7 @@ from napari_panoptic.values.labels import LabelImage
 from napari_panoptic.values.vocabulary import Side
 
 DIMMED_ALPHA = 0.25
-"""How opaque objects that are not listed are drawn where they are dimmed."""
+"""Opacity of objects that are not listed, if they are dimmed."""
 
 
 class Others(MenuChoice):

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 _SEPARATOR = re.compile(r"[\s_\-/\\:;,|+]|(?<!\d)\.|\.(?!\d)")
-"""What parts of a name stand between; the point of a decimal number is none."""
+"""Separators of the parts of a name; the point of a decimal number is not one."""
 
 
 def distinct_names(names: Sequence[str]) -> list[str]:

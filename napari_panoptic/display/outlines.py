@@ -23,13 +23,13 @@ from napari_panoptic.kernels.trace import chamfer, walk_borders
 CASING_PX, CASING_ALPHA = 0.75, 0.6
 """Width and opacity of the pale line on either side of an outline."""
 SELECTED_MORE_PX = 1.0
-"""How much wider the line around the object in question is."""
+"""Additional width of the line around the object in question."""
 WIDEST_SHARE = 0.25
 """Greatest width of a line, in shorter sides of its object."""
 FINE_ENOUGH_PX = 1.0
-"""From afar, pixels of the image are left out as long as others lie this near in the picture."""
+"""Distance in the picture within which pixels of the image are left out when zoomed out."""
 _SMOOTH_PX = 0.5
-"""How far beyond its width a line covers parts of pixels."""
+"""Distance beyond its width at which a line covers parts of pixels."""
 
 
 @dataclass(frozen=True, eq=False)

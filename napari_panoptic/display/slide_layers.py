@@ -36,7 +36,7 @@ CHUNK_PX = 512
 LEVELS_FROM_PIXELS = 2
 """Number of levels that are drawn from pixels; on coarser ones objects are ellipses."""
 LARGEST_LAST_LEVEL_PX = 1024
-"""Longer edge of the coarsest level, all of which a viewer looks at again and again."""
+"""Longer edge of the coarsest level, which viewers read whole and often."""
 FINER_BY = 2
 """Number of levels by which the small picture of an area is finer than the coarsest."""
 FAR_RIM_PX = 5

@@ -39,7 +39,7 @@ FP_COLOUR = styles.STATUS_COLOURS[Status.FP]
 AREA = styles.LUT_LENGTH - 1
 """The value of ambiguous areas that graphics cards hatch."""
 MOST_MORE_PX = 2.0
-"""How much wider the outline of an object is that no team found."""
+"""Additional width of the outline of an object that no team found."""
 _WIDEST_HATCH_PX = 9
 _NO_AREA = np.zeros((1, 1), np.bool_)
 

@@ -120,7 +120,7 @@ class PatientCohort(FoundByName[_OfPatientT]):
 
 
 MOST_CLASSES = 256
-"""Of a cohort: tables have a row for every two of them."""
+"""Largest number of classes of a cohort: tables have a row for every two of them."""
 
 
 @dataclass(frozen=True)

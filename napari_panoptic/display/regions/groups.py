@@ -50,7 +50,7 @@ _MENDED: Mapping[GroupKind, tuple[str, str]] = {
     GroupKind.DUPLICATE: ("joined", "the joined object"),
     GroupKind.MIXED: ("cut and joined", "each object"),
 }
-"""How a group is mended, and what results from it."""
+"""The way in which a group is mended, and its result."""
 GROUPS_HERE = TableSpec(
     "",
     "group",

@@ -34,11 +34,11 @@ TASK_KEY = "task"
 ARRAY_ENDING = ".npy"
 """Ending of an array that holds the images of many regions."""
 PATCHES_KEY = "patches"
-"""Where regions lie in slides."""
+"""Key of the table that says where regions lie in slides."""
 CLASSES_KEY = "classes"
-"""Under reference and predictions: where tables of classes lie."""
+"""Key under reference and predictions, for the places of tables of classes."""
 PROBABILITY_KEY = "probability"
-"""Under predictions: where probability maps lie."""
+"""Key under predictions, for the places of probability maps."""
 _FORMS_OF_RULE: Mapping[str, tuple[Source, ...]] = {
     "vertices": (),
     "multipolygons": (Source.GEOJSON,),
@@ -54,11 +54,11 @@ IGNORED = ""
 LEAST_SCALE = 0.001
 """Scales and micrometres per pixel are between this and its inverse."""
 LARGEST_COORDINATE = 2.0**29
-"""Of an offset, in px."""
+"""Largest coordinate of an offset, in px."""
 _LONGEST_DESCRIPTION = 2**20
-"""In bytes."""
+"""Size of the longest description in bytes."""
 _MOST_DOTS = 200
-"""In a line."""
+"""Largest number of dots in a line."""
 
 OF_ALL_TASKS: Mapping[str, schema.Reader] = {TASK_KEY: schema.anything, "name": schema.text}
 """The keys that descriptions of all tasks may have."""

@@ -57,13 +57,13 @@ from napari_panoptic.values.cohort import Team
 from napari_panoptic.values.detections import DetectionCohort, Frame, InFile, ScoredFrame
 
 ATYPIA, SCORES = "atypia", "scores"
-"""What files hold, beside the roles of all tasks: scores of nuclear atypia, and those of teams."""
+"""Content of files, beside the roles of all tasks: scores of nuclear atypia, and those of teams."""
 LARGEST_MPP = 1e6
 """Micrometres per pixel: a metre. Whole numbers may be larger than any float."""
 MITOS_FRAMES = "*/frames/x40"
-"""By these folders the layout of MITOS-ATYPIA-14 is known."""
+"""Folders that identify the layout of MITOS-ATYPIA-14."""
 MIDOG_FILES = "MIDOG*.json"
-"""By such a file the layout of MIDOG and MIDOG++ is known."""
+"""Files that identify the layout of MIDOG and MIDOG++."""
 _ENDINGS = ("tiff", "tif", "svs", "png", "jpg", "jpeg")
 _EXPECTED = (
     f"expected the folders of MITOS-ATYPIA-14, 'PATIENT/frames/x40/FRAME.tiff' and "
@@ -79,7 +79,7 @@ MppXy = tuple[float, float]
 class DetectionLayout:
     """Where the files of a cohort of detections lie."""
 
-    #: Of frames; the preferred patterns first.
+    #: Patterns of the images of frames, the preferred first.
     image: Patterns = ()
     reference: Patterns = ()
     predictions: Patterns = ()

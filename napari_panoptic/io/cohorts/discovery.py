@@ -31,7 +31,7 @@ from napari_panoptic.values.cohort import Region, Source
 from napari_panoptic.values.detections import Frame
 
 IMAGE, REFERENCE, PREDICTIONS = "image", "reference", "predictions"
-"""What files hold: values of `FoundFile.role` in all tasks, as the keys of ``[files]``."""
+"""Content of files: values of `FoundFile.role` in all tasks, as the keys of ``[files]``."""
 NO_FORMAT = Source("")
 
 

@@ -32,7 +32,7 @@ from napari_panoptic.values.cohort import MONUSAC_CLASSES, ONLY_CLASS, ClassSche
 
 _TABLES = (".csv", ".json", ".txt", ".toml", ".md", ".xlsx")
 _EXAMINED = 5
-"""How many files of the annotation, and of each team, are opened to find out the classes."""
+"""Number of files of the annotation, and of each team, that are opened to find the classes."""
 _ONE_CLASS = ClassScheme((ONLY_CLASS,), MONUSAC_CLASSES.colours[:1])
 """The classes if files of the annotation, or of some predictions, state none."""
 _PICTURE_FOLDER = re.compile(

@@ -73,7 +73,7 @@ from napari_panoptic.values.cohort import (
 )
 
 ANNOTATION, CLASSES, PROBABILITY = "annotation", "classes", "probability"
-"""What files hold, beside the roles of all tasks: see `layouts.MaskPatterns`."""
+"""Content of files, beside the roles of all tasks: see `layouts.MaskPatterns`."""
 ANNOTATION_TEAM = "colour-coded GT"
 """Name of the annotation's own version where it is scored like a team."""
 
@@ -85,7 +85,7 @@ EXPECTED = (
     "docs/reference/cohorts.md). Choose such a folder, or let 'napari-panoptic init FOLDER' "
     "describe this one"
 )
-"""What a folder must be, for messages."""
+"""Requirements on a folder, for messages."""
 
 
 def open_cohort(

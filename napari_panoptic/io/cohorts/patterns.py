@@ -17,7 +17,7 @@ from napari_panoptic.common.text import composed, counted, english_list, similar
 from napari_panoptic.io.files.guard import is_link, leads_out
 
 FIELDS = ("patient", "region", "team", "class", "slide")
-"""What can stand between braces in a pattern."""
+"""Names that can stand between braces in a pattern."""
 MOST_IN_A_NAME = 4
 """Placeholders and ``*`` in the name of one folder or file: each multiplies the ways it can fit."""
 ARRAY_FOLDERS = (".zarr",)

@@ -27,20 +27,20 @@ VARIABLE = "NAPARI_PANOPTIC_MAX_PIXELS"
 DEFAULT_PX = 2**28
 """Images of up to 16,384 x 16,384 px are decoded as a whole."""
 BYTES_PER_PX = 8
-"""Of all channels together: 16-bit RGBA, or one number of the largest type."""
+"""Memory of all channels of a pixel: 16-bit RGBA, or one number of the largest type."""
 SLIDE_PX = 2**36
 """Pixels of an image that is read window by window: some ten times the largest scans."""
 SEGMENT_BYTES = 2**28
-"""Of one tile, strip or chunk when decoded; many of them are decoded one after the other."""
+"""Largest decoded tile, strip or chunk; many of them are decoded one after the other."""
 TABLE_BYTES = 2**28
-"""Of a table with a row for each object or image, which is read as a whole."""
+"""Largest table with a row for each object or image; it is read as a whole."""
 SMALL_TABLE_BYTES = 2**24
-"""Of a table with a row for each class, region or patient, and of a cohort's description."""
+"""Largest table with a row for each class, region or patient, and largest description."""
 DEFLATE_RATIO = 1032
 """Most bytes that one byte of a deflate stream can inflate to (zlib's technical details)."""
 
 MOST_PAGES = 10_000
-"""In a TIFF file."""
+"""Largest number of pages in a TIFF file."""
 
 _BLOCK_BYTES = 2**20
 

@@ -14,7 +14,7 @@ from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.text import visible
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-"""Of UTF-8, which editors and programs of Windows write first."""
+"""Mark at the beginning of UTF-8 that editors and programs of Windows write."""
 _UNEXPECTED: tuple[type[Exception], ...] = (
     *(OSError, ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError),
 )

@@ -20,7 +20,8 @@ TYPE_INFO = "type_info.json"
 DATA_YAML = "data.yaml"
 """Names of the numbers, as Ultralytics takes them: ``names: [neopla, inflam]``, or a mapping."""
 _LEVELS = 4
-"""How far above files of YOLO it may be: ``data.yaml`` beside ``labels/train/a.txt``."""
+"""Number of folders above files of YOLO that are searched: ``data.yaml`` beside
+``labels/train/a.txt``."""
 _MOST_DIGITS = 20
 """Texts with more digits are no numbers of classes; Python refuses to convert thousands."""
 

@@ -139,7 +139,7 @@ _SLIDERUNNER_TABLE = b"Annotations_coordinates"
 _QUPATH_COLUMNS = re.compile(rb"Centroid X (\xc2?\xb5m|px)")
 _YOLO = re.compile(rb"\d+( -?[\d.]+(e-?\d+)?){4,} *\r?\n?")
 _YOLO_NUMBERS = 6
-"""Of the coordinates of the smallest outline; a box has four, and perhaps a score."""
+"""Number of coordinates of the smallest outline; a box has four, and perhaps a score."""
 
 
 def json_source(path: Path) -> Source | None:

@@ -38,10 +38,10 @@ if TYPE_CHECKING:
 
 WHAT = "an image (a slide that OpenSlide opens, TIFF, PNG, JPEG or OME-Zarr)"
 SLIDE_ENDINGS = ("svs", "ndpi", "scn", "mrxs", "vms", "vmu", "svslide", "bif", "czi")
-"""What names of slides end in that only scanners write: Aperio, Hamamatsu, Leica, MIRAX, Sakura,
-Ventana and Zeiss. Those of Philips and Trestle, and generic tiled ones, end in .tif or .tiff."""
+"""Endings of files that only slide scanners write: Aperio, Hamamatsu, Leica, MIRAX, Sakura, Ventana
+and Zeiss. Slides of Philips and Trestle, and generic tiled ones, end in .tif or .tiff."""
 IMAGE_ENDINGS = (*SLIDE_ENDINGS, "ome.tif", "ome.tiff", "tif", "tiff", "png", "jpg", "jpeg")
-"""What names of images of regions end in, the preferred first."""
+"""Endings of the names of images of regions, the preferred first."""
 LARGEST_ARRAY_PX = 4096 * 4096
 """Images up to this many pixels are read whole; larger ones lazily."""
 LARGEST_OVERVIEW_PX = 4096 * 2048
@@ -52,7 +52,7 @@ MPP_TOLERANCE = 0.01
 """Relative difference of x and y above which pixels count as not square."""
 RGBA_BYTES = 4
 _MOST_DIGITS = 10
-"""Of an offset in px."""
+"""Largest number of digits of an offset in px."""
 _TILE_SIDES = ("height", "width")
 MICROMETRES = {"inch": 25_400.0, "centimeter": 10_000.0}
 RESOLUTION_UNITS = {2: "inch", 3: "centimeter"}

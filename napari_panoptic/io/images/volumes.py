@@ -39,7 +39,7 @@ from napari_panoptic.io.pixels.extras import import_extra
 LARGEST_VOXELS = 1 << 27
 """Images of more voxels (512 x 512 x 512) are refused before anything is allocated."""
 ROUNDING = 1e-6
-"""So far beyond 0 and 1 a probability may be for having been computed in single precision."""
+"""Largest distance of a probability from 0 ... 1 that single precision explains."""
 SPATIAL = (2, 3)
 """Dimensions that masks and probability maps can have."""
 AFFINE_TOLERANCE = 1e-3

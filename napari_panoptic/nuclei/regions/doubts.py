@@ -99,7 +99,7 @@ def check_magnification(
 
 
 VAST_SHARE = 0.5
-"""Of a region, which no nucleus covers."""
+"""Share of a region that no nucleus covers."""
 LEAST_VAST_PX = 100**2
 """Smaller regions may be crops around a nucleus."""
 _GRID = 200

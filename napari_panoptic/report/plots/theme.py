@@ -43,7 +43,7 @@ _writing = threading.Lock()
 SMALL, NORMAL = 7.5, 8.5
 INK, PALE = "#222222", "#b8b8b8"
 MOST_COLUMNS = 4
-"""Of a legend."""
+"""Largest number of columns of a legend."""
 LEVELS = (0.2, 0.4, 0.6, 0.8)
 """Values for which curves of equal F1, or of equal products, are drawn."""
 

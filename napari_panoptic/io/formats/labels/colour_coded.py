@@ -33,7 +33,7 @@ WHAT = "a colour-coded mask (an RGB image with one colour per class)"
 KEPT_UP_TO_PX = 1 << 24
 """Above this size components are found again for each restoration."""
 COLOURS_SHOWN = 3
-"""How many unknown colours a finding names."""
+"""Number of unknown colours that a finding names."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,7 +30,7 @@ from napari_panoptic.values.cohort import Source
 WHAT = "a DICOM Segmentation"
 _MOST_FRAMES = 2**18
 _ITEM = b"\xfe\xff\x00\xe0"
-"""What compressed pixels begin with."""
+"""First bytes of compressed pixels."""
 _PADDING_BITS = 16
 
 

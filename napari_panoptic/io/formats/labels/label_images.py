@@ -55,7 +55,7 @@ SIDECAR_SUFFIXES = (".csv", ".json")
 MOST_CLASS_NUMBERS = 100
 """A channel with more different numbers than this holds no class numbers."""
 _MOST_DIFFERING = 0.01
-"""Of the pixels of a background, in which it may overlap objects or lack a pixel."""
+"""Largest share of background pixels that may overlap an object or be missing."""
 AMBIGUOUS_SUFFIX = "_ambiguous.tif"
 """Ending of the mask of the ambiguous area beside a label image of the same stem."""
 

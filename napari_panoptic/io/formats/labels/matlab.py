@@ -36,7 +36,7 @@ from napari_panoptic.io.pixels.extras import import_extra
 
 WHAT = "a MATLAB file with an n-ary mask"
 MOST_VARIABLES = 10_000
-"""In a file; there is one mask in each."""
+"""Largest number of variables in a file; each holds one mask."""
 
 # Version 5: the header and its last two bytes; types of elements, flags and numbers.
 _HEADER_BYTES = 128
@@ -48,7 +48,7 @@ _SPARSE, _OPAQUE = 5, 17
 _HEAD_BYTES = 1 << 16
 """Bytes at the start of a variable that hold its type, its size and its name."""
 _NO_NAME = "__function_workspace__"
-"""What SciPy calls the only variable without a name."""
+"""The name by which SciPy returns the only variable without one."""
 _COMPLEX = 0x0800
 _TYPES = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8"}
 _TYPES |= {12: "i8", 13: "u8"}

@@ -18,7 +18,7 @@ from napari_panoptic.values.cohort import MaskObjects
 from napari_panoptic.values.labels import LabelImage
 
 MOST_LOOKED_AT = 255
-"""Of the objects that may have pieces far apart, the longest are cut into pieces."""
+"""Number of the longest objects that are cut into pieces, if pieces may be far apart."""
 STRETCHED = 8.0
 """Ratio of the squared length to the area, from which an object may have pieces far apart."""
 LONG = 4.0

@@ -36,7 +36,7 @@ LARGEST_GEOMETRY = 1 << 26
 LARGEST_PROPERTIES = 1 << 22
 """Characters that the properties of one object may have."""
 CLASS_KEYS = ("type", "class", "classification", "label")
-"""Which property tells the class, the usual one first."""
+"""Properties that name the class, the usual one first."""
 STORE_VERSION = "1.0.1"
 """The version that TIAToolbox 1.4 to 2.1 write into stores, and read."""
 

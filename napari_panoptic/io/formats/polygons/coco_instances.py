@@ -36,10 +36,10 @@ OBJECT_ID = "object_id"
 """Our key of the id of an object, where ``id`` is a running number over many regions."""
 _CHARACTER_0 = 48
 _MOST_DIGITS = 12
-"""Of a packed run length: more than 2^31 need."""
+"""Largest number of digits of a packed run length: more than 2^31 needs."""
 
 _LEAST_RUNS = 2
-"""With fewer runs of an object, their distance says nothing."""
+"""Least number of runs of an object whose distance has a meaning."""
 
 IntArray = NDArray[np.int64]
 

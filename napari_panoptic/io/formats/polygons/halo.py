@@ -21,7 +21,7 @@ from napari_panoptic.values.cohort import Source
 _POLYGON, _RECTANGLE, _ELLIPSE = "Polygon", "Rectangle", "Ellipse"
 _OUTSIDE = "negative region(s) outside of all regions of their layer left out"
 _MOST_TESTS = 10**8
-"""Of a hole against the box of a region, in a layer."""
+"""Largest number of comparisons of a hole with the box of a region, in a layer."""
 
 
 def read_objects(file: OutlineFile) -> Iterator[Said]:

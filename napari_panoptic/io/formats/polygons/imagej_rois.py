@@ -33,16 +33,16 @@ WHAT = "an ImageJ ROI (.roi), or a ZIP archive of them, as the ROI Manager of Fi
 LARGEST_ROI = 2**24
 """Bytes of one ROI: about a million vertices."""
 OVAL_VERTICES = 360
-"""Of the polygon that an oval is drawn as."""
+"""Number of vertices of the polygon that an oval is drawn as."""
 _NO_AREA = "ROI(s) without an area, such as lines, points and texts, left out"
 _ZIP_MAGIC = b"PK"
 _MOVE, _LINE, _CLOSE = 0.0, 1.0, 4.0
-"""What steps along a composite outline begin with."""
+"""First numbers of the steps along a composite outline."""
 _DAMAGED_ARCHIVE = (
     *(EOFError, OSError, OverflowError, ValueError, RuntimeError, NotImplementedError),
     *(struct.error, zlib.error, lzma.LZMAError, zipfile.BadZipFile, zipfile.LargeZipFile),
 )
-"""What unpacking raises for damaged and encrypted archives."""
+"""Errors that unpacking raises for damaged and encrypted archives."""
 _DAMAGED_ROI = (
     *(IndexError, OverflowError, RuntimeError, NotImplementedError, TypeError, ValueError),
     struct.error,

@@ -23,9 +23,9 @@ from napari_panoptic.values.cohort import Crowds, Multipolygons, OutlineRules, V
 LOOKED_AT = 2000
 """Outlines by which the convention of a file is recognised, from its first on."""
 LEAST_DIAGONALS = 8
-"""With fewer diagonal steps, a file may as well hold a drawn triangle."""
+"""Least number of diagonal steps; a file with fewer may as well hold a drawn triangle."""
 LEAST_SHARE = 0.9
-"""Of the outlines that fit one of the two conventions only, this share must be traced ones."""
+"""Least share of traced outlines among those that fit only one of the two conventions."""
 FAR_APART_TWO, FAR_APART_MANY = 4.0, 2.0
 """An object of two or of more parts is reported if its length exceeds this multiple of its longest
 part; a nucleus cut in pieces does not."""

@@ -24,7 +24,7 @@ WHAT = "a Zarr of TIAToolbox (contours, type and prob of nuclei)"
 _TASK = "nuclei_segmentation"
 """The group of the nuclei, where the model segments other things as well."""
 _MOST_NUMBERS = 10**6
-"""Read at a time."""
+"""Number of coordinates that are read at a time."""
 
 
 def holds_contours(path: Path) -> bool:
