@@ -48,7 +48,7 @@ _CODECS = _INFLATING | {
     *("shuffle", "delta", "sharding_indexed"),
 }
 _INDEX_BYTES = 16
-"""Of each chunk, in the index of a shard: where it begins, and its length."""
+"""Size of the entry of a chunk in the index of a shard: its offset and its length."""
 
 
 class BoundedStore(LocalStore):
@@ -281,12 +281,16 @@ class _BoundedVersion3(BytesBytesCodec):
     path: Path
     is_fixed_size = False
 
-    async def _decode_single(self, chunk_bytes: Any, chunk_spec: Any) -> Any:
-        limit = _allowed(math.prod(chunk_spec.shape) * self.itemsize)
-        data = await asyncio.to_thread(
-            inflated, self.name, chunk_bytes.to_bytes(), limit, path=self.path
-        )
-        return chunk_spec.prototype.buffer.from_bytes(data)
+    async def decode(self, chunks_and_specs: Any) -> Any:
+        return [
+            None if chunk is None else await asyncio.to_thread(self._inflated, chunk, spec)
+            for chunk, spec in chunks_and_specs
+        ]
+
+    def _inflated(self, chunk: Any, spec: Any) -> Any:
+        limit = _allowed(math.prod(spec.shape) * self.itemsize)
+        data = inflated(self.name, chunk.to_bytes(), limit, path=self.path)
+        return spec.prototype.buffer.from_bytes(data)
 
     def compute_encoded_size(self, input_byte_length: int, chunk_spec: Any) -> int:
         raise NotImplementedError
