@@ -23,6 +23,7 @@ from napari_panoptic.common.text import english_list
 from napari_panoptic.io.files.guard import SEGMENT_BYTES, check_pixels, check_slide
 from napari_panoptic.io.files.xml_files import Element, xml_text_root
 from napari_panoptic.io.images.lazy_levels import LazyLevel
+from napari_panoptic.io.images.resolution import micrometres
 from napari_panoptic.io.pixels.decode import (
     check_page_complete,
     check_segments,
@@ -42,15 +43,6 @@ Planes = Callable[[Box], NDArray[Any]]
 WHITE: Rgb = (255, 255, 255)
 PRIMARY: tuple[Rgb, ...] = ((255, 0, 0), (0, 255, 0), (0, 0, 255))
 _NAMED = dict(zip(("red", "green", "blue", "r", "g", "b"), PRIMARY * 2, strict=True))
-_MICROMETRES = {
-    **dict.fromkeys(("µm", "um", "micrometer"), 1.0),
-    **dict.fromkeys(("pm", "picometer"), 1e-6),
-    **dict.fromkeys(("nm", "nanometer"), 1e-3),
-    **dict.fromkeys(("mm", "millimeter"), 1e3),
-    **dict.fromkeys(("cm", "centimeter"), 1e4),
-    **dict.fromkeys(("m", "meter"), 1e6),
-    **dict.fromkeys(("in", "inch"), 25_400.0),
-}
 MOST_LEVELS = 32
 MOST_CHANNELS = 256
 _CHECKED_BY_TILE = (7, 33003, 33005, 34712)
@@ -249,8 +241,8 @@ def _image(
 def _um(value: Any, unit: Any) -> float | None:
     """Return a length in um; None if it or its unit is not understood."""
     try:
-        length = float(value) * _MICROMETRES[str(unit).replace("\u03bc", "µ")]
-    except (KeyError, TypeError, ValueError):
+        length = float(value) * (micrometres(unit) or math.nan)
+    except (TypeError, ValueError):
         return None
     return length if length > 0 and math.isfinite(length) else None
 

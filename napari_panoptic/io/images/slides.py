@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext, suppress
 from ctypes import ArgumentError
 from dataclasses import dataclass
@@ -19,6 +19,17 @@ from napari_panoptic.io.files.guard import check_file, check_segment, check_slid
 from napari_panoptic.io.images.arrays import image_shape, read_array_image
 from napari_panoptic.io.images.lazy_levels import LazyLevel, but_smallest, overview
 from napari_panoptic.io.images.ome import OmeImage, open_ome
+from napari_panoptic.io.images.resolution import (
+    PLAUSIBLE_MPP,
+    WHAT,
+    imagej_entries,
+    mean_mpp,
+    positive,
+    property_tags,
+    resolution_tags,
+    tag_mpp,
+    tag_value,
+)
 from napari_panoptic.io.pixels.decode import (
     DECODING_ERRORS,
     decoding,
@@ -36,7 +47,6 @@ from napari_panoptic.values.windowed_labels import Box
 if TYPE_CHECKING:
     import openslide
 
-WHAT = "an image (a slide that OpenSlide opens, TIFF, PNG, JPEG or OME-Zarr)"
 SLIDE_ENDINGS = ("svs", "ndpi", "scn", "mrxs", "vms", "vmu", "svslide", "bif", "czi")
 """Endings of files that only slide scanners write: Aperio, Hamamatsu, Leica, MIRAX, Sakura, Ventana
 and Zeiss. Slides of Philips and Trestle, and generic tiled ones, end in .tif or .tiff."""
@@ -46,16 +56,10 @@ LARGEST_ARRAY_PX = 4096 * 4096
 """Images up to this many pixels are read whole; larger ones lazily."""
 LARGEST_OVERVIEW_PX = 4096 * 2048
 """The smallest level of a lazy image has at most this many pixels, and is held in memory."""
-PLAUSIBLE_MPP = (0.01, 20.0)
-"""Resolution tags that mean anything else are a screen's or a printer's."""
-MPP_TOLERANCE = 0.01
-"""Relative difference of x and y above which pixels count as not square."""
 RGBA_BYTES = 4
 _MOST_DIGITS = 10
 """Largest number of digits of an offset in px."""
 _TILE_SIDES = ("height", "width")
-MICROMETRES = {"inch": 25_400.0, "centimeter": 10_000.0}
-RESOLUTION_UNITS = {2: "inch", 3: "centimeter"}
 
 
 @dataclass(frozen=True)
@@ -177,7 +181,7 @@ def probe_image(path: Path, item: str | None = None) -> ImageInfo:
         return ImageInfo(ome.shape, mpp, (*ome.findings, *findings))
     check_file(path, WHAT)
     if item is not None:
-        return ImageInfo(image_shape(path, item), *_tag_mpp((None, None), path))
+        return ImageInfo(image_shape(path, item), *tag_mpp((None, None), path))
     with _open_or_none(path) or nullcontext() as slide:
         if slide is not None:
             width, height = slide.dimensions
@@ -187,7 +191,7 @@ def probe_image(path: Path, item: str | None = None) -> ImageInfo:
             return ImageInfo((height, width), mpp, findings, _bounds_xy(slide))
     height, width = _plane_shape(path)
     check_slide((height, width), path=path)
-    mpp, findings = _tag_mpp(_resolution_tags(path), path)
+    mpp, findings = tag_mpp(resolution_tags(path), path)
     return ImageInfo((height, width), mpp, (*_as_stored(path), *findings))
 
 
@@ -226,7 +230,7 @@ def read_image(path: Path, item: str | None = None) -> SlideImage:
     check_file(path, WHAT)
     if item is not None:
         rgb, odd = _as_rgb(read_array_image(path, item), path)
-        mpp, no_mpp = _tag_mpp((None, None), path)
+        mpp, no_mpp = tag_mpp((None, None), path)
         return SlideImage((rgb,), mpp, (*odd, *no_mpp), (rgb.shape[0], rgb.shape[1]))
     slide = _open_or_none(path)
     if slide is None:
@@ -250,9 +254,9 @@ def _ome_mpp(ome: OmeImage, path: Path) -> tuple[float | None, tuple[Finding, ..
     low, high = PLAUSIBLE_MPP
     y, x = (mpp if mpp is not None and low <= mpp <= high else None for mpp in ome.mpp_yx)
     if x is None and y is None:
-        tags = (None, None) if path.is_dir() else _resolution_tags(path)
-        return _tag_mpp(tags, path)
-    return _averaged(x, y, path)
+        tags = (None, None) if path.is_dir() else resolution_tags(path)
+        return tag_mpp(tags, path)
+    return mean_mpp(x, y, path)
 
 
 def _read_ome(ome: OmeImage, path: Path) -> SlideImage:
@@ -316,7 +320,7 @@ def _read_plain(path: Path) -> SlideImage:
             path=path,
         )
     rgb, findings = _as_rgb(read_pixels(path, WHAT, colour=True), path)
-    mpp, mpp_findings = _tag_mpp(_resolution_tags(path), path)
+    mpp, mpp_findings = tag_mpp(resolution_tags(path), path)
     levels = [rgb]
     while levels[-1].shape[0] * levels[-1].shape[1] > LARGEST_ARRAY_PX:
         levels.append(np.ascontiguousarray(levels[-1][::2, ::2]))
@@ -333,7 +337,7 @@ def _plane_shape(path: Path) -> tuple[int, int]:
         If it has several planes, or cannot be understood.
     """
     shape = pixel_shape(path, WHAT)
-    stated = _imagej(path)
+    stated = imagej_entries(path)
     planes = stated.get("slices", stated.get("frames", "1"))
     if len(shape) > 3:
         planes = str(math.prod(shape[:-3]))
@@ -352,8 +356,8 @@ def _as_stored(path: Path) -> Iterator[Finding]:
     with suppress(*DECODING_ERRORS), foreign_decoder():  # damage is found with the pixels
         if file_kind(path) == "tiff":
             with open_tiff(path) as tiff:
-                orientation = _tag(tiff.pages[0].tags, "Orientation")
-                kind = _tag(tiff.pages[0].tags, "PhotometricInterpretation")
+                orientation = tag_value(tiff.pages[0].tags, "Orientation")
+                kind = tag_value(tiff.pages[0].tags, "PhotometricInterpretation")
         else:
             with open_picture(path) as image:
                 # Else the library would decode all pixels in search of it.
@@ -455,122 +459,14 @@ def _slide_mpp(slide: openslide.OpenSlide, path: Path) -> tuple[float | None, tu
     import openslide
 
     properties = slide.properties
-    x = _positive(properties.get(openslide.PROPERTY_NAME_MPP_X))
-    y = _positive(properties.get(openslide.PROPERTY_NAME_MPP_Y))
+    x = positive(properties.get(openslide.PROPERTY_NAME_MPP_X))
+    y = positive(properties.get(openslide.PROPERTY_NAME_MPP_Y))
     if x is None and y is None:
-        return _tag_mpp(_property_tags(properties), path)
-    return _averaged(x, y, path)
+        return tag_mpp(property_tags(properties), path)
+    return mean_mpp(x, y, path)
 
 
-def _averaged(
-    x: float | None, y: float | None, path: Path
-) -> tuple[float | None, tuple[Finding, ...]]:
-    if x is None or y is None:
-        return x or y, ()
-    mpp = x / 2 + y / 2  # in this order the sum is never beyond any number
-    if abs(x - y) <= MPP_TOLERANCE * mpp:
-        return mpp, ()
-    message = (
-        f"pixels are not square ({x:g} x {y:g} um): distances in um use the mean of {mpp:g} um "
-        f"per pixel"
-    )
-    return mpp, (Finding(FindingKind.FALLBACK, message, path=path),)
-
-
-def _tag_mpp(
-    tags: tuple[float | None, float | None], path: Path
-) -> tuple[float | None, tuple[Finding, ...]]:
-    low, high = PLAUSIBLE_MPP
-    given = [mpp for mpp in tags if mpp is not None]
-    if not given or not all(low <= mpp <= high for mpp in given):
-        message = "the image has no micrometres per pixel (MPP): distances are given in px only"
-        return None, (Finding(FindingKind.NO_MPP, message, path=path),)
-    mpp, findings = _averaged(*tags, path)
-    message = f"micrometres per pixel ({mpp:g}) were taken from the TIFF resolution tags"
-    return mpp, (Finding(FindingKind.FALLBACK, message, path=path), *findings)
-
-
-def _property_tags(properties: Mapping[str, str]) -> tuple[float | None, float | None]:
-    um = MICROMETRES.get(properties.get("tiff.ResolutionUnit", ""))
-    um = um or _imagej_um(_imagej_entries(properties.get("tiff.ImageDescription", "")))
-    x = _positive(properties.get("tiff.XResolution"))
-    y = _positive(properties.get("tiff.YResolution"))
-    return (um / x if um and x else None, um / y if um and y else None)
-
-
-def _resolution_tags(path: Path) -> tuple[float | None, float | None]:
-    if file_kind(path) != "tiff":
-        return None, None
-    with decoding(path, WHAT), open_tiff(path) as tiff:
-        with foreign_decoder():
-            tags, description = tiff.pages[0].tags, tiff.pages[0].description
-        um = MICROMETRES.get(RESOLUTION_UNITS.get(_tag(tags, "ResolutionUnit"), ""))
-        um = um or _imagej_um(_imagej_entries(description))
-        x, y = _ratio(_tag(tags, "XResolution")), _ratio(_tag(tags, "YResolution"))
-    return (um / x if um and x else None, um / y if um and y else None)
-
-
-def imagej_spacing_um(path: Path) -> tuple[float | None, float | None, float | None]:
-    """Return the distances of voxels (z, y, x) that ImageJ wrote into a TIFF; None if unknown."""
-    um = _imagej_um(stated := _imagej(path))
-    if um is None:
-        return None, None, None
-    x, y = _resolution_tags(path)
-    z = _positive(stated.get("spacing"))
-    return None if z is None else z * um, y, x
-
-
-def _imagej(path: Path) -> dict[str, str]:
-    """Return what ImageJ wrote about a TIFF; empty for other files."""
-    with suppress(*DECODING_ERRORS), foreign_decoder():
-        if file_kind(path) == "tiff":
-            with open_tiff(path) as tiff:
-                return _imagej_entries(tiff.pages[0].description)
-    return {}
-
-
-def _imagej_entries(description: str) -> dict[str, str]:
-    if not description.startswith("ImageJ="):
-        return {}
-    pairs = (line.partition("=") for line in description.splitlines())
-    return {key.strip(): value.strip() for key, _, value in pairs}
-
-
-def _imagej_um(stated: Mapping[str, str]) -> float | None:
-    """Return the micrometres of ImageJ's unit of length, in which its resolution is; else None."""
-    unit = stated.get("unit", "").casefold()
-    for micro in ("\\u00b5", "\u00b5", "\u03bc"):  # the first as ImageJ writes it, escaped
-        unit = unit.replace(micro, "u")
-    return _IMAGEJ_UM.get(unit)
-
-
-_IMAGEJ_UM = {
-    **dict.fromkeys(("um", "micron", "microns", "micrometer", "micrometre"), 1.0),
-    "nm": 0.001,
-    "mm": 1_000.0,
-    "cm": 10_000.0,
-    **dict.fromkeys(("inch", "inches"), 25_400.0),
-}
 _CONVERTED = {0: "with white as 0", 3: "with a palette", 5: "in CMYK", "CMYK": "in CMYK"}
 """Photometric tag of a TIFF or mode of a picture -> its description in findings."""
 _ORIENTATION = 274
 """The tag of EXIF and TIFF that says how an image is turned; 1 is upright."""
-
-
-def _tag(tags: Any, name: str) -> Any:
-    return tags[name].value if name in tags else None
-
-
-def _ratio(value: Any) -> float | None:
-    match value:
-        case (numerator, denominator) if denominator and numerator > 0:
-            return float(numerator / denominator)
-    return None
-
-
-def _positive(text: str | None) -> float | None:
-    try:
-        value = float(text) if text is not None else math.nan
-    except ValueError:
-        return None
-    return value if value > 0 and math.isfinite(value) else None

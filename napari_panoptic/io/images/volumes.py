@@ -22,7 +22,8 @@ from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.text import counted
 from napari_panoptic.io.files.guard import check_file
 from napari_panoptic.io.images.lazy_levels import CHUNK_PX
-from napari_panoptic.io.images.slides import SLIDE_ENDINGS, imagej_spacing_um, read_image
+from napari_panoptic.io.images.resolution import imagej_spacing_um
+from napari_panoptic.io.images.slides import SLIDE_ENDINGS, read_image
 from napari_panoptic.io.pixels.decode import (
     check_complete,
     check_segments,
