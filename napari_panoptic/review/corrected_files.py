@@ -25,7 +25,7 @@ from napari_panoptic.common.text import encodable
 from napari_panoptic.io.cohorts.description import DESCRIPTION
 from napari_panoptic.io.cohorts.description_edits import description_text
 from napari_panoptic.io.files.fingerprints import file_fingerprints
-from napari_panoptic.io.files.replacing import exchange, set_usual_mode
+from napari_panoptic.io.files.replacing import exchange, set_usual_mode, writing
 from napari_panoptic.io.formats.format import Format, LoadedMasks, Objects
 from napari_panoptic.io.formats.own_format import write_like
 from napari_panoptic.io.formats.registry import load_masks
@@ -279,19 +279,13 @@ def _write_as(form: Format, region: Region, folder: Path, objects: Objects) -> M
     path.parent.mkdir(parents=True, exist_ok=True)
     if form.write is None:
         raise UnwritableFileError(f"the format '{form.name}' cannot be written; choose another")
-    try:
+    with writing(path):
         form.write(path, objects)
         image = region.image
         if image is not None and _is_alone(region):
             place = folder / IMAGES / encodable(region.patient)
             place.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(image, place / f"{objects.region}{image.suffix}")
-    except OSError as error:
-        raise UnwritableFileError(
-            f"the file cannot be written ({error.strerror or error}); choose another place, or "
-            f"free some space",
-            path=path,
-        ) from error
     return MaskFiles(form.source, {"": (path,)})
 
 
@@ -381,7 +375,7 @@ def complete_folder(folder: Path) -> Iterator[Path]:
         If something cannot be written there.
     """
     folder = folder.resolve()
-    try:
+    with writing(folder, "the files"):
         folder.parent.mkdir(parents=True, exist_ok=True)
         part = Path(mkdtemp(dir=folder.parent, prefix=f".{folder.name[:40]}.", suffix=".part"))
         try:
@@ -391,12 +385,6 @@ def complete_folder(folder: Path) -> Iterator[Path]:
                 exchange([part], [folder])
         finally:
             shutil.rmtree(part, ignore_errors=True)
-    except OSError as error:
-        raise UnwritableFileError(
-            f"the files cannot be written ({error.strerror or error}); choose another place, or "
-            f"free some space",
-            path=folder,
-        ) from error
 
 
 def written_files(folder: Path) -> dict[str, str]:

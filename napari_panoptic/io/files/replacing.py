@@ -11,8 +11,36 @@ from secrets import token_hex
 from shutil import rmtree
 from typing import BinaryIO
 
+from napari_panoptic.common.errors import UnwritableFileError
+
 _NO_SYNC = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP)
 """Error codes of file systems without fsync."""
+
+
+@contextmanager
+def writing(path: Path, what: str = "the file", *, more: str = "") -> Iterator[None]:
+    """Turn the errors of writing into one that names the file or folder.
+
+    Parameters
+    ----------
+    path, what
+        Where to write, and what.
+    more
+        Text behind the message.
+
+    Raises
+    ------
+    UnwritableFileError
+        For an OSError.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise UnwritableFileError(
+            f"{what} cannot be written ({error.strerror or error}); choose another place, or free "
+            f"some space{more}",
+            path=path,
+        ) from error
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import UnwritableFileError
 from napari_panoptic.common.text import english_list
-from napari_panoptic.io.files.replacing import replaced_when_complete
+from napari_panoptic.io.files.replacing import replaced_when_complete, writing
 from napari_panoptic.io.formats.class_numbers import type_info_of
 from napari_panoptic.io.formats.format import Objects
 from napari_panoptic.io.formats.labels.label_images import (
@@ -27,7 +27,11 @@ from napari_panoptic.io.formats.labels.label_images import (
     images_and_tables,
     sidecars_beside,
 )
-from napari_panoptic.io.formats.labels.label_tiff import class_table_text, write_labels
+from napari_panoptic.io.formats.labels.label_tiff import (
+    class_table_text,
+    smallest_type,
+    write_labels,
+)
 from napari_panoptic.io.formats.registry import form_of
 from napari_panoptic.io.formats.saving import without_erased
 from napari_panoptic.io.pixels.decode import pixel_shape
@@ -103,7 +107,7 @@ def write_like(files: MaskFiles, root: Path, folder: Path, objects: Objects) -> 
         at.parent.mkdir(parents=True, exist_ok=True)
         return at
 
-    try:
+    with writing(folder):
         if files.source == Source.LABELS:
             written = _write_labels_like(files, root, place, objects)
         else:
@@ -115,12 +119,6 @@ def write_like(files: MaskFiles, root: Path, folder: Path, objects: Objects) -> 
             if form is not None and form.write is not None:
                 form.write(place(path), objects)
             written = {"": (place(path),)}
-    except OSError as error:
-        raise UnwritableFileError(
-            f"the file cannot be written ({error.strerror or error}); choose another place, or "
-            f"free some space",
-            path=folder,
-        ) from error
     return replace(files, paths=written, within=None, probability=None)
 
 
@@ -203,7 +201,7 @@ def _write_channels(path: Path, shape: tuple[int, ...], objects: Objects) -> Non
     else:
         channels = [np.where(numbers == number, ids, 0) for number in range(1, n_classes + 1)]
         channels += [ids == 0] if n_channels > n_classes else []
-    array = np.stack(channels, axis=0 if is_first else -1).astype(_smallest(ids))
+    array = np.stack(channels, axis=0 if is_first else -1).astype(smallest_type(ids))
     if path.suffix.casefold() == ".npy":
         _write_npy(path, array)
         return
@@ -260,7 +258,7 @@ def _write_pixels(path: Path, image: NDArray[np.integer]) -> None:
 
 def _write_npy(path: Path, image: NDArray[Any]) -> None:
     with replaced_when_complete(path) as file:
-        np.save(file, image.astype(_smallest(image)), allow_pickle=False)
+        np.save(file, image.astype(smallest_type(image)), allow_pickle=False)
 
 
 def _write_png(path: Path, image: NDArray[np.integer]) -> None:
@@ -274,11 +272,6 @@ def _write_png(path: Path, image: NDArray[np.integer]) -> None:
         )
     with replaced_when_complete(path) as file:
         Image.fromarray(image.astype(np.uint16)).save(file, format="png")
-
-
-def _smallest(image: NDArray[Any]) -> type[np.integer[Any]]:
-    highest = int(image.max(initial=0))
-    return next(kind for kind in (np.uint16, np.uint32, np.uint64) if highest <= np.iinfo(kind).max)
 
 
 _WRITERS: Mapping[str, Callable[[Path, Any], None]] = {

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from napari_panoptic.common.errors import PanopticError, UnwritableFileError
+from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.common.text import encodable, english_list
+from napari_panoptic.io.files.replacing import writing
 from napari_panoptic.io.formats.format import Format, LoadedMasks, Objects
 from napari_panoptic.io.formats.registry import known_forms, load_masks
 from napari_panoptic.values.cohort import ClassScheme, MaskFiles, Source
@@ -51,14 +52,8 @@ def write_objects(path: Path, objects: Objects) -> tuple[Path, ...]:
         team=encodable(objects.team),
         patient=encodable(objects.patient),
     )
-    try:
+    with writing(path, more=". Nothing that was drawn is lost"):
         return form.write(path, objects)
-    except OSError as error:
-        raise UnwritableFileError(
-            f"the file cannot be written ({error.strerror or error}); choose another place, or "
-            f"free some space. Nothing that was drawn is lost",
-            path=path,
-        ) from error
 
 
 def losses_of(path: Path, objects: Objects) -> tuple[Finding, ...]:

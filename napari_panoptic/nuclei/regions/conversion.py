@@ -9,10 +9,10 @@ from tempfile import mkdtemp
 
 import numpy as np
 
-from napari_panoptic.common.errors import PanopticError, SettingsError, UnwritableFileError
+from napari_panoptic.common.errors import PanopticError, SettingsError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.text import encodable, english_list
-from napari_panoptic.io.files.replacing import set_usual_mode
+from napari_panoptic.io.files.replacing import set_usual_mode, writing
 from napari_panoptic.io.formats.format import Format, LoadedMasks, Objects
 from napari_panoptic.io.formats.registry import form_of, known_forms
 from napari_panoptic.io.formats.saving import check_not_in_cohort, without_erased
@@ -95,7 +95,7 @@ def convert(work: Conversion, output: Path) -> list[Finding]:
     regions = _regions(work, findings)
     if not regions:
         raise PanopticError(_why_nothing(work), path=work.cohort.root)
-    try:
+    with writing(output, "the files"):
         output.parent.mkdir(parents=True, exist_ok=True)
         part = Path(mkdtemp(dir=output.parent, prefix=f".{output.name[:40]}.", suffix=".part"))
         try:
@@ -103,12 +103,6 @@ def convert(work: Conversion, output: Path) -> list[Finding]:
             _move(part, output, work.cohort)
         finally:
             shutil.rmtree(part, ignore_errors=True)
-    except OSError as error:
-        raise UnwritableFileError(
-            f"the files cannot be written ({error.strerror or error}); choose another place, or "
-            f"free some space",
-            path=output,
-        ) from error
     return findings
 
 

@@ -7,11 +7,11 @@ import io
 import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 import tifffile
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from napari_panoptic.io.files.guard import has_file
 from napari_panoptic.io.files.replacing import replaced_together, replaced_when_complete
@@ -95,16 +95,18 @@ def write_labels(path: Path, labels: ArrayLike) -> None:
         _write_pixels(file, labels)
 
 
+def smallest_type(ids: NDArray[Any]) -> type[np.integer[Any]]:
+    """Return the smallest of uint16, uint32 and uint64 that holds all ids."""
+    highest = int(ids.max(initial=0))
+    return next(kind for kind in (np.uint16, np.uint32, np.uint64) if highest <= np.iinfo(kind).max)
+
+
 def _write_pixels(file: BinaryIO, labels: ArrayLike) -> None:
     """Write a label image into an open file; see `write_labels`."""
     array = checked_array(labels, "label image")
-    highest = int(array.max(initial=0))
-    # Ids stay as they are: tables of classes name them.
-    kinds = (np.uint16, np.uint32, np.uint64)
-    smallest = next(kind for kind in kinds if highest <= np.iinfo(kind).max)
     tifffile.imwrite(
         file,
-        array.astype(smallest),
+        array.astype(smallest_type(array)),  # as they are: tables of classes name the ids
         photometric="minisblack",
         compression="adobe_deflate",
         metadata=None,
