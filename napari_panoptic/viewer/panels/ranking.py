@@ -195,7 +195,7 @@ class RankingView(QuestionView):
         lay_out(
             self._figures,
             heading(
-                "Conventions: figure (rank)", "Click a figure to see what is counted otherwise."
+                "Conventions: figure (rank)", "Click a figure to see what is counted differently."
             ),
             self.conventions,
             heading("Statistics: mean over patients (rank)"),
@@ -230,7 +230,7 @@ def _share_out(splitter: QSplitter, shares: Sequence[int]) -> None:
     splitter.setSizes([1000 * share for share in shares])
 
 
-_CLICK = "Click to see in “Conventions” which nuclei are counted otherwise."
+_CLICK = "Click to see in “Conventions” which nuclei are counted differently."
 
 
 def _fill(shown: FigureTable, table: AnswerTable | None, *, hint: str = "") -> None:
