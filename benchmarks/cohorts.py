@@ -30,7 +30,7 @@ from napari_panoptic.live.snapshots import load_region
 from napari_panoptic.nuclei.averages import summarise_team
 from napari_panoptic.nuclei.conventions import (
     Ambiguity,
-    Place,
+    RegionPlace,
     RegionSums,
     Sum,
     TeamSums,
@@ -160,7 +160,7 @@ def many_regions(smaller: int = 1000, larger: int = 4000) -> None:
     """What must stay linear in regions and patients: ms of processor time per 1,000 of them."""
     found = []
     for n in (smaller, larger):
-        places = [Place(f"P{k}") for k in range(n)]
+        places = [RegionPlace(f"P{k}") for k in range(n)]
         teams = {
             team: {Ambiguity.CLIP: TeamSums(places, _random_sums(n, seed))}
             for seed, team in enumerate("AB")

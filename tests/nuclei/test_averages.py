@@ -10,7 +10,7 @@ import pytest
 
 from napari_panoptic.nuclei.averages import summarise_team
 from napari_panoptic.nuclei.conventions import (
-    Place,
+    RegionPlace,
     RegionSums,
     Sum,
     TeamSums,
@@ -77,7 +77,7 @@ def team_sums(regions: Sequence[Region]) -> TeamSums:
         for column, name in ((Sum.TP, "tp"), (Sum.FP, "fp"), (Sum.FN, "fn"), (Sum.IOU, "iou_sum")):
             of_class[:, column] = getattr(own, name)
         sums.append(RegionSums({KEY: of_class}, None))
-    return TeamSums([Place(patient) for patient, _ in regions], sums)
+    return TeamSums([RegionPlace(patient) for patient, _ in regions], sums)
 
 
 def pq(regions: Sequence[Region], convention: Convention) -> Value:

@@ -16,7 +16,7 @@ import napari_panoptic
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.nuclei.conventions import (
     Ambiguity,
-    Place,
+    RegionPlace,
     RegionSums,
     TeamSums,
     region_sums,
@@ -111,7 +111,7 @@ def values(gathered):
 def _rows(asked, cohort, gathered, tissue_of):
     """Answer with other tissues, from the sums that were read once."""
     patients = {region.name: region.patient for region in cohort.regions}
-    places = [Place(patients[r], tissue_of.get(patients[r], "")) for r in gathered.regions]
+    places = [RegionPlace(patients[r], tissue_of.get(patients[r], "")) for r in gathered.regions]
     teams = {
         team: {a: TeamSums(places, own.regions) for a, own in found.items()}
         for team, found in gathered.teams.items()
@@ -495,7 +495,7 @@ def test_ids_do_not_matter(reference, prediction, seed, ambiguity):
 @given(st.lists(st.tuples(images(5), images(5)), min_size=2, max_size=4), st.integers(0, 10**6))
 def test_the_order_of_regions_does_not_matter(pairs, seed):
     found = [sums_of(pair_of(*pair, 2, seed), Ambiguity.CLIP) for pair in pairs]
-    places = [Place(f"P{k % 2}", f"T{k % 2}", f"F{k % 3}") for k in range(len(found))]
+    places = [RegionPlace(f"P{k % 2}", f"T{k % 2}", f"F{k % 3}") for k in range(len(found))]
     one = every_figure(places, found)
     other = every_figure(places[::-1], found[::-1])
     np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
@@ -509,8 +509,8 @@ def test_empty_regions_count_what_the_convention_says(pairs, seed):
     nothing = np.zeros((5, 5), int)
     empty = sums_of(pair_of(nothing, nothing, 2, seed), Ambiguity.KEEP)
     n = len(found)
-    one = TeamSums([Place("P")] * n, found)
-    other = TeamSums([Place("P")] * (n + 2), [*found, empty, empty])
+    one = TeamSums([RegionPlace("P")] * n, found)
+    other = TeamSums([RegionPlace("P")] * (n + 2), [*found, empty, empty])
     for name, figures in CONVENTIONS.items():
         for figure in figures:
             convention = figure.convention
@@ -601,7 +601,7 @@ def _without(number, places, sums):
 )
 def test_a_figure_without_each_region_is_that_of_the_other_regions(pairs, seed, name):
     sums = [sums_of(pair_of(*pair, 2, seed), Ambiguity.CLIP) for pair in pairs]
-    places = [Place(f"P{k % 3}", f"T{k % 2}", f"F{k % 2}") for k in range(len(sums))]
+    places = [RegionPlace(f"P{k % 3}", f"T{k % 2}", f"F{k % 2}") for k in range(len(sums))]
     own, formula = TeamSums(places, sums), FORMULAS[name]
     rests = [_without(k, places, sums) for k in range(len(sums))]
     errors = [

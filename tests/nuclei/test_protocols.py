@@ -17,7 +17,7 @@ from napari_panoptic.nuclei.class_masks import (
 )
 from napari_panoptic.nuclei.conventions import (
     Ambiguity,
-    Place,
+    RegionPlace,
     RegionSums,
     Sum,
     TeamSums,
@@ -97,7 +97,7 @@ def score(regions: Sequence[Scored], version: frozenset[Mistake]) -> Value:
     """Give the one number of a team by a version of the scoring."""
     sums = [RegionSums(own.classes.sums, None) for own in regions]
     (figure,) = figures_of(with_corrections(version))
-    places = [Place(own.patient) for own in regions]
+    places = [RegionPlace(own.patient) for own in regions]
     return TeamSums(places, sums).figure(figure.formula, figure.convention)
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from napari_panoptic.cli.main import main
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.nuclei.conventions import Ambiguity, Place, TeamSums
+from napari_panoptic.nuclei.conventions import Ambiguity, RegionPlace, TeamSums
 from napari_panoptic.questions.conventions import Conventions, scores_of
 from napari_panoptic.questions.engines.detective import advice
 from napari_panoptic.statistics.ranks import competition_ranks
@@ -328,7 +328,7 @@ def test_the_advice_computes_no_more_figures_for_more_regions(three_regions, mon
         many = {
             team: {
                 Ambiguity.CLIP: TeamSums(
-                    [Place(f"P{k}") for k in range(n)], own[Ambiguity.CLIP].regions * (n // 3)
+                    [RegionPlace(f"P{k}") for k in range(n)], own[Ambiguity.CLIP].regions * (n // 3)
                 )
             }
             for team, own in found.teams.items()

@@ -20,7 +20,7 @@ from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.formats.labels import colour_coded
 from napari_panoptic.nuclei import class_masks, evaluate
-from napari_panoptic.nuclei.conventions import Place, TeamSums
+from napari_panoptic.nuclei.conventions import RegionPlace, TeamSums
 from napari_panoptic.nuclei.metrics import Counts, unit_metrics
 from napari_panoptic.nuclei.regions import reading as pipeline
 from napari_panoptic.nuclei.regions.cohort_evaluation import CohortEvaluation
@@ -501,7 +501,7 @@ def test_all_corrections_follow_from_the_class_sums(small_cohort: Cohort) -> Non
 
 def score_of_sums(results: list[RegionResult], settings: EvaluationSettings) -> float:
     """Compute the one number of a team from what conventions need."""
-    known = [(Place(r.patient), r.sums) for r in results if r.sums is not None]
+    known = [(RegionPlace(r.patient), r.sums) for r in results if r.sums is not None]
     _, formula, convention, *_ = settings.score
     return TeamSums([p for p, _ in known], [s for _, s in known]).figure(formula, convention).value
 

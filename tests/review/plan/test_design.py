@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from napari_panoptic.common.errors import SettingsError
 from napari_panoptic.review.plan.design import (
     RARE,
-    Level,
+    StratumLevel,
     draw,
     extend,
     rows_of,
@@ -97,7 +97,7 @@ def test_the_seed_of_a_plan_is_checked(many_units):
 
 
 def test_rare_causes_share_a_stratum(small_units):
-    strata = stratified(small_units, Level.CAUSE)
+    strata = stratified(small_units, StratumLevel.CAUSE)
     unmatched = [
         n for n, kind in zip(strata.names, strata.kinds, strict=True) if kind in ("FN", "FP")
     ]
@@ -108,7 +108,12 @@ def test_rare_causes_share_a_stratum(small_units):
 
 def test_few_items_make_coarser_strata(many_units):
     levels = [draw(many_units, n, 1).level for n in (150, 50, 20, 5)]
-    assert levels == [Level.CAUSE, Level.CLASS, Level.STATUS, Level.STATUS]
+    assert levels == [
+        StratumLevel.CAUSE,
+        StratumLevel.CLASS,
+        StratumLevel.STATUS,
+        StratumLevel.STATUS,
+    ]
     with pytest.raises(SettingsError, match="expected at least 5, one for each outcome"):
         draw(many_units, 4, 1)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from napari_panoptic.questions.engines.suspects import LIKELY_SCORE, Suspect, SuspectKind
-from napari_panoptic.review.plan.design import Level, draw, stratified
+from napari_panoptic.review.plan.design import StratumLevel, draw, stratified
 from napari_panoptic.review.plan.suspects import with_suspects
 from napari_panoptic.review.plan.units import KINDS, NO_ID, SIDES, ItemKind, ItemSide, Units
 from napari_panoptic.values.vocabulary import Side
@@ -104,8 +104,8 @@ def test_other_regions_and_low_scores_are_not_suspect(units: Units) -> None:
     assert again.detail.tolist() == units.detail.tolist()
 
 
-@pytest.mark.parametrize("level", Level)
-def test_suspects_are_strata_of_their_own_at_every_level(units: Units, level: Level) -> None:
+@pytest.mark.parametrize("level", StratumLevel)
+def test_suspects_are_strata_of_their_own_at_every_level(units: Units, level: StratumLevel) -> None:
     found = with_suspects(units, [LOCATED, OVERLOOKED])
     strata = stratified(found, level)
     for name, is_suspect in zip(strata.names, strata.suspect, strict=True):
