@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.inspection.values import REFERENCE
-from napari_panoptic.io.files.guard import check_links
+from napari_panoptic.io.files.links import check_links
 from napari_panoptic.io.formats.format import LoadedMasks
 from napari_panoptic.io.formats.placing import (
     in_px_of_image,

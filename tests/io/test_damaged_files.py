@@ -32,7 +32,6 @@ from napari_panoptic.common.text import english_list
 from napari_panoptic.io.cohorts.description import read_description
 from napari_panoptic.io.cohorts.detections import read_detection_description
 from napari_panoptic.io.cohorts.raters_layout import read_raters_description
-from napari_panoptic.io.files.guard import MOST_PAGES
 from napari_panoptic.io.formats.class_tables import read_class_table
 from napari_panoptic.io.formats.labels.arrays import AREAS, _area_of, array_items
 from napari_panoptic.io.formats.labels.coco_panoptic import panoptic_items
@@ -42,6 +41,7 @@ from napari_panoptic.io.images.slides import probe_image, read_image
 from napari_panoptic.io.images.volumes import read_mask, read_volume
 from napari_panoptic.io.pixels.decode import pixel_shape, read_pixels, without_warnings
 from napari_panoptic.io.pixels.label_windows import open_pixels, zarr_areas, zarr_label
+from napari_panoptic.io.pixels.page_chain import MOST_PAGES
 from napari_panoptic.io.tables.metadata import read_metadata
 from napari_panoptic.nuclei.metrics import Counts
 from napari_panoptic.nuclei.regions.result_store import DamagedPartError, PartStore

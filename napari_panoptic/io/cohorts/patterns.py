@@ -14,7 +14,7 @@ from typing import ClassVar
 from napari_panoptic.common.errors import CohortError, OutsideLinksError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.text import composed, counted, english_list, similar
-from napari_panoptic.io.files.guard import is_link, leads_out
+from napari_panoptic.io.files.links import is_link, leads_out
 
 FIELDS = ("patient", "region", "team", "class", "slide")
 """Names that can stand between braces in a pattern."""

@@ -1,4 +1,4 @@
-"""What is checked before a file is trusted: that it can be read, sizes, chains of pages, links.
+"""Checks before a file is trusted: that it can be read, and that its sizes fit into memory.
 
 A few hundred bytes can claim, or inflate to, more than any machine holds. Whatever is decoded
 as a whole is therefore compared with one limit before memory is allocated. Users with larger
@@ -12,16 +12,12 @@ import errno
 import math
 import os
 import stat
-import struct
 import zlib
-from collections.abc import Iterable, Iterator
-from itertools import chain
+from collections.abc import Iterable
 from pathlib import Path
-from typing import BinaryIO
 
 from napari_panoptic.common.errors import SettingsError, UnreadableFileError
 from napari_panoptic.common.text import counted
-from napari_panoptic.values.cohort import MaskFiles
 
 VARIABLE = "NAPARI_PANOPTIC_MAX_PIXELS"
 DEFAULT_PX = 2**28
@@ -38,9 +34,6 @@ SMALL_TABLE_BYTES = 2**24
 """Largest table with a row for each class, region or patient, and largest description."""
 DEFLATE_RATIO = 1032
 """Most bytes that one byte of a deflate stream can inflate to (zlib's technical details)."""
-
-MOST_PAGES = 10_000
-"""Largest number of pages in a TIFF file."""
 
 _BLOCK_BYTES = 2**20
 
@@ -252,124 +245,3 @@ def check_inflated(data: bytes, limit: int, *, path: Path) -> None:
             f"variable {VARIABLE}",
             path=path,
         )
-
-
-def check_page_chain(path: Path) -> None:
-    """Check that the pages of a TIFF file, each of which names the next one, have an end.
-
-    The decoder follows a circular chain for hours.
-
-    Raises
-    ------
-    ValueError
-        For a circle, for more than `MOST_PAGES`, and if the file ends before the place of
-        the next page.
-    """
-    size = path.stat().st_size
-    with path.open("rb") as file:
-        start = file.read(8)
-        order = "<" if start[:2] == b"II" else ">"
-        is_big = b"+" in start[2:4]
-        # The number of a page's tags, the length of each, and the place of the next page.
-        n_tags, tag_bytes, link = ("Q", 20, "Q") if is_big else ("H", 12, "I")
-        if not is_big:
-            file.seek(4)
-        seen = set[int]()
-        while place := _unpacked(file, order + link):
-            if place in seen or len(seen) == MOST_PAGES:
-                raise ValueError(f"its pages lead in a circle, or are more than {MOST_PAGES}")
-            seen.add(place)
-            file.seek(place)
-            end = file.seek(tag_bytes * _unpacked(file, order + n_tags), os.SEEK_CUR)
-            # After a page that is cut off the decoder would follow arbitrary bytes.
-            if place < size < end + struct.calcsize(order + link):
-                raise ValueError("it is cut off within the description of a page")
-
-
-def _unpacked(file: BinaryIO, form: str) -> int:
-    """Read a number; 0 if the file ends before it."""
-    data = file.read(struct.calcsize(form))
-    return int(struct.unpack(form, data)[0]) if len(data) == struct.calcsize(form) else 0
-
-
-# --- links --------------------------------------------------------------------------------------
-
-
-def leads_out(path: Path, folder: Path) -> bool:
-    """Return whether a path inside a folder leads out of it through links."""
-    if not path.is_relative_to(folder):
-        return False
-    try:
-        if not path.resolve().is_relative_to(folder.resolve()):
-            return True
-    except (OSError, RuntimeError):  # a circle of links
-        return True
-    return _goes_round(path)
-
-
-def _goes_round(path: Path) -> bool:
-    """Return whether links to here form a circle, which Python does not report since 3.13."""
-    try:
-        path.stat()
-    except OSError as error:
-        return error.errno == errno.ELOOP
-    return False
-
-
-def is_link(entry: os.DirEntry[str]) -> bool:
-    """Return whether an entry is a link of any kind; Python 3.12 knows the junctions of Windows."""
-    is_junction = getattr(entry, "is_junction", lambda: False)
-    return entry.is_symlink() or is_junction()
-
-
-def check_links(files: MaskFiles) -> None:
-    """Check that files lie in the folder of their cohort, if links may not lead out of it.
-
-    For a folder (an image in Zarr), everything in it is checked.
-
-    Raises
-    ------
-    UnreadableFileError
-        For a link that leads elsewhere, or a folder that cannot be read.
-    """
-    if (folder := files.within) is None:
-        return
-    try:
-        _check_links(files, folder)
-    except OSError as error:
-        raise UnreadableFileError(
-            f"the folder cannot be read ({error.strerror or error}), so its links cannot be "
-            f"checked; make sure that you may read it",
-            path=Path(error.filename) if isinstance(error.filename, str) else folder,
-        ) from error
-
-
-def _check_links(files: MaskFiles, folder: Path) -> None:
-    for path in files.all_paths:
-        # One by one: nothing behind a link is read before the link is checked.
-        for place in chain([path], _links_in(path)):
-            if leads_out(place, folder):
-                raise UnreadableFileError(
-                    "a link leads out of the cohort's folder here, and was not followed. If you "
-                    "trust its target, allow such links (in the window when it asks, on the "
-                    "command line with --allow-outside)",
-                    path=place,
-                )
-
-
-def _links_in(folder: Path) -> Iterator[Path]:
-    """Yield every link below a folder, and below the folders that its links lead to."""
-    seen: set[Path] = set()
-    waiting = [folder]
-    while waiting:
-        here = waiting.pop()
-        if not here.is_dir() or (place := here.resolve()) in seen:
-            continue
-        seen.add(place)
-        with os.scandir(here) as entries:
-            for entry in entries:
-                if is_link(entry):
-                    yield here / entry.name
-                    waiting.append(here / entry.name)
-                elif entry.is_dir():
-                    waiting.append(here / entry.name)

@@ -16,7 +16,7 @@ from napari_panoptic.common.findings import Finding
 from napari_panoptic.common.plugins import Plugins
 from napari_panoptic.common.progress import CountReport, unreported
 from napari_panoptic.common.text import english_list
-from napari_panoptic.io.files.guard import check_links
+from napari_panoptic.io.files.links import check_links
 from napari_panoptic.io.formats.format import (
     Format,
     Load,

@@ -24,7 +24,7 @@ from PIL import Image
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.text import visible
-from napari_panoptic.io.files.guard import check_file, check_page_chain, check_pixels, check_segment
+from napari_panoptic.io.files.guard import check_file, check_pixels, check_segment
 from napari_panoptic.io.pixels.packed_arrays import (
     holds_objects,
     is_npz,
@@ -33,6 +33,7 @@ from napari_panoptic.io.pixels.packed_arrays import (
     npz_shape,
     objects_refused,
 )
+from napari_panoptic.io.pixels.page_chain import check_page_chain
 from napari_panoptic.values.labels import size_text
 
 DECODING_ERRORS: tuple[type[Exception], ...] = (

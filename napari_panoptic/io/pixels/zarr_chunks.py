@@ -39,8 +39,8 @@ from napari_panoptic.io.files.guard import (
     check_segment,
     is_endless,
     largest_px,
-    leads_out,
 )
+from napari_panoptic.io.files.links import leads_out
 
 _INFLATING = frozenset(("blosc", "gzip", "lz4", "zlib", "zstd"))
 _CODECS = _INFLATING | {

@@ -9,7 +9,7 @@ from pathlib import Path
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.text import counted, english_list
-from napari_panoptic.io.files.guard import leads_out
+from napari_panoptic.io.files.links import leads_out
 from napari_panoptic.io.tables.csv_tables import read_rows
 
 METADATA_FILE = "metadata.csv"

@@ -19,7 +19,7 @@ from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.cohorts.patterns import Pattern
 from napari_panoptic.io.cohorts.raters import open_raters
 from napari_panoptic.io.files import guard
-from napari_panoptic.io.files.guard import check_links
+from napari_panoptic.io.files.links import check_links
 from napari_panoptic.io.formats.labels.label_tiff import write_labels
 from napari_panoptic.io.formats.registry import load_masks, open_masks, reference_shape
 from napari_panoptic.io.tables.metadata import metadata_beside
