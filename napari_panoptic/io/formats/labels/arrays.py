@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from napari_panoptic.common.errors import UnreadableFileError, UnwritableFileError
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.io.files.stated_names import checked_name
+from napari_panoptic.io.formats.class_numbers import ClassNumbers
 from napari_panoptic.io.formats.format import FileItem, Format, LoadedMasks, LoadRequest, Objects
 from napari_panoptic.io.formats.labels.label_images import (
     check_background_is_last,
@@ -211,14 +212,25 @@ def write_conic(folder: Path, count: int, regions: Iterable[Objects]) -> tuple[F
     Raises
     ------
     UnwritableFileError
-        If the regions have different sizes.
+        If the regions have different sizes, or no number is read as a class of theirs.
     """
+    path = folder / "labels.npy"
 
     def channels(objects: Objects) -> NDArray[np.int32]:
-        numbers = np.concatenate([[0], objects.labels.class_index])[objects.labels.index]
-        return np.stack([objects.labels.id_image(), numbers], axis=-1).astype(np.int32)
+        entries = ClassNumbers(path, objects.scheme).written()
+        numbers = np.array([0, *(n if isinstance(n, int) else 0 for n in entries)])
+        of_object = numbers[objects.labels.class_index]
+        if not of_object.all():
+            name = objects.labels.class_names_of_objects()[of_object == 0][0]
+            raise UnwritableFileError(
+                f"CoNIC arrays have a number for each class, and no number is read as {name}; "
+                f"choose another format",
+                region=objects.region,
+            )
+        image = np.concatenate([[0], of_object])[objects.labels.index]
+        return np.stack([objects.labels.id_image(), image], axis=-1).astype(np.int32)
 
-    return _write_arrays(folder, "labels.npy", count, regions, channels)
+    return _write_arrays(folder, path.name, count, regions, channels)
 
 
 def _write_arrays(
