@@ -367,7 +367,7 @@ def test_a_coco_file_of_many_images_is_read_for_the_image_that_is_given(
         ("imagescope_ellipses.xml", 0.88, ""),  # of the rectangles around them
         ("qupath_parent.geojson", 1, "1 annotation with a class around detections"),
         ("pred.geojson.gz", 1, ""),
-        ("hovernet_nan.json", 1, "1 object whose score is no finite number"),
+        ("hovernet_nan.json", 1, "1 object whose score is not a finite number"),
     ],
 )
 def test_files_that_users_of_other_programs_reported(

@@ -37,7 +37,7 @@ class CocoContent:
         Raises
         ------
         UnreadableFileError
-            If two images have one stem, or one is no name of a region.
+            If two images have one stem, or one is not a name of a region.
         """
         # On Windows, programs write backslashes.
         names = {key: composed(name.replace("\\", "/")) for key, name in self.images.items()}

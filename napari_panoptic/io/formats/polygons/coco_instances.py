@@ -96,7 +96,7 @@ def _image(content: CocoContent, item: str | None) -> str:
             raise ValueError(f"expected one image, found {len(content.images)}")
         item = next(iter(content.images))
     if item not in content.images:
-        raise ValueError(f"there is no image {item} any more; open the cohort again")
+        raise ValueError(f"the file has no image {item} any longer; open the cohort again")
     return item
 
 
@@ -223,7 +223,7 @@ def unpacked(text: str) -> IntArray:
     Raises
     ------
     ValueError
-        For a text that is no such list.
+        For a text that is not such a list.
     """
     lengths: list[int] = []
     value = shift = 0

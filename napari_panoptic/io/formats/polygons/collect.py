@@ -52,7 +52,7 @@ BETWEEN_PIXELS: Note = (
 )
 _NO_SCORE: Note = (
     FindingKind.FALLBACK,
-    "object(s) whose score is no finite number, read without it",
+    "object(s) whose score is not a finite number, read without it",
 )
 _OUTLINES_OF_AREAS: Note = (
     FindingKind.FALLBACK,

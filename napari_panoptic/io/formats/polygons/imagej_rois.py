@@ -91,7 +91,7 @@ def _members(path: Path) -> Iterator[tuple[int, str, bytes]]:
             with zipfile.ZipFile(file) as archive:
                 members = [info for info in archive.infolist() if _is_roi(info.filename)]
                 if archive.infolist() and not members:  # an empty one has no objects
-                    raise _unreadable(f"there is none among {len(archive.infolist())} files")
+                    raise _unreadable(f"none of its {len(archive.infolist())} files is a ROI")
                 rest = largest_px() * BYTES_PER_PX
                 for info in members:
                     with archive.open(info) as member:

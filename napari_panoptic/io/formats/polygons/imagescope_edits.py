@@ -202,7 +202,7 @@ def _set_vertices(element: etree._Element, line: NDArray[np.int32]) -> None:
     for name in _MEASURES:
         if name in element.attrib:
             element.set(name, "0")
-    # An ellipse is drawn by its box; a redrawn region is none any more.
+    # An ellipse is drawn by its box; a redrawn region is not an ellipse any longer.
     element.set("Type", "0")
     vertices = etree.SubElement(element, "Vertices")
     for x, y in line.tolist():

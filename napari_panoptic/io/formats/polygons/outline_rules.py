@@ -90,7 +90,7 @@ def _through_centres(polygons: Polygons, *, whole_only: bool) -> tuple[Polygons,
 
 
 def lie_between(xy: NDArray[np.float64]) -> bool:
-    """Return whether most vertices (n, 2) are no pixels, but lie between some."""
+    """Return whether most vertices (n, 2) are not pixels, but lie between some."""
     return 2 * int(np.count_nonzero((np.rint(xy) != xy).any(axis=1))) > len(xy)
 
 

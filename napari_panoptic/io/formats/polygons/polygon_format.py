@@ -36,7 +36,7 @@ from napari_panoptic.io.formats.polygons.rasterize import (
     polygon_tiles,
     rasterize_polygons,
 )
-from napari_panoptic.io.formats.reading import here
+from napari_panoptic.io.formats.reading import here, reading
 from napari_panoptic.io.pixels.label_windows import is_zarr
 from napari_panoptic.values.cohort import (
     UNSTATED,
@@ -96,15 +96,12 @@ class OutlineReader:
         objects = Collector(path, self.what, scheme, numbers, rule, self.renumbered)
         entries = self.read(source)
         try:
-            with parsing(path, self.what, csv.Error):
+            with reading(path), parsing(path, self.what, csv.Error):
                 for said in entries:
                     if len(objects) % BATCH == 0:
                         source.pause()
                     objects.add(said)
                 file = objects.finished()
-        except UnreadableFileError as error:
-            error.path = error.path or path
-            raise
         finally:
             if isinstance(entries, Generator):
                 entries.close()  # and with it the file: an error keeps a generator

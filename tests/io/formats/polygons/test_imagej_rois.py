@@ -227,7 +227,7 @@ def with_a_signalling_nan() -> bytes:
 @pytest.mark.parametrize(
     ("rois", "said"),
     [
-        ({"a.txt": b"x"}, "there is none among 1 files"),
+        ({"a.txt": b"x"}, "none of its 1 files is a ROI"),
         ({"a.roi": b"Iout"}, r"ROI 1 \('a.roi'\) is damaged"),
         ({"1.roi": polygon(), "2.roi": polygon().tobytes()[:70]}, r"ROI 2 \('2.roi'\) is damaged"),
         ({"a.roi": composite([SQUARE]).tobytes()[:-130]}, "is damaged"),

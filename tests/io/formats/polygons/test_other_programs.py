@@ -279,7 +279,9 @@ def test_json_with_a_byte_order_mark_and_nan_is_read(source: Source, tmp_path: P
     assert np.count_nonzero(masks.labels.id_image() == 1) >= 49
     assert classes(masks) == ["Epithelial"]
     has_score = '"type_prob"' in path.read_text("utf-8") or '"score"' in path.read_text("utf-8")
-    odd = [finding for finding in masks.findings if "score is no finite number" in finding.message]
+    odd = [
+        finding for finding in masks.findings if "score is not a finite number" in finding.message
+    ]
     assert [finding.object_ids for finding in odd] == [(1,)] * has_score
 
 
