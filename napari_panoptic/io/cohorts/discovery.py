@@ -190,7 +190,8 @@ class FileTable:
         return iter(self._rows)
 
     def __or__(self, other: Iterable[FoundFile]) -> FileTable:
-        return FileTable((*self, *other))
+        rows = tuple(other)
+        return FileTable((*self, *rows)) if rows else self  # which keeps its index
 
     @cached_property
     def _by_region(self) -> dict[tuple[object, ...], dict[str, list[RegionFiles]]]:
@@ -367,7 +368,9 @@ class Search:
                     for item in items(match)
                 )
         table = FileTable(rows)
-        self._used.update(chain.from_iterable(p for g in table.of(role) for p in g.paths.values()))
+        if any(row.further for row in rows):
+            for found in table.of(role):
+                self._used.update(*found.paths.values())
         return table
 
     def _marked(self, pattern: Pattern) -> Iterator[Match]:

@@ -460,7 +460,8 @@ class _Discovery(Search):
         Folders with ``taken`` files, those of images and annotations, are no teams.
         """
         teams = set(table.teams(PREDICTIONS))
-        holders = {folder for path in taken for folder in path.parents}
+        folders_of_files = {path.parent for path in taken}
+        holders = {above for folder in folders_of_files for above in (folder, *folder.parents)}
         patterns = chain.from_iterable(self._layout.predictions.forms.values())
         folders = {pattern.folder_of("team") for pattern in patterns}
         for folder in sorted((f for f in folders if f), key=lambda f: f.text):
