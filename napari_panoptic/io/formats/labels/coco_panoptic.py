@@ -133,17 +133,7 @@ def read(path: Path, item: str | None, classes: ClassNumbers) -> Numbered:
     background; pixels of no segment are background, too, unless the file has
     such stuff: then they are void, and excluded.
     """
-    known, file_name = _read(path), item or ""
-    if file_name not in known.segments:
-        raise refuse(
-            f"there is no annotation with the file name '{file_name}' any more: the file was "
-            f"changed; open the cohort again"
-        )
-    if why := known.damaged.get(file_name):
-        raise refuse(
-            f"expected segments with numbers as id and category_id for '{file_name}', found {why}; "
-            f"export it again"
-        )
+    known, file_name = _read(path), _listed(path, item)
     png, listed = _png(path, file_name), known.segments[file_name]
     segments = tuple(s for s in listed if 0 < s.id <= _HIGHEST_ID)  # no pixel has another id
     ids_of_pixels = _ids(png)
@@ -156,17 +146,32 @@ def read(path: Path, item: str | None, classes: ClassNumbers) -> Numbered:
         np.where(crowd | nothing, 0, ids_of_pixels),
         {s.id: (known.names[s.category],) for s in segments if not s.is_crowd},
         excluded=crowd | void,
-        path=png,
     )
 
 
 def size(path: Path, item: str | None) -> tuple[int, ...]:
     """Return the shape of a region, without decoding its PNG."""
-    return pixel_shape(_png(path, item or ""), WHAT_PNG)[:2]
+    return pixel_shape(_png(path, _listed(path, item)), WHAT_PNG)[:2]
 
 
-def _png(path: Path, file_name: str) -> Path:
-    return path.with_suffix("") / file_name
+def _listed(path: Path, item: str | None) -> str:
+    """Return the file name of the PNG of a region, which the JSON lists."""
+    known, file_name = _read(path), item or ""
+    if file_name not in known.segments:
+        raise refuse(
+            f"there is no annotation with the file name '{file_name}' any more: the file was "
+            f"changed; open the cohort again"
+        )
+    if why := known.damaged.get(file_name):
+        raise refuse(
+            f"expected segments with numbers as id and category_id for '{file_name}', found {why}; "
+            f"export it again"
+        )
+    return file_name
+
+
+def _png(path: Path, file_name: str | None) -> Path:
+    return path.with_suffix("") / (file_name or "")
 
 
 def _ids(png: Path) -> NDArray[np.int32]:
@@ -361,6 +366,7 @@ FORMAT = mask_format(
     what=WHAT,
     read=read,
     size=size,
+    pixels=_png,
     has_numbers=False,
     items=panoptic_items,
     write_all=write_panoptic,

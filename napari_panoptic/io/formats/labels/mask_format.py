@@ -33,8 +33,6 @@ class Numbered:
     entries: Mapping[int, Hashable]
     #: bool (y, x), True where the file marks an excluded area; None if it marks none.
     excluded: NDArray[np.bool_] | None = None
-    #: The file of the pixels, if it is another one than that which lists the objects.
-    path: Path | None = None
 
 
 def mask_format(
@@ -42,6 +40,7 @@ def mask_format(
     what: str,
     read: Callable[[Path, str | None, ClassNumbers], Numbered],
     size: Callable[[Path, str | None], tuple[int, ...] | None],
+    pixels: Callable[[Path, str | None], Path] = lambda path, _: path,
     has_numbers: bool = True,
     **fields: Any,
 ) -> Format:
@@ -59,6 +58,8 @@ def mask_format(
         entries are looked up afterwards.
     size
         Returns the shape without reading the pixels, None if it is not stated.
+    pixels
+        Returns the file of the pixels, if it is another one than that which lists the objects.
     has_numbers
         Whether classes can be numbers, and a table beside the file names them.
     fields
@@ -71,17 +72,17 @@ def mask_format(
 
     def load(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> LoadedMasks:
         path = files.all_paths[0]
+        of_pixels = pixels(path, files.item)
         with reading(path):
             if found := stated(path, files.item):
-                check_size(found, request.shape, path=path)
+                check_size(found, request.shape, path=of_pixels)
             classes = ClassNumbers(path if has_numbers else None, scheme)
             with reading(path, what):
                 content = read(path, files.item, classes)
             names = {id_: classes.name_of(entry) for id_, entry in content.entries.items()}
             note(*classes.findings(path))
-            pixels = content.path or path
-            check_size(content.numbers.shape, request.shape, path=pixels)
-            labels, area = labels_with_classes(content.numbers, names, pixels, scheme)
+            check_size(content.numbers.shape, request.shape, path=of_pixels)
+            labels, area = labels_with_classes(content.numbers, names, of_pixels, scheme)
             if files.item is None:
                 masks = tuple(file for file in files.object_paths if file.name != TYPE_INFO)
                 note(*extra_files("all classes", masks))
