@@ -362,8 +362,17 @@ class Search:
                 team, is_of_slide = self._teams.key(match), "slide" in match.fields
                 rows += (
                     FoundFile(
-                        *(match.path, role, item.name, item.patient, team, source, name),
-                        *(item.key or None, item.paths, rank, is_of_slide),
+                        match.path,
+                        role,
+                        item.name,
+                        item.patient,
+                        team=team,
+                        source=source,
+                        class_name=name,
+                        item=item.key or None,
+                        further=item.paths,
+                        rank=rank,
+                        is_of_slide=is_of_slide,
                     )
                     for item in items(match)
                 )

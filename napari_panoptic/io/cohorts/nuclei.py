@@ -401,8 +401,7 @@ class _Discovery(Search):
         paths = {name: tuple(found.paths[name]) for name in sorted(found.paths, key=order.index)}
         row, within = found.row, self._listing.within
         patch = self._placed[row.region.casefold()].patch if found.is_of_slide else None
-        source = Source(row.source or "")
-        return MaskFiles(source, paths, row.item, within, rules, patch, probability)
+        return MaskFiles(row.source, paths, row.item, within, rules, patch, probability)
 
     def _predictions(
         self, table: FileTable, role: str, masks: MaskPatterns, regions: _Regions
@@ -441,7 +440,7 @@ class _Discovery(Search):
             )
 
     def _unknown_regions(self, table: FileTable, role: str, regions: _Regions) -> Iterator[Finding]:
-        unknown: dict[tuple[Source | None, str], list[str]] = defaultdict(list)
+        unknown: dict[tuple[Source, str], list[str]] = defaultdict(list)
         for found in table.others(role, [key for _, key in regions]):
             unknown[found.row.source, found.row.team].append(found.row.region)
         for (source, team), names in unknown.items():

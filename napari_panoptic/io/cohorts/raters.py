@@ -174,8 +174,15 @@ def _rows(listing: Listing, layout: RatersLayout) -> Iterator[FoundFile]:
                 team = fields.get("rater", fields.get("team", ONLY_TEAM))
                 # A file that names no structure may hold objects of every class.
                 for name in (fields[key],) if key in fields else every:
-                    place = (role, fields["case"], None, team, own, name)
-                    yield FoundFile(match.path, *place, further=beside)
+                    yield FoundFile(
+                        match.path,
+                        role,
+                        fields["case"],
+                        team=team,
+                        source=own,
+                        class_name=name,
+                        further=beside,
+                    )
 
 
 # --- by the names of QUBIQ -----------------------------------------------------------------------
