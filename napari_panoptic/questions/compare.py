@@ -111,7 +111,6 @@ class Compare(Question):
     share_of_gathering = 1.0
     looks_at_once = True
     takes_windows = True
-    takes_jobs = True
 
     #: The two teams.
     old: str = option("the old version")
