@@ -70,7 +70,7 @@ class ByteCache(Generic[K, V]):
         *,
         version: Hashable = None,
     ) -> V:
-        """Return the value of a key; make it if there is none, or one of another version.
+        """Return the value of a key; make it if it is missing or has another version.
 
         One value is made at a time, while other threads wait. Errors are raised again by each
         call.

@@ -24,9 +24,9 @@ def writing(path: Path, what: str = "the file", *, more: str = "") -> Iterator[N
     Parameters
     ----------
     path, what
-        Where to write, and what.
+        The file or folder, and what it is called in the message.
     more
-        Text behind the message.
+        Text to add to the message.
 
     Raises
     ------

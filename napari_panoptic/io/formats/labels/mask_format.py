@@ -150,7 +150,7 @@ def class_masks_format(
 
 
 def _unscored(name: str, paths: tuple[Path, ...]) -> Finding:
-    message = f"'{name}' is no class that is scored: its file was not read"
+    message = f"'{name}' is not a scored class: its file was not read"
     return Finding(FindingKind.EXTRA, message, path=paths[0], class_name=name, count=len(paths))
 
 

@@ -128,7 +128,7 @@ class Collector:
         return len(self._class_index)
 
     def add(self, said: Said) -> None:
-        """Add what a file says next."""
+        """Add the next entry of the file."""
         if isinstance(said, Outline):
             self._add(said)
         elif isinstance(said, Finding):

@@ -96,7 +96,7 @@ class OutlineFile:
     _amounts: tuple[int, int] = field(default=(0, 1), init=False)
 
     def progress(self, done: int, total: int) -> None:
-        """Report how far reading is; an exception in it cancels."""
+        """Report the progress of reading; an exception that `report` raises cancels it."""
         self._amounts = done, total
         self.pause()
 

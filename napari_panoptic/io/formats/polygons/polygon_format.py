@@ -65,7 +65,7 @@ class OutlineReader:
     #: What whole-number vertices run through; None where programs differ, and a ``cohort.toml`` can
     #: state it; a `PixelRule` where vertices are never read differently.
     vertices: Vertices | PixelRule | None = Vertices.PIXEL_EDGES
-    #: Whether vertices through pixel centres are pixels only if all of a file are whole numbers.
+    #: Whether vertices at pixel centres are pixels only if all those of the file are whole numbers.
     whole_only: bool = False
     #: Whether coordinates are shares of the image's width and height instead of px.
     in_shares: bool = False
