@@ -16,7 +16,6 @@ A peer is imported where it is called, so that one that is not installed stops n
 from collections.abc import Callable
 from functools import partial
 from itertools import cycle
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -271,7 +270,7 @@ def _restored_here(restoration: Restoration) -> Contender:
         colours = (*others, *MONUSAC_CLASSES.colours)
         codes = np.array([r << 16 | g << 8 | b for r, g, b in colours], np.int32)
         values = np.array([0] * len(others) + list(range(1, len(CLASSES) + 1)), np.uint8)
-        mask = ColourCodedMask(classify(rgb, codes, values), Path("in-memory"))
+        mask = ColourCodedMask(classify(rgb, codes, values))
         return restore(mask, MONUSAC_CLASSES, restoration, 1).index
 
     return restored

@@ -80,5 +80,5 @@ def test_where_nobody_knows_that_of_the_image_it_is_told(tmp_path: Path) -> None
 def test_what_is_no_magnification_is_refused(mag: Any, tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_text(json.dumps({"mag": mag, "nuc": TEAM}))
-    with pytest.raises(UnreadableFileError, match='"mag" is no magnification'):
+    with pytest.raises(UnreadableFileError, match='its "mag" is not a magnification'):
         read_outlines(Source.HOVERNET, path)

@@ -217,7 +217,7 @@ def test_ome_images_of_a_cohort(tmp_path: Path) -> None:
     (root / "images" / "b.ome.tif").unlink()
     scan = scan_folder(root)
     assert scan.images is not None
-    assert [path.name for path in scan.images.files.values()] == ["a.ome.zarr"]
+    assert [file.path.name for file in scan.images.files] == ["a.ome.zarr"]
     assert "gt/{region}.ome.tif" in scan.description()
     with pytest.raises(UnreadableFileError, match="without labels; give it as the image"):
         format_of(root / "images" / "a.ome.zarr")
