@@ -69,11 +69,10 @@ def _run(arguments: Sequence[str] | None) -> int:
         if options.command is None:
             parser.print_help()
             return 2
-        if getattr(options, "max_pixels", None) is not None:
-            os.environ[VARIABLE] = str(options.max_pixels)  # other processes inherit it
-        if hasattr(options, "max_pixels"):
-            largest_px()  # raises if the environment's value is no number
-        return int(options.run(options))
+        with _limited(getattr(options, "max_pixels", None)):
+            if hasattr(options, "max_pixels"):
+                largest_px()  # raises if the environment's value is no number
+            return int(options.run(options))
     except SettingsError as error:
         parser.exit(2, f"napari-panoptic: {error}\n")
     except PanopticError as error:
@@ -90,6 +89,20 @@ def _run(arguments: Sequence[str] | None) -> int:
     except KeyboardInterrupt:
         warn("stopped")
         return 130
+
+
+@contextmanager
+def _limited(max_pixels: int | None) -> Iterator[None]:
+    """Set the limit of pixels, which other processes inherit, during a command; None for none."""
+    before = os.environ.get(VARIABLE)
+    if max_pixels is not None:
+        os.environ[VARIABLE] = str(max_pixels)
+    try:
+        yield
+    finally:
+        os.environ.pop(VARIABLE, None)
+        if before is not None:
+            os.environ[VARIABLE] = before
 
 
 def command_parser() -> Parser:

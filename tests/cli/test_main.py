@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import re
 import socket
 import subprocess
@@ -380,6 +381,23 @@ def test_a_limit_in_the_environment_that_is_no_number(
     assert outcome.code == 2
     assert f"{VARIABLE} must be a positive whole number, found 'many'" in outcome.err
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("before", [None, "1000000"])
+def test_a_limit_of_one_command_does_not_hold_for_the_next(
+    run: Run,
+    small_folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    before: str | None,
+) -> None:
+    monkeypatch.delenv(VARIABLE, raising=False)
+    if before is not None:
+        monkeypatch.setenv(VARIABLE, before)
+    command = "evaluate", small_folder, "--no-distances", "--output"
+    assert run(*command, tmp_path / "small", "--max-pixels", 10).code == 1
+    assert os.environ.get(VARIABLE) == before
+    assert run(*command, tmp_path / "usual").code == 0
 
 
 @pytest.mark.parametrize("name", ["report", "report.pdf", "report.1"])

@@ -21,7 +21,6 @@ import tifffile
 
 from napari_panoptic.cli.main import command_parser
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.io.files.guard import VARIABLE
 from napari_panoptic.samples.write import write_detection_sample
 from napari_panoptic.values.vocabulary import Verdict
 from tests.support.builders import COLOURS
@@ -468,10 +467,8 @@ def options() -> list[tuple[str, str]]:
     ],
 )
 def test_an_option_changes_the_outcome_or_is_refused(
-    command: str, option: str, world: World, monkeypatch: pytest.MonkeyPatch
+    command: str, option: str, world: World
 ) -> None:
-    monkeypatch.setenv(VARIABLE, "")  # to be restored: --max-pixels sets it
-    monkeypatch.delenv(VARIABLE)
     way = OWN.get((command, option)) or USUAL[option]
     base = f"{way.base or BASES[command]} {way.given}"
     without = world.outcome(command, base)
