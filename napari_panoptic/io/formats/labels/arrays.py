@@ -132,7 +132,7 @@ def load_pannuke(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) ->
     """Read a region of an array (n, y, x, C + 1): ids in a channel per class, then background."""
 
     def read(path: Path) -> LabelImage:
-        pixels = region_of(path, files.item, PANNUKE_WHAT, len(scheme.names) + 1)
+        pixels = _narrow(region_of(path, files.item, PANNUKE_WHAT, len(scheme.names) + 1))
         check_background_is_last(pixels)
         numbers = _checked(pixels[..., :-1], path, request.shape)
         return labels_from_channels(numbers, path, scheme, may_be_binary=False)
@@ -148,6 +148,20 @@ def load_conic(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> L
         return labels_from_class_numbers(numbers, path, scheme, may_be_binary=False)
 
     return _loaded(read, files)
+
+
+def _narrow(pixels: NDArray[Any]) -> NDArray[Any]:
+    """Return pixels (y, x, channel) as int32, each channel contiguous; as they are if they differ.
+
+    Every channel is then checked and numbered without reading the others.
+    """
+    if pixels.dtype.kind not in "iuf":
+        return pixels
+    with np.errstate(invalid="ignore"):
+        narrow = pixels.astype(np.int32)
+    if not np.array_equal(narrow, pixels):
+        return pixels
+    return np.moveaxis(np.ascontiguousarray(np.moveaxis(narrow, -1, 0)), 0, -1)
 
 
 def _checked(
