@@ -18,7 +18,7 @@ from napari_panoptic.common.errors import SettingsError
 from napari_panoptic.statistics.graphs import pairs_by_component
 from napari_panoptic.statistics.means import quotient
 from napari_panoptic.values.detections import Points
-from napari_panoptic.values.vocabulary import STATUS_CODE, Side, Status
+from napari_panoptic.values.vocabulary import STATUS_CODE, Side, Status, of_side
 
 DISTANCE_UM = 8.0
 """Largest distance of a detection from a mitosis in MITOS-ATYPIA-14."""
@@ -268,11 +268,11 @@ class JudgedPoints:
 
     def side(self, side: Side) -> PointOutcomes:
         """Return the points of a side and their outcomes."""
-        if side is Side.REFERENCE:
-            outcomes = self.reference_status, self.reference_partner, self.reference_distance_um
-            return PointOutcomes(self.reference, *outcomes)
-        outcomes = self.prediction_status, self.prediction_partner, self.prediction_distance_um
-        return PointOutcomes(self.prediction, *outcomes)
+        status = of_side(side, self.reference_status, self.prediction_status)
+        partner = of_side(side, self.reference_partner, self.prediction_partner)
+        distance_um = of_side(side, self.reference_distance_um, self.prediction_distance_um)
+        points = of_side(side, self.reference, self.prediction)
+        return PointOutcomes(points, status, partner, distance_um)
 
     @cached_property
     def counts(self) -> DetectionCounts:

@@ -17,7 +17,7 @@ from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.outcomes import Outcomes, SideOutcomes
 from napari_panoptic.values.labels import LabelImage
-from napari_panoptic.values.vocabulary import Side
+from napari_panoptic.values.vocabulary import Side, of_side
 from napari_panoptic.values.windowed_labels import Box, overlap, window
 
 SMALLEST_FIELD_PX, LARGEST_FIELD_PX = 32, 512
@@ -82,7 +82,7 @@ class CropSource:
 
     def labels(self, side: Side) -> LabelImage:
         """Return the objects of a side."""
-        return self.reference if side is Side.REFERENCE else self.prediction
+        return of_side(side, self.reference, self.prediction)
 
     @cached_property
     def colours(self) -> dict[Side, NDArray[np.uint8]]:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from napari_panoptic.nuclei.overlap import OverlapTable, SideTable
 from napari_panoptic.values.settings import AmbiguousPolicy
-from napari_panoptic.values.vocabulary import Side
+from napari_panoptic.values.vocabulary import Side, of_side
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,11 +47,11 @@ class JudgedOverlap:
 
     def side(self, side: Side) -> JudgedSide:
         """Return one side's objects."""
-        return self.reference if side is Side.REFERENCE else self.prediction
+        return of_side(side, self.reference, self.prediction)
 
     def rows_of_pairs(self, side: Side) -> NDArray[np.int32]:
         """Return the row of one side's object in each pair."""
-        return self.pair_reference if side is Side.REFERENCE else self.pair_prediction
+        return of_side(side, self.pair_reference, self.pair_prediction)
 
     @property
     def cuts_reference(self) -> bool:

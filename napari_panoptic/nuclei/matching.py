@@ -14,7 +14,7 @@ from napari_panoptic.nuclei.overlap import OverlapTable, SideTable
 from napari_panoptic.statistics.graphs import pairs_by_component
 from napari_panoptic.values.labels import LabelPair
 from napari_panoptic.values.settings import EvaluationSettings, Matching
-from napari_panoptic.values.vocabulary import Side
+from napari_panoptic.values.vocabulary import Side, of_side
 from napari_panoptic.values.windowed_labels import TiledPair
 
 NO_PARTNER = -1
@@ -33,7 +33,7 @@ class Matches:
 
     def partner(self, side: Side) -> NDArray[np.int32]:
         """Return the partners of one side's objects."""
-        return self.reference_partner if side is Side.REFERENCE else self.prediction_partner
+        return of_side(side, self.reference_partner, self.prediction_partner)
 
 
 class PointLookup(Protocol):

@@ -16,7 +16,15 @@ from napari_panoptic.nuclei.matching import NO_PARTNER, Matches
 from napari_panoptic.nuclei.overlap import OverlapTable
 from napari_panoptic.tables.columns import TableSpec, unshown
 from napari_panoptic.values.labels import LabelPair
-from napari_panoptic.values.vocabulary import CAUSES, SIDES, STATUS_CODE, STATUSES, Side, Status
+from napari_panoptic.values.vocabulary import (
+    CAUSES,
+    SIDES,
+    STATUS_CODE,
+    STATUSES,
+    Side,
+    Status,
+    of_side,
+)
 from napari_panoptic.values.windowed_labels import TiledPair
 
 if TYPE_CHECKING:
@@ -112,7 +120,7 @@ class Outcomes:
 
     def side(self, side: Side) -> SideOutcomes:
         """Return one side."""
-        return self.reference if side is Side.REFERENCE else self.prediction
+        return of_side(side, self.reference, self.prediction)
 
     def other(self, side: Side) -> SideOutcomes:
         """Return the opposite side."""

@@ -31,7 +31,7 @@ from napari_panoptic.kernels.counts import (
 )
 from napari_panoptic.kernels.threads import bands_of, in_threads
 from napari_panoptic.values.labels import LabelPair
-from napari_panoptic.values.vocabulary import Side
+from napari_panoptic.values.vocabulary import Side, of_side
 
 # Each thread needs rows of its own; below this mean object size one thread is faster.
 _THREADS_FROM_PX_PER_OBJECT = 32
@@ -122,7 +122,7 @@ class OverlapTable:
 
     def side(self, side: Side) -> SideTable:
         """Return the counts of one side's objects."""
-        return self.reference if side is Side.REFERENCE else self.prediction
+        return of_side(side, self.reference, self.prediction)
 
     @property
     def areas(self) -> Areas:

@@ -68,6 +68,7 @@ from napari_panoptic.values.vocabulary import (
     Cause,
     Side,
     Status,
+    of_side,
 )
 
 if TYPE_CHECKING:
@@ -220,7 +221,7 @@ class Slices(Question):
     def searched_side(self) -> Side:
         """The side that was chosen, or the first that has the cause."""
         if self.side is not None:
-            return Side(self.side)
+            return of_side(self.side, *Side)
         return next((own for own in Side if self.cause in (None, *CAUSES_OF[own])), Side.REFERENCE)
 
     def prepared(self, cohort: Cohort) -> tuple[Metadata | None, pd.DataFrame | None]:

@@ -16,7 +16,7 @@ from napari_panoptic.common.text import english_list
 from napari_panoptic.kernels.relabel import lay_over, list_labels, look_up, present_labels
 from napari_panoptic.kernels.threads import THREADS_FROM_PX, in_threads
 from napari_panoptic.values.settings import Overlaps
-from napari_panoptic.values.vocabulary import Side
+from napari_panoptic.values.vocabulary import Side, of_side
 
 IdImage = NDArray[np.int32 | np.int64]
 """An image (y, x) of ids, 0 for background; int64 where an id needs it."""
@@ -492,7 +492,7 @@ class LabelPair:
 
     def side(self, side: Side) -> LabelImage:
         """Return the objects of one side."""
-        return self.reference if side is Side.REFERENCE else self.prediction
+        return of_side(side, self.reference, self.prediction)
 
     @property
     def has_planes(self) -> bool:

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
+from typing import TypeVar
+
+from napari_panoptic.common.errors import SettingsError
+
+_T = TypeVar("_T")
 
 
 class Side(StrEnum):
@@ -16,6 +21,23 @@ class Side(StrEnum):
     def other(self) -> Side:
         """The opposite side."""
         return Side.PREDICTION if self is Side.REFERENCE else Side.REFERENCE
+
+
+def of_side(side: Side | str, reference: _T, prediction: _T) -> _T:
+    """Return what belongs to a side, which may be its name.
+
+    Raises
+    ------
+    SettingsError
+        For anything else than a side.
+    """
+    if side == Side.REFERENCE:
+        return reference
+    if side == Side.PREDICTION:
+        return prediction
+    raise SettingsError(
+        f"expected the side '{Side.REFERENCE}' or '{Side.PREDICTION}', found {side!r}"
+    )
 
 
 class Status(StrEnum):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from napari_panoptic.kernels.relabel import look_up
 from napari_panoptic.values.labels import Scores, check_pair, scores_of
-from napari_panoptic.values.vocabulary import Side
+from napari_panoptic.values.vocabulary import Side, of_side
 
 Box = tuple[int, int, int, int]
 """A window in px: y0, x0, y1, x1, half open, inside the image."""
@@ -168,7 +168,7 @@ class TiledPair:
 
     def side(self, side: Side) -> TiledLabels:
         """Return the objects of one side."""
-        return self.reference if side is Side.REFERENCE else self.prediction
+        return of_side(side, self.reference, self.prediction)
 
     @property
     def has_planes(self) -> bool:

@@ -33,7 +33,14 @@ from napari_panoptic.values import vocabulary
 from napari_panoptic.values.cohort import Region
 from napari_panoptic.values.labels import LabelImage
 from napari_panoptic.values.settings import EvaluationSettings
-from napari_panoptic.values.vocabulary import CAUSES, STATUS_CODE, STATUSES, Side, Status
+from napari_panoptic.values.vocabulary import (
+    CAUSES,
+    STATUS_CODE,
+    STATUSES,
+    Side,
+    Status,
+    of_side,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -70,7 +77,7 @@ class CohortObjects:
 
     def of_side(self, side: Side) -> pd.DataFrame:
         """Return the objects of a side, numbered from 0."""
-        own = self.frame["side"] == str(side)
+        own = self.frame["side"] == of_side(side, *Side)
         return self.frame[own].reset_index(drop=True)
 
 

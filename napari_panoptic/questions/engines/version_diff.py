@@ -19,7 +19,7 @@ from napari_panoptic.nuclei.overlap import overlap_table
 from napari_panoptic.tables.columns import TableSpec, link_column, unshown
 from napari_panoptic.values.labels import LabelPair
 from napari_panoptic.values.settings import AmbiguousPolicy, EvaluationSettings
-from napari_panoptic.values.vocabulary import STATUS_CODE, Side, Status
+from napari_panoptic.values.vocabulary import STATUS_CODE, Side, Status, of_side
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -153,7 +153,7 @@ class VersionDiff:
         """
         import pandas as pd
 
-        own = self.rows[self.rows["side"] == str(side)]
+        own = self.rows[self.rows["side"] == of_side(side, *Side)]
         before, after = outcome_names(own, "before"), outcome_names(own, "after")
         table = pd.crosstab(before, after)
         table.index.name, table.columns.name = "before", "after"
@@ -161,7 +161,7 @@ class VersionDiff:
 
     def cell(self, side: Side, before: str, after: str) -> pd.DataFrame:
         """Return the rows that a cell of `matrix` counts."""
-        own = self.rows[self.rows["side"] == str(side)]
+        own = self.rows[self.rows["side"] == of_side(side, *Side)]
         chosen = (outcome_names(own, "before") == before) & (outcome_names(own, "after") == after)
         return own[chosen]
 
