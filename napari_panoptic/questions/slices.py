@@ -221,7 +221,7 @@ class Slices(Question):
     def searched_side(self) -> Side:
         """The side that was chosen, or the first that has the cause."""
         if self.side is not None:
-            return of_side(self.side, *Side)
+            return of_side(self.side, Side.REFERENCE, Side.PREDICTION)
         return next((own for own in Side if self.cause in (None, *CAUSES_OF[own])), Side.REFERENCE)
 
     def prepared(self, cohort: Cohort) -> tuple[Metadata | None, pd.DataFrame | None]:

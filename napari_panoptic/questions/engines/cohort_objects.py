@@ -77,7 +77,7 @@ class CohortObjects:
 
     def of_side(self, side: Side) -> pd.DataFrame:
         """Return the objects of a side, numbered from 0."""
-        own = self.frame["side"] == of_side(side, *Side)
+        own = self.frame["side"] == of_side(side, Side.REFERENCE, Side.PREDICTION)
         return self.frame[own].reset_index(drop=True)
 
 

@@ -153,7 +153,7 @@ class VersionDiff:
         """
         import pandas as pd
 
-        own = self.rows[self.rows["side"] == of_side(side, *Side)]
+        own = self.rows[self.rows["side"] == of_side(side, Side.REFERENCE, Side.PREDICTION)]
         before, after = outcome_names(own, "before"), outcome_names(own, "after")
         table = pd.crosstab(before, after)
         table.index.name, table.columns.name = "before", "after"
@@ -161,7 +161,7 @@ class VersionDiff:
 
     def cell(self, side: Side, before: str, after: str) -> pd.DataFrame:
         """Return the rows that a cell of `matrix` counts."""
-        own = self.rows[self.rows["side"] == of_side(side, *Side)]
+        own = self.rows[self.rows["side"] == of_side(side, Side.REFERENCE, Side.PREDICTION)]
         chosen = (outcome_names(own, "before") == before) & (outcome_names(own, "after") == after)
         return own[chosen]
 
