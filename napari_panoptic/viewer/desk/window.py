@@ -339,13 +339,12 @@ class Keyboard(WindowPart):
         strips: Iterable[QWidget] = (),
     ) -> None:
         super().__init__(window)
-        docks = list(docks)
         self._viewer = viewer
         self._at_press: QWidget | None = None  # the widget with the focus when a button was pressed
         self._clicked = single_shot(0, self._settle_click, self)
-        self._docks = docks
-        for widget in (*docks, *strips):
-            self._watch(widget)
+        docks = list(docks)
+        self._parts: list[QWidget] = [*docks, *strips]
+        self._watch()
         self._before: QWidget | None = None  # the widget with the focus before it was hidden
         self._after: QWidget | None = None  # what Qt gave it to
         self._later = single_shot(0, self._settle, self)
@@ -366,7 +365,7 @@ class Keyboard(WindowPart):
     def release(self) -> None:
         """Leave the focus to Qt."""
         stop_timers(self._later, self._clicked)
-        self._docks = []
+        self._parts = []
         if isinstance(self._application, QApplication):
             self._application.focusChanged.disconnect(self._on_focus)
         self._application = None
@@ -377,6 +376,8 @@ class Keyboard(WindowPart):
 
     def _on_focus(self, before: QWidget | None, after: QWidget | None) -> None:
         window = self.window
+        if isinstance(after, _LEFT_BY):
+            self._watch()  # the focus moves before the press reaches a button, also a later one
         if window is None or before is None or not isalive(before):  # type: ignore[no-untyped-call]
             return
         if before.isVisible():
@@ -423,16 +424,16 @@ class Keyboard(WindowPart):
         if isalive(before) and window.focusWidget() is before and isinstance(before, _LEFT_BY):  # type: ignore[no-untyped-call]
             self._focus_image(window)
 
-    def _watch(self, widget: QWidget | None) -> None:
-        """Notice clicks on the buttons in a widget."""
-        for button in () if widget is None else widget.findChildren(QWidget):
-            if isinstance(button, CLICKED):
-                button.installEventFilter(self)
+    def _watch(self) -> None:
+        """Notice clicks on all buttons, also those that panels and napari made since."""
+        for part in self._parts:
+            if isalive(part):  # type: ignore[no-untyped-call]
+                for button in part.findChildren(QWidget):
+                    if isinstance(button, CLICKED):
+                        button.installEventFilter(self)
 
     def _settle(self) -> None:
-        for dock in self._docks:
-            if isalive(dock):  # type: ignore[no-untyped-call]
-                self._watch(dock.titleBarWidget())  # napari makes another one for another place
+        self._watch()  # napari makes another title bar for another place
         window, before, after = self.window, self._before, self._after
         self._before = self._after = None
         if window is None or not window.isVisible():
