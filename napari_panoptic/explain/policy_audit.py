@@ -15,6 +15,7 @@ from napari_panoptic.nuclei.evaluate import Evaluation, evaluate_again
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.outcomes import Outcomes, words_of
 from napari_panoptic.statistics.graphs import chosen_components
+from napari_panoptic.tables.columns import TableSpec, unshown
 from napari_panoptic.values.settings import AmbiguousPolicy
 from napari_panoptic.values.vocabulary import (
     CAUSE_CODE,
@@ -33,33 +34,27 @@ BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 
-AUDIT_COLUMNS = (
-    "side",
-    "id",
-    "class",
-    "area_px",
-    "ambiguous_px",
-    "status_first",
-    "cause_first",
-    "reason_first",
-    "status_second",
-    "cause_second",
-    "reason_second",
-    "flips",
-    "unit",
-    "pq_contribution",
+AUDIT = TableSpec(
+    "",
+    "object, those of the reference first",
+    [
+        unshown("side", "id", "class", "area_px", "ambiguous_px"),
+        unshown("status_first", "cause_first"),
+        unshown("reason_first", about="a sentence on its treatment, if it touches the area"),
+        unshown("status_second", "cause_second", "reason_second"),
+        unshown("flips", about="whether its status changes"),
+        unshown("unit", about="of change, -1 if it does not change"),
+        unshown("pq_contribution", about="of the unit, the same for all its objects, or 0"),
+    ],
 )
-SPILL_COLUMNS = (
-    "row",
-    "id",
-    "class",
-    "status",
-    "cause",
-    "area_px",
-    "ambiguous_px",
-    "ambiguous_share",
-    "remainder_px",
-    "fp_by_spill",
+SPILLS = TableSpec(
+    "",
+    "prediction with pixels inside and outside of the area, the largest share inside first",
+    [
+        unshown("row", "id", "class", "status", "cause"),
+        unshown("area_px", "ambiguous_px", "ambiguous_share", "remainder_px", about="uncut"),
+        unshown("fp_by_spill", about="whether it is an FP of cause ambiguous-spill"),
+    ],
 )
 _EFFECT_FIGURES = ("tp", "fp", "fn", "iou_sum", "pq", "sq", "dq")
 
@@ -96,12 +91,7 @@ class PolicyAudit:
 
     @cached_property
     def objects(self) -> pd.DataFrame:
-        """One row per object, columns ``AUDIT_COLUMNS``; reference objects first.
-
-        ``reason_first`` and ``reason_second`` describe in a sentence how each policy treats an
-        object that touches the ambiguous area. ``pq_contribution`` is the contribution of the
-        object's unit, the same for all objects of a unit, and 0 for objects that do not change.
-        """
+        """The table `AUDIT`."""
         import pandas as pd
 
         return pd.concat([self._frame(side) for side in Side], ignore_index=True)
@@ -125,11 +115,9 @@ class PolicyAudit:
         return pd.DataFrame(columns)
 
     def _frame(self, side: Side) -> pd.DataFrame:
-        import pandas as pd
-
         counted, unit = self.first.table.side(side), self.unit[side]
         one, other = self.first.outcomes.side(side), self.second.outcomes.side(side)
-        values = (
+        return AUDIT.frame_of(
             np.full(len(one), str(side), dtype=object),
             one.ids,
             words_of(self.first.pair.class_names, one.class_index - 1),
@@ -145,7 +133,6 @@ class PolicyAudit:
             unit,
             np.append(self.unit_contribution, 0.0)[unit],
         )
-        return pd.DataFrame(dict(zip(AUDIT_COLUMNS, values, strict=True)))
 
 
 def audit_policies(
@@ -220,14 +207,8 @@ def spill_table(evaluation: Evaluation) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row per prediction with pixels both inside and outside of the ambiguous area, columns
-        ``SPILL_COLUMNS``, the largest ambiguous share first. ``area_px``, ``ambiguous_px`` and
-        ``remainder_px`` count pixels before any cut. ``fp_by_spill`` marks FPs with more than half
-        of their area in the ambiguous area (cause ambiguous-spill): they are judged only because of
-        the remainder.
+        The table `SPILLS`. An FP by spill is judged only because of its pixels outside.
     """
-    import pandas as pd
-
     side, table = evaluation.outcomes.prediction, evaluation.table.prediction
     rows = np.flatnonzero((table.void_area > 0) & (table.void_area < table.area))
     share = table.void_area[rows] / table.area[rows]
@@ -236,7 +217,7 @@ def spill_table(evaluation: Evaluation) -> pd.DataFrame:
     spills = (side.status[rows] == STATUS_CODE[Status.FP]) & (
         side.cause[rows] == CAUSE_CODE[Cause.AMBIGUOUS_SPILL]
     )
-    values = (
+    return SPILLS.frame_of(
         rows,
         side.ids[rows],
         words_of(evaluation.pair.class_names, side.class_index[rows] - 1),
@@ -248,7 +229,6 @@ def spill_table(evaluation: Evaluation) -> pd.DataFrame:
         table.area[rows] - table.void_area[rows],
         spills,
     )
-    return pd.DataFrame(dict(zip(SPILL_COLUMNS, values, strict=True)))
 
 
 def _inside(area: int, void: int) -> str:

@@ -361,6 +361,7 @@ def _changed(flips: pd.DataFrame) -> FailureSet:
 def settings_table(sweep: CohortSweep) -> pd.DataFrame:
     """Return a row per setting: the metric, and whether the setting is the best."""
     design, choice = sweep.design, sweep.choice
+    parameters = [PARAMETER + name for name in design.parameters]
     rows = [
         {
             "team": team,
@@ -368,13 +369,11 @@ def settings_table(sweep: CohortSweep) -> pd.DataFrame:
             "patients": int((~np.isnan(sweep.figures[:, place])).sum()),
             "best": "yes" if place == choice.best else "",
             "chosen": choice.chosen.count(place),
+            **dict(zip(parameters, design.settings[place].values, strict=True)),
         }
         for place, team in enumerate(design.teams)
     ]
-    frame = SWEEP.frame(rows)
-    for number_, name in enumerate(design.parameters):
-        frame[PARAMETER + name] = [setting.values[number_] for setting in design.settings]
-    return frame
+    return SWEEP.extended(*parameters).frame(rows)
 
 
 def steps_table(sweep: CohortSweep) -> pd.DataFrame:

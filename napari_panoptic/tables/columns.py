@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -84,6 +84,16 @@ class TableSpec:
         import pandas as pd
 
         return pd.DataFrame([self._record(row) for row in rows], columns=self.keys)
+
+    def frame_of(self, *columns: Any) -> pd.DataFrame:
+        """Return the values of each column as a frame; one value counts for all rows."""
+        import pandas as pd
+
+        return pd.DataFrame(dict(zip(self.keys, columns, strict=True)))
+
+    def extended(self, *keys: str) -> TableSpec:
+        """Return the table with further columns at its end, such as one per class of a cohort."""
+        return replace(self, columns=[*self.columns, unshown(*keys)])
 
     def _record(self, row: Any) -> dict[Any, Any]:
         parts = row if type(row) is tuple else (row,)

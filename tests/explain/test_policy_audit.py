@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from napari_panoptic.common.errors import SettingsError
 from napari_panoptic.explain.policy_audit import (
-    AUDIT_COLUMNS,
-    SPILL_COLUMNS,
+    AUDIT,
+    SPILLS,
     PolicyAudit,
     audit_policies,
     reasons,
@@ -77,7 +77,7 @@ def test_audit_equals_two_evaluations_and_leave_one_out(
     one = evaluate_case(case, ambiguous=first, **rule).objects
     other = evaluate_case(case, ambiguous=second, **rule).objects
     frame = audit.objects
-    assert tuple(frame.columns) == AUDIT_COLUMNS
+    assert frame.columns.tolist() == AUDIT.keys
     for name in ("status", "cause"):
         assert frame[f"{name}_first"].tolist() == one[name].tolist()
         assert frame[f"{name}_second"].tolist() == other[name].tolist()
@@ -221,7 +221,7 @@ def test_shares_are_never_rounded_over_a_border() -> None:
 
 def test_spill_by_hand() -> None:
     table = spill_table(evaluate_case(areas(), ambiguous="clip"))
-    assert tuple(table.columns) == SPILL_COLUMNS
+    assert table.columns.tolist() == SPILLS.keys
     assert table["id"].tolist() == [2, 3, 4]
     assert table["remainder_px"].tolist() == [40, 50, 99]
     assert table["status"].tolist() == ["FP", "TP", "TP"]

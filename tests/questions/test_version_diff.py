@@ -10,7 +10,7 @@ from napari_panoptic.common.errors import LabelError
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluate_pair
 from napari_panoptic.questions.engines.version_diff import (
     DIFF_COLUMNS,
-    PAIR_COLUMNS,
+    PAIRS,
     Change,
     disc_iou,
     disc_pairs,
@@ -42,7 +42,7 @@ def objects_of(version: pd.DataFrame, side: str) -> dict[Key, Row]:
 
 def random_fp_pairs(rng: np.random.Generator, old: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
     """Pair some FPs of each region at random, each at most once."""
-    parts = [pd.DataFrame(columns=[*PAIR_COLUMNS])]
+    parts = [PAIRS.frame(())]
     for place, own in fp_rows(old).groupby(["patient", "region"]):
         here = (new["patient"] == place[0]) & (new["region"] == place[1])
         other = fp_rows(new[here])

@@ -58,8 +58,9 @@ DIFF = TableSpec(
 """The columns up to ``change`` are a contract."""
 DIFF_COLUMNS = tuple(DIFF.keys[:-2])
 """The columns of a diff: those of `DIFF` but for its parts of the change of PQ, and links."""
-PAIR_COLUMNS = ("patient", "region", "id_before", "id_after")
-"""The columns of pairs of FPs that are one object in both versions."""
+PAIRS = TableSpec(
+    "", "FP that is in both versions", [unshown("patient", "region", "id_before", "id_after")]
+)
 
 NO_OBJECT = "none"
 """The outcome of an FP in the other version if that does not have it."""
@@ -209,7 +210,7 @@ def version_diff(
     names
         Names of the two versions.
     same_fps
-        FPs that are one object in both versions: columns `PAIR_COLUMNS`, each object at most once.
+        The table `PAIRS` of FPs that are one object in both versions, each at most once.
         None pairs them by `disc_pairs`.
     iou_step
         The flag ``iou_change`` is up or down if the IoU changes by more than this.
@@ -258,7 +259,7 @@ def disc_pairs(old: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Columns `PAIR_COLUMNS`.
+        The table `PAIRS`.
     """
     places = dict(list(fp_rows(new).groupby(_PLACE, sort=False)))
     found = []
@@ -305,10 +306,8 @@ def pixel_pairs(old: Evaluation, new: Evaluation) -> tuple[NDArray[np.int64], ND
 def pair_rows(
     place: tuple[str, str], old_ids: NDArray[np.integer], new_ids: NDArray[np.integer]
 ) -> pd.DataFrame:
-    """Return pairs of FPs of one region as rows of `PAIR_COLUMNS`."""
-    import pandas as pd
-
-    return pd.DataFrame(dict(zip(PAIR_COLUMNS, (*place, old_ids, new_ids), strict=True)))
+    """Return pairs of FPs of one region as rows of `PAIRS`."""
+    return PAIRS.frame_of(*place, old_ids, new_ids)
 
 
 def joined_pairs(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
@@ -316,7 +315,7 @@ def joined_pairs(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
     import pandas as pd
 
     parts = [part for part in parts if len(part)]
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=[*PAIR_COLUMNS])
+    return pd.concat(parts, ignore_index=True) if parts else PAIRS.frame(())
 
 
 # --- both versions side by side ---------------------------------------------------------------

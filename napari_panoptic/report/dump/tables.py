@@ -56,7 +56,6 @@ UNKNOWN = "unknown"
 
 _PLACE = ["patient", "region", "class"]
 _RECORD = "statistics.json"
-_PATIENTS = "patients.csv"
 
 
 def _interval_keys(name: str) -> tuple[str, str, str]:
@@ -116,6 +115,14 @@ BY_ORGAN = TableSpec(
         unshown(*_interval_keys("pq")),
     ],
 )
+PATIENTS = TableSpec(
+    "patients.csv",
+    "team and patient",
+    [
+        unshown("team", "patient", "organ"),
+        unshown(MEAN, about="over its regions, of the mean over classes; then of each class"),
+    ],
+)
 PAIRS = TableSpec(
     "pairs.csv",
     "class or `mean`, and pair of teams",
@@ -133,7 +140,7 @@ PAIRS = TableSpec(
         unshown("why_undefined"),
     ],
 )
-TABLE_NAMES = (LEADERBOARD.file, BY_ORGAN.file, _PATIENTS, PAIRS.file, _RECORD)
+TABLE_NAMES = (LEADERBOARD.file, BY_ORGAN.file, PATIENTS.file, PAIRS.file, _RECORD)
 """The files of a set, the record last."""
 
 
@@ -281,7 +288,7 @@ def write_dump_tables(evaluation: DumpEvaluation, folder: Path) -> list[Path]:
     tables = {
         LEADERBOARD.file: leaderboard_table(evaluation),
         BY_ORGAN.file: by_organ_table(evaluation),
-        _PATIENTS: patients_table(evaluation),
+        PATIENTS.file: patients_table(evaluation),
         PAIRS.file: pairs_table(evaluation),
     }
     return write_set(folder, tables, (_RECORD, record_of_dump(evaluation)))
@@ -351,13 +358,7 @@ def by_organ_table(evaluation: DumpEvaluation) -> pd.DataFrame:
 
 
 def patients_table(evaluation: DumpEvaluation) -> pd.DataFrame:
-    """Return one row per team and patient: the figures that the tests compare.
-
-    Columns after ``organ``: ``mean`` over the regions of the mean over their
-    classes, then of each class the mean over the regions that have it.
-    """
-    import pandas as pd
-
+    """Return the figures that the tests compare: `PATIENTS`, with a column for each class."""
     figures = {name: frame.to_dict() for name, frame in evaluation.patients.items()}
     rows = [
         {"team": team, "patient": patient, "organ": organ}
@@ -365,7 +366,7 @@ def patients_table(evaluation: DumpEvaluation) -> pd.DataFrame:
         for team in evaluation.dump.teams
         for patient, organ in evaluation.organ_by_patient.items()
     ]
-    return pd.DataFrame(rows)
+    return PATIENTS.extended(*evaluation.classes).frame(rows)
 
 
 def pairs_table(evaluation: DumpEvaluation) -> pd.DataFrame:

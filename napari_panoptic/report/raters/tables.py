@@ -185,8 +185,6 @@ def levels_table(evaluation: RatedEvaluation) -> pd.DataFrame:
 
 def slices_table(evaluation: RatedEvaluation) -> pd.DataFrame:
     """Return a row per slice (from 0) of each volume: Dice at each level, and its average."""
-    import pandas as pd
-
     levels = [f"dice_at_{level:g}" for level in evaluation.settings.levels]
     rows = []
     for place, comparison in _each(evaluation):
@@ -197,7 +195,7 @@ def slices_table(evaluation: RatedEvaluation) -> pd.DataFrame:
         for place_z, (score, row) in enumerate(zip(scores, dice, strict=True)):
             own = dict(zip(levels, row, strict=True))
             rows.append({**place, "slice": place_z, "dice": score, **own})
-    return pd.DataFrame(rows, columns=[*SLICES.keys, *levels])
+    return SLICES.extended(*levels).frame(rows)
 
 
 def raters_table(evaluation: RatedEvaluation) -> pd.DataFrame:
