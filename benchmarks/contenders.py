@@ -93,7 +93,7 @@ def classed(reference: Labels, prediction: Labels) -> tuple[LabelPair, OverlapTa
 
 def match_pair(pair: LabelPair, table: OverlapTable, *rules: EvaluationSettings) -> Ints:
     """Match a label pair by each rule; the pairs of the last."""
-    judged = judge(table, SETTINGS.ambiguous)
+    judged = judge(table, SETTINGS)
     matched = [match(pair, table, judged, rule).pair for rule in rules or (SETTINGS,)][-1]
     ids = pair.reference.ids[judged.pair_reference[matched]]
     return _pairs(ids, pair.prediction.ids[judged.pair_prediction[matched]])
@@ -205,7 +205,7 @@ def _judged(reference: Labels, prediction: Labels, pairs: Ints) -> tuple[Any, ..
     pair, table = counted(reference, prediction)
     sides = zip((pair.reference, pair.prediction), pairs.T, strict=True)
     rows = [np.searchsorted(side.ids, ids).astype(np.int32) for side, ids in sides]
-    return pair, table, judge(table, SETTINGS.ambiguous), rows
+    return pair, table, judge(table, SETTINGS), rows
 
 
 def _on_crops(distance: Callable[[Mask, Mask], Any]) -> Contender:
@@ -383,7 +383,7 @@ def figures_of_table(reference: Labels, prediction: Labels) -> Ints:
 
 def _matched(reference: Labels, prediction: Labels) -> tuple[Any, ...]:
     pair, table = _once(classed, reference, prediction)
-    judged = judge(table, SETTINGS.ambiguous)
+    judged = judge(table, SETTINGS)
     return pair, table, judged, match(pair, table, judged, SETTINGS)
 
 

@@ -16,9 +16,10 @@ from napari_panoptic.nuclei.ambiguity import judge
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.outcomes import SideOutcomes
 from napari_panoptic.nuclei.overlap import overlap_table
+from napari_panoptic.nuclei.zone import Zone
 from napari_panoptic.statistics.graphs import connected_components
 from napari_panoptic.values.labels import LabelPair
-from napari_panoptic.values.settings import AmbiguousPolicy
+from napari_panoptic.values.settings import AmbiguousPolicy, EvaluationSettings
 from napari_panoptic.values.vocabulary import STATUS_CODE, Status
 
 SAME_PLACE_IOU = 0.1
@@ -259,10 +260,13 @@ def team_overlap(one: Evaluation, other: Evaluation) -> tuple[IntArray, IntArray
         float64 (k,): their IoU after the ambiguous policy.
     """
     # The void rule removes ambiguous pixels from the IoU, which has the same effect as cutting
-    # them.
+    # them; so has the zone.
     keeps = one.settings.ambiguous is AmbiguousPolicy.KEEP
     void = None if keeps else one.pair.ambiguous
+    if (zone := Zone.of(one.table, one.settings)) is not None:
+        uncertain = zone.mask(one.pair, (0, 0, *one.pair.reference.shape))
+        void = uncertain if void is None else void | uncertain
     table = overlap_table(LabelPair(one.pair.prediction, other.pair.prediction, void))
-    shared = judge(table, AmbiguousPolicy.CLIP)
+    shared = judge(table, EvaluationSettings())
     rows, columns = shared.pair_reference, shared.pair_prediction
     return rows.astype(np.int64), columns.astype(np.int64), shared.iou

@@ -20,6 +20,7 @@ from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.metrics import Counts, Metrics, unit_metrics
 from napari_panoptic.nuclei.outcomes import Outcomes
 from napari_panoptic.nuclei.overlap import OverlapTable, SideTable
+from napari_panoptic.nuclei.zone import Zone
 from napari_panoptic.statistics.graphs import chosen_components
 from napari_panoptic.values.labels import LabelImage, LabelPair
 from napari_panoptic.values.settings import AmbiguousPolicy, Matching
@@ -236,7 +237,6 @@ class _Links:
     reference: IntArray  # rows
     prediction: IntArray
     shared: IntArray
-    position: IntArray  # in the overlap table
     reference_inside: BoolArray  # more than half of the reference object is in the prediction
     prediction_inside: BoolArray
 
@@ -270,16 +270,11 @@ def _links(evaluation: Evaluation) -> _Links:
     reference = judged.pair_reference[kept].astype(np.int64)
     prediction = judged.pair_prediction[kept].astype(np.int64)
     shared = judged.intersection[kept]
-    table = evaluation.table
     return _Links(
         judged=judged,
         reference=reference,
         prediction=prediction,
         shared=shared,
-        # Both are sorted by reference row, then prediction row.
-        position=np.searchsorted(
-            pair_keys(table.pair_reference, table.pair_prediction), pair_keys(reference, prediction)
-        ),
         reference_inside=2 * shared > judged.reference.area[reference],
         prediction_inside=2 * shared > judged.prediction.area[prediction],
     )
@@ -465,20 +460,30 @@ def _evaluate_plan(evaluation: Evaluation, links: _Links, plan: _Plan) -> Outcom
 
     Rows of predictions: those that stay, then the new ones.
     """
-    table = _edited_table(evaluation, links, plan)
-    pair = _edited_pair(evaluation.pair, links, plan)
+    pair, whole = _edited_pair(evaluation.pair, links, plan), evaluation.table
+    table = _edited_table(evaluation, whole, None, links, plan)
+    outside = None
+    if (zone := Zone.of(whole, evaluation.settings)) is not None:
+        outside = _edited_table(evaluation, evaluation.judged.counted, zone, links, plan)
     settings = evaluation.settings.replaced(distances=False)
-    return evaluated(pair, table, settings, KnownDistances.none()).outcomes
+    return evaluated(pair, table, settings, KnownDistances.none(), counted=outside).outcomes
 
 
-def _edited_table(evaluation: Evaluation, links: _Links, plan: _Plan) -> OverlapTable:
-    table = evaluation.table
+def _edited_table(
+    evaluation: Evaluation, table: OverlapTable, zone: Zone | None, links: _Links, plan: _Plan
+) -> OverlapTable:
+    """Return counts of a region after a plan: of all pixels, or of those outside of a zone."""
+    # Both are sorted by reference row, then prediction row.
+    position = np.searchsorted(
+        pair_keys(table.pair_reference, table.pair_prediction),
+        pair_keys(links.reference[plan.piece], links.prediction[plan.piece]),
+    )
     n_kept = int(plan.kept.sum())
     row = np.full(len(plan.kept), -1, np.int64)
     row[plan.kept] = np.arange(n_kept)
     row[plan.whole] = n_kept + plan.whole_into
     target = row[table.pair_prediction]
-    target[links.position[plan.piece]] = n_kept + plan.piece_into
+    target[position] = n_kept + plan.piece_into
 
     pairs = np.flatnonzero(target >= 0)
     keys = pair_keys(table.pair_reference[pairs], target[pairs])
@@ -488,7 +493,7 @@ def _edited_table(evaluation: Evaluation, links: _Links, plan: _Plan) -> Overlap
     pair_reference, pair_prediction = pair_rows(keys[first])
     return OverlapTable(
         reference=table.reference,
-        prediction=_edited_side(evaluation, links, plan),
+        prediction=_edited_side(evaluation, table, position, zone, links, plan),
         pair_reference=pair_reference,
         pair_prediction=pair_prediction,
         intersection=np.add.reduceat(table.intersection[pairs], first),
@@ -496,11 +501,16 @@ def _edited_table(evaluation: Evaluation, links: _Links, plan: _Plan) -> Overlap
     )
 
 
-def _edited_side(evaluation: Evaluation, links: _Links, plan: _Plan) -> SideTable:
-    table = evaluation.table
+def _edited_side(
+    evaluation: Evaluation,
+    table: OverlapTable,
+    position: IntArray,
+    zone: Zone | None,
+    links: _Links,
+    plan: _Plan,
+) -> SideTable:
     side = table.prediction
-    position = links.position[plan.piece]
-    sums, void_sums, first_pixel = _piece_places(evaluation, links, plan)
+    sums, void_sums, first_pixel = _piece_places(evaluation, zone, links, plan)
 
     def summed_up(own: IntArray, pieces: IntArray) -> IntArray:
         new = np.zeros((len(plan.home), *own.shape[1:]), np.int64)
@@ -526,9 +536,11 @@ def _edited_side(evaluation: Evaluation, links: _Links, plan: _Plan) -> SideTabl
 
 
 def _piece_places(
-    evaluation: Evaluation, links: _Links, plan: _Plan
+    evaluation: Evaluation, zone: Zone | None, links: _Links, plan: _Plan
 ) -> tuple[IntArray, IntArray, IntArray]:
     """Return coordinate sums (k, 2), those of ambiguous pixels, and first pixels of the pieces.
+
+    Without the pixels in a zone, if there is one.
 
     The overlap table does not have them. If no rule needs them, the pixels are not read, the sums
     are 0, and the first pixel is that of the prediction.
@@ -544,9 +556,12 @@ def _piece_places(
         y0, x0, y1, x1 = evaluation.table.prediction.bbox[p].tolist()
         window = np.s_[y0:y1, x0:x1]
         mine = (pair.prediction.index[window] == p + 1) & (pair.reference.index[window] == r + 1)
+        if zone is not None:
+            mine &= ~zone.mask(pair, (y0, x0, y1, x1))
         yx = np.argwhere(mine) + np.array([y0, x0])
         sums[k] = yx.sum(axis=0)
-        first[k] = yx[0, 0] * pair.reference.shape[1] + yx[0, 1]
+        if len(yx):
+            first[k] = yx[0, 0] * pair.reference.shape[1] + yx[0, 1]
         if pair.ambiguous is not None:
             void_sums[k] = yx[pair.ambiguous[window][mine]].sum(axis=0)
     return sums, void_sums, first

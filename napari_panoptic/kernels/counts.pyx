@@ -84,7 +84,7 @@ def count_window(
     reference, prediction
         int32 images (y, x): 0 is background, else the object's row.
     void
-        uint8 image (y, x) of the ambiguous area; (0, 0) if there is none.
+        uint8 image (y, x): 1 in the ambiguous area, 2 where no pixel counts; (0, 0) if all count.
     corner_yx
         Position of the first pixel in the whole image.
     image_width
@@ -164,6 +164,8 @@ cdef cloned_size count_lines(
             end = ends[k]
             i = reference[line, start]
             j = prediction[line, start]
+            if has_void and void[line, start] > 1:
+                i = j = 0
             if not (0 <= i < reference_rows.shape[0] and 0 <= j < prediction_rows.shape[0]):
                 return -2
             length = sign * (end - start)

@@ -1,4 +1,4 @@
-"""Apply one of the four ambiguous policies to an overlap table."""
+"""Apply one of the four ambiguous policies to an overlap table, and leave out the zone."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.nuclei.overlap import OverlapTable, SideTable
-from napari_panoptic.values.settings import AmbiguousPolicy
+from napari_panoptic.values.settings import AmbiguousPolicy, EvaluationSettings
 from napari_panoptic.values.vocabulary import Side, of_side
 
 
@@ -32,8 +32,12 @@ class JudgedSide:
 class JudgedOverlap:
     """The overlap table after an ambiguous policy."""
 
-    #: The policy applied.
+    #: The policy applied, and the share of an object's area in ambiguous areas above which it is
+    #: ignored.
     policy: AmbiguousPolicy
+    share_limit: float
+    #: The counts of the pixels outside of the zone; those of all pixels without one.
+    counted: OverlapTable
     #: The two sides' objects.
     reference: JudgedSide
     prediction: JudgedSide
@@ -56,16 +60,29 @@ class JudgedOverlap:
     @property
     def cuts_reference(self) -> bool:
         """Whether ambiguous pixels are cut from reference objects."""
-        return _cuts_reference(self.policy)
+        return cuts_reference(self.policy)
 
     @property
     def cuts_prediction(self) -> bool:
         """Whether ambiguous pixels are cut from predicted objects."""
-        return _cuts_prediction(self.policy)
+        return cuts_prediction(self.policy)
+
+    def has_rules_of(self, settings: EvaluationSettings) -> bool:
+        """Whether some settings have the same policy and share."""
+        return (self.policy, self.share_limit) == (settings.ambiguous, settings.share_limit)
+
+    def ignored_if_unmatched(self, side: Side) -> NDArray[np.bool_]:
+        """Return bool (n,): which objects of a side are ignored unless they are matched."""
+        own = self.side(side)
+        if self.policy is AmbiguousPolicy.MAJORITY:
+            return own.gone | (own.ambiguous_share > self.share_limit)
+        return own.gone
 
 
-def judge(table: OverlapTable, policy: AmbiguousPolicy) -> JudgedOverlap:
-    """Apply an ambiguous policy to an overlap table.
+def judge(
+    table: OverlapTable, settings: EvaluationSettings, counted: OverlapTable | None = None
+) -> JudgedOverlap:
+    """Apply the ambiguous policy of some settings to an overlap table.
 
     Under ``majority`` objects keep all their pixels and only IoU leaves the
     ambiguous ones out, of intersection and union (Kirillov et al., Panoptic
@@ -74,51 +91,98 @@ def judge(table: OverlapTable, policy: AmbiguousPolicy) -> JudgedOverlap:
     Parameters
     ----------
     table
-        The counts; not changed.
-    policy
-        Which pixels count.
+        The counts of all pixels; not changed.
+    settings
+        Which pixels count: the ambiguous policy, and its share.
+    counted
+        The counts of the pixels outside of the zone of the settings, which have one; else None.
     """
-    cuts_reference, cuts_prediction = _cuts_reference(policy), _cuts_prediction(policy)
-    reference = _judge_side(table.reference, is_cut=cuts_reference)
-    prediction = _judge_side(table.prediction, is_cut=cuts_prediction)
+    policy, counted = settings.ambiguous, table if counted is None else counted
+    is_cut = {Side.REFERENCE: cuts_reference(policy), Side.PREDICTION: cuts_prediction(policy)}
+    is_removed = {side: removed(table.side(side), side, settings) for side in Side}
+    reference, prediction = (
+        _judge_side(table.side(side), counted.side(side), is_removed[side], is_cut=is_cut[side])
+        for side in Side
+    )
     areas = reference.area, prediction.area
-    intersection = table.intersection
-    if cuts_prediction:
-        intersection = intersection - table.void_intersection
-    counting = np.flatnonzero(intersection > 0)
-    rows, columns = table.pair_reference[counting], table.pair_prediction[counting]
+    intersection = counted.intersection
+    if is_cut[Side.PREDICTION]:
+        intersection = intersection - counted.void_intersection
+    is_pair = intersection > 0
+    for of, gone in zip(
+        (counted.pair_reference, counted.pair_prediction), is_removed.values(), strict=True
+    ):
+        if gone.any():
+            is_pair &= ~gone[of]
+    counting = np.flatnonzero(is_pair)
+    rows, columns = counted.pair_reference[counting], counted.pair_prediction[counting]
     intersection = common = intersection[counting]
     if policy is AmbiguousPolicy.MAJORITY:
         areas = (
-            table.reference.area - table.reference.void_area,
-            table.prediction.area - table.prediction.void_area,
+            counted.reference.area - counted.reference.void_area,
+            counted.prediction.area - counted.prediction.void_area,
         )
-        common = common - table.void_intersection[counting]
+        common = common - counted.void_intersection[counting]
     union = areas[0][rows] + areas[1][columns] - common
     iou = np.divide(common, union, out=np.zeros(len(common)), where=union > 0)
-    return JudgedOverlap(policy, reference, prediction, rows, columns, intersection, iou)
+    return JudgedOverlap(
+        policy,
+        settings.share_limit,
+        counted,
+        reference,
+        prediction,
+        rows,
+        columns,
+        intersection,
+        iou,
+    )
 
 
-def _cuts_reference(policy: AmbiguousPolicy) -> bool:
+def cuts_reference(policy: AmbiguousPolicy) -> bool:
+    """Whether a policy cuts ambiguous pixels from reference objects."""
     return policy is AmbiguousPolicy.CLIP
 
 
-def _cuts_prediction(policy: AmbiguousPolicy) -> bool:
+def cuts_prediction(policy: AmbiguousPolicy) -> bool:
+    """Whether a policy cuts ambiguous pixels from predicted objects."""
     return policy in (AmbiguousPolicy.CLIP, AmbiguousPolicy.CLIP_PREDICTIONS)
 
 
-def _judge_side(side: SideTable, *, is_cut: bool) -> JudgedSide:
-    area, sum_yx, pixels = side.area, side.sum_yx, side.area
-    if is_cut and side.void_area.any():
-        area = side.area - side.void_area
-        # An object that is cut completely keeps its centroid, so that it can be shown.
-        is_left = area > 0
-        pixels = np.where(is_left, area, side.area)
-        sum_yx = sum_yx - side.void_sum_yx * is_left[:, np.newaxis]
+def removed(table: SideTable, side: Side, settings: EvaluationSettings) -> NDArray[np.bool_]:
+    """Return which objects (n,) of a side a policy leaves out, since too much of them is ambiguous.
+
+    Only where it cuts ambiguous areas from the objects of this side.
+    """
+    policy = settings.ambiguous
+    if not (cuts_reference(policy) if side is Side.REFERENCE else cuts_prediction(policy)):
+        return np.zeros(len(table), np.bool_)
+    is_removed: NDArray[np.bool_] = _share(table) > settings.share_limit
+    return is_removed
+
+
+def _share(side: SideTable) -> NDArray[np.float64]:
+    share: NDArray[np.float64] = side.void_area / np.maximum(side.area, 1)
+    return share
+
+
+def _judge_side(
+    whole: SideTable, counted: SideTable, is_removed: NDArray[np.bool_], *, is_cut: bool
+) -> JudgedSide:
+    area, sum_yx = counted.area, counted.sum_yx
+    if is_cut and counted.void_area.any():
+        area, sum_yx = area - counted.void_area, sum_yx - counted.void_sum_yx
+    if is_removed.any():
+        area = np.where(is_removed, 0, area)
+    gone = area == 0
+    pixels = area
+    if gone.any():
+        # An object without a pixel that counts keeps its centroid, so that it can be shown.
+        pixels = np.where(gone, whole.area, area)
+        sum_yx = np.where(gone[:, np.newaxis], whole.sum_yx, sum_yx)
     return JudgedSide(
         area=area,
         centroid_yx_px=sum_yx / np.maximum(pixels, 1)[:, np.newaxis],
-        gone=area == 0,
-        ambiguous_share=side.void_area / np.maximum(side.area, 1),
-        bbox=side.bbox,
+        gone=gone,
+        ambiguous_share=_share(whole),
+        bbox=whole.bbox,
     )

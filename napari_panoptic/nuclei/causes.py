@@ -11,7 +11,6 @@ from napari_panoptic.kernels import causes as kernels
 from napari_panoptic.nuclei.ambiguity import JudgedOverlap, JudgedSide
 from napari_panoptic.nuclei.matching import NO_PARTNER, Matches
 from napari_panoptic.values.labels import LabelPair
-from napari_panoptic.values.settings import AmbiguousPolicy
 from napari_panoptic.values.vocabulary import STATUS_CODE, Side, Status
 from napari_panoptic.values.windowed_labels import TiledPair
 
@@ -59,20 +58,13 @@ def decide(
     }
 
 
-def ignored_if_unmatched(side: JudgedSide, policy: AmbiguousPolicy) -> NDArray[np.bool_]:
-    """Return bool (n,): which objects of a side are ignored unless they are matched."""
-    if policy is AmbiguousPolicy.MAJORITY:
-        return side.ambiguous_share > 0.5
-    return side.gone
-
-
 def _statuses(
     pair: LabelPair | TiledPair, judged: JudgedOverlap, matches: Matches, side: Side
 ) -> _Codes:
     partner = matches.partner(side)
     unmatched = Status.FN if side is Side.REFERENCE else Status.FP
     status = np.full(len(partner), STATUS_CODE[unmatched], np.int8)
-    status[ignored_if_unmatched(judged.side(side), judged.policy)] = STATUS_CODE[Status.IGNORED]
+    status[judged.ignored_if_unmatched(side)] = STATUS_CODE[Status.IGNORED]
     matched = np.flatnonzero(partner != NO_PARTNER)
     own_class, other_class = pair.side(side).class_index, pair.side(side.other).class_index
     is_same = own_class[matched] == other_class[partner[matched]]

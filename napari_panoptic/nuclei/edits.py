@@ -24,6 +24,7 @@ from napari_panoptic.kernels.counts import AREA, FAR, FIRST, X1, Y0, Y1
 from napari_panoptic.nuclei.distances import KnownDistances
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluated
 from napari_panoptic.nuclei.overlap import OverlapCounter, OverlapTable, SideTable, overlap_table
+from napari_panoptic.nuclei.zone import Zone
 from napari_panoptic.values.labels import LabelImage, LabelPair, Scores
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import SIDES, Side
@@ -233,8 +234,14 @@ class _Tiles:
             return cls.whole(box)
         used = np.zeros((-(-height // TILE), -(-width // TILE)), np.bool_)
         used[(ys - top) // TILE, (xs - left) // TILE] = True
+        return cls._of_squares(used, box)
+
+    @classmethod
+    def _of_squares(cls, used: NDArray[np.bool_], box: Box) -> _Tiles:
+        """Return the squares of a box that are used, or the box if most are."""
         if 2 * np.count_nonzero(used) > used.size:
             return cls.whole(box)
+        top, left = box[0].start, box[1].start
         sums = np.zeros((used.shape[0] + 1, used.shape[1] + 1), np.int64)
         sums[1:, 1:] = used.cumsum(axis=0).cumsum(axis=1)
         ends = np.flatnonzero(np.diff(np.pad(used, ((0, 0), (1, 1))).ravel().view(np.int8)))
@@ -244,6 +251,25 @@ class _Tiles:
         y1, x1 = np.minimum(y0 + TILE, box[0].stop), np.minimum(x1, box[1].stop)
         corners = zip(y0.tolist(), y1.tolist(), x0.tolist(), x1.tolist(), strict=True)
         return cls(tuple((slice(a, b), slice(c, d)) for a, b, c, d in corners), box, sums)
+
+    def grown(self, px: int, shape: tuple[int, int]) -> _Tiles:
+        """Return tiles of an image that also contain all that is near, given their reach in px."""
+        margin = px if self.sums is None else TILE * -(-px // TILE)
+        ys, xs = self.around
+        top, left = max(ys.start - margin, 0), max(xs.start - margin, 0)
+        bottom, right = min(ys.stop + margin, shape[0]), min(xs.stop + margin, shape[1])
+        box = slice(top, bottom), slice(left, right)
+        if self.sums is None:
+            return self.whole(box)
+        rows, columns = np.nonzero(np.diff(np.diff(self.sums, axis=0), axis=1))
+        used = np.zeros((-(-(bottom - top) // TILE), -(-(right - left) // TILE)), np.bool_)
+        for y0, x0 in zip(ys.start + TILE * rows, xs.start + TILE * columns, strict=True):
+            y1, x1 = y0 + TILE + px - 1, x0 + TILE + px - 1
+            used[
+                max(y0 - px - top, 0) // TILE : (y1 - top) // TILE + 1,
+                max(x0 - px - left, 0) // TILE : (x1 - left) // TILE + 1,
+            ] = True
+        return self._of_squares(used, box)
 
     def contain(
         self,
@@ -306,6 +332,8 @@ class EditedPair:
         self._beside = {} if beside is None else beside
         self._pair = pair
         self._counter = OverlapCounter.from_table(table, pair.reference.shape)
+        #: The counts outside of the zone of the last evaluation, if it had one.
+        self._outside: tuple[Zone, OverlapCounter] | None = None
         self._known: list[SideTable | None] = [None, None]
         self._distances = KnownDistances.none() if known is None else known.distances
 
@@ -398,6 +426,7 @@ class EditedPair:
         box = _changed_box(before, after) if box is None else box
         if box is not None:
             changed = before[box] != after[box]
+            self._outside = None
             self._known = [None, None]
             self._count(_Tiles.whole(box), before, sign=-1)
             self._count(_Tiles.whole(box), after, sign=1)
@@ -437,7 +466,9 @@ class EditedPair:
 
         Later edits change the images of the result's ``pair``, and nothing else in it.
         """
-        result = evaluated(self.pair(), self.table(), settings, self._distances)
+        pair, table = self.pair(), self.table()
+        counted = self._counted_outside(pair, table, settings)
+        result = evaluated(pair, table, settings, self._distances, counted=counted)
         self._distances = result.distances
         return result
 
@@ -472,7 +503,8 @@ class EditedPair:
         numbers = own.numbers(ids, classes or {})
         for pair in self._sharing(side):
             pair._known[number] = None
-            pair._counter.make_room(number, len(own.labels))
+            for counter in pair._counters:
+                counter.make_room(number, len(own.labels))
         return numbers
 
     def _write(self, side: Side, place: Area, wanted: Labels, tiles: _Tiles) -> Edit:
@@ -496,9 +528,11 @@ class EditedPair:
             for pair in pairs:
                 table = overlap_table(pair.pair())
                 pair._counter = OverlapCounter.from_table(table, own.index.shape)
+                pair._outside = None
         else:
             for pair in pairs:
                 pair._count(tiles, pair._pair.ambiguous, sign=-1)
+                pair._count_outside(side, tiles, sign=-1)
             own.index[place] = wanted
             rows[lost[is_inside], Y0:] = FAR, FAR, 0, 0, FAR
             for label in lost[~is_inside]:
@@ -507,6 +541,7 @@ class EditedPair:
                 pair._counter.rows[number][lost, Y0:] = rows[lost, Y0:]
             for pair in pairs:
                 pair._count(tiles, pair._pair.ambiguous, sign=1)
+                pair._count_outside(side, tiles, sign=1)
         nothing = np.zeros(0, np.int64)
         both = (touched, nothing) if side is Side.REFERENCE else (nothing, touched)
         for pair in pairs:
@@ -524,8 +559,13 @@ class EditedPair:
         both = [
             places if each is side else np.arange(len(self._sides[each].labels)) for each in SIDES
         ]
+        shape = self._sides[side].labels.shape
         table = self._counter.table().renumbered(*both)
-        self._counter = OverlapCounter.from_table(table, self._sides[side].labels.shape)
+        self._counter = OverlapCounter.from_table(table, shape)
+        if self._outside is not None:
+            zone, counter = self._outside
+            outside = counter.table().renumbered(*both)
+            self._outside = zone, OverlapCounter.from_table(outside, shape)
         self._known = [table.reference, table.prediction]
         self._distances = self._distances.renumbered(*both)
 
@@ -535,6 +575,42 @@ class EditedPair:
             reference, prediction = (self._sides[side].index[box] for side in SIDES)
             area = None if void is None else void[box]
             self._counter.add((box[0].start, box[1].start), reference, prediction, area, sign=sign)
+
+    @property
+    def _counters(self) -> list[OverlapCounter]:
+        """The counts of all pixels, and those outside of the zone."""
+        return [self._counter, *([] if self._outside is None else [self._outside[1]])]
+
+    def _counted_outside(
+        self, pair: LabelPair, table: OverlapTable, settings: EvaluationSettings
+    ) -> OverlapTable | None:
+        """Return the counts outside of the zone, counted anew if it is another one."""
+        zone = Zone.of(table, settings)
+        if zone is None:
+            self._outside = None
+            return None
+        if self._outside is None or not zone.is_same(self._outside[0]):
+            outside = overlap_table(pair, zone.codes)
+            self._outside = zone, OverlapCounter.from_table(outside, pair.reference.shape)
+        return self._outside[1].table().with_places_of(table)
+
+    def _count_outside(self, side: Side, tiles: _Tiles, *, sign: int) -> None:
+        """Add what is outside of the zone in tiles to the counts, or subtract it.
+
+        An edit of the reference moves the zone around it, too.
+        """
+        if self._outside is None:
+            return
+        zone, counter = self._outside
+        if len(zone.kept):  # the numbers of its objects may change
+            self._outside = None
+            return
+        pair = self.pair()
+        near = tiles.grown(zone.px, pair.reference.shape) if side is Side.REFERENCE else tiles
+        for ys, xs in near.boxes:
+            reference, prediction = (self._sides[each].index[ys, xs] for each in SIDES)
+            codes = zone.codes(pair, (ys.start, xs.start, ys.stop, xs.stop))
+            counter.add((ys.start, xs.start), reference, prediction, codes, sign=sign)
 
     def _box(self, y0: int, x0: int, y1: int, x1: int) -> Box:
         """Return the box as slices, checked to lie in the image."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Generic, Protocol
 
 import numpy as np
@@ -18,7 +18,7 @@ from napari_panoptic.nuclei.distances import (
     matched_distances,
     pair_distances,
 )
-from napari_panoptic.nuclei.matching import PointLookup, match
+from napari_panoptic.nuclei.matching import PointLookup, ZoneLookup, match
 from napari_panoptic.nuclei.metrics import (
     Counts,
     Metrics,
@@ -30,10 +30,12 @@ from napari_panoptic.nuclei.metrics import (
 )
 from napari_panoptic.nuclei.outcomes import Outcomes, outcomes
 from napari_panoptic.nuclei.overlap import OverlapTable, overlap_table
+from napari_panoptic.nuclei.zone import Zone, counted_outside
 from napari_panoptic.values.cohort import MONUSAC_CLASSES
 from napari_panoptic.values.conventions import CONVENTIONS
 from napari_panoptic.values.labels import LabelPair, Scores, checked_mask
-from napari_panoptic.values.settings import EvaluationSettings, Overlaps
+from napari_panoptic.values.settings import EvaluationSettings, Matching, Overlaps
+from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.values.windowed_labels import TiledPair
 
 if TYPE_CHECKING:
@@ -63,7 +65,7 @@ class Evaluation(Generic[PairT]):
     table
         Areas and intersections. Its rows are the objects of the pair.
     judged
-        The table after the ambiguous policy of the settings.
+        The table after the ambiguous policy and without the zone of the settings.
     outcomes
         Status, cause, partner, IoU and distances of every object, in the same rows.
     counts
@@ -89,6 +91,17 @@ class Evaluation(Generic[PairT]):
     def objects(self) -> pd.DataFrame:
         """One row per object: side, id, class, status, cause, partner, IoU, distances, place."""
         return self.outcomes.to_frame()
+
+    def in_zone(self, side: Side) -> NDArray[np.bool_]:
+        """Return bool (n,): the objects of a side that would count if there were no zone.
+
+        No pixel of them that counts lies outside of the zone, so that they are ignored.
+        """
+        if self.judged.counted is self.table:
+            return np.zeros(len(self.table.side(side)), np.bool_)
+        before = judge(self.table, self.settings).side(side)
+        found: NDArray[np.bool_] = self.judged.side(side).gone & ~before.gone
+        return found
 
     @cached_property
     def metrics(self) -> Metrics:
@@ -159,25 +172,39 @@ def evaluate(pair: LabelPair, settings: EvaluationSettings | None = None) -> Eva
     """
     settings = settings or EvaluationSettings()
     pair = pair.with_overlaps(settings.overlaps)
-    return evaluated(pair, overlap_table(pair), settings, KnownDistances.none())
+    table = overlap_table(pair)
+    counted = counted_outside(pair, table, settings)
+    return evaluated(pair, table, settings, KnownDistances.none(), counted=counted)
 
 
 def evaluate_again(evaluation: Evaluation, settings: EvaluationSettings) -> Evaluation:
     """Evaluate the same pixels under other settings.
 
-    Only ``overlaps`` changes the overlap table, and few settings change the distances: both
-    are reused. The result equals that of :func:`evaluate`.
+    Only ``overlaps`` changes the overlap table, and few settings change the distances and the
+    zone: all are reused. The result equals that of :func:`evaluate`.
     """
     if evaluation.pair.with_overlaps(settings.overlaps) is not evaluation.pair:
         return evaluate(evaluation.pair, settings)
-    is_judged = evaluation.judged.policy is settings.ambiguous
+    pair, table, judged = evaluation.pair, evaluation.table, evaluation.judged
+    is_same = has_same_zone(evaluation, settings)
+    counted = judged.counted if is_same else counted_outside(pair, table, settings)
     return evaluated(
-        evaluation.pair,
-        evaluation.table,
+        pair,
+        table,
         settings,
         evaluation.distances,
-        judged=evaluation.judged if is_judged else None,
+        counted=counted,
+        judged=judged if is_same and judged.has_rules_of(settings) else None,
     )
+
+
+def has_same_zone(
+    evaluation: Evaluation | Evaluation[TiledPair], settings: EvaluationSettings
+) -> bool:
+    """Whether the same pixels of a region lie in its zone under other settings."""
+    zones = (Zone.of(evaluation.table, own) for own in (evaluation.settings, settings))
+    before, now = zones
+    return now is before if now is None else now.is_same(before)
 
 
 class WindowReads(PointLookup, Protocol):
@@ -192,6 +219,9 @@ class WindowReads(PointLookup, Protocol):
     ) -> NDArray[np.float64]:
         """Return the distances (k, 2) of pairs of rows (k,)."""
 
+    def in_zone(self, zone: Zone, y: NDArray[np.int64], x: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return which points (n,) lie in the zone."""
+
 
 def evaluated(
     pair: PairT,
@@ -199,6 +229,7 @@ def evaluated(
     settings: EvaluationSettings,
     known: KnownDistances,
     *,
+    counted: OverlapTable | None = None,
     judged: JudgedOverlap | None = None,
     windows: WindowReads | None = None,
 ) -> Evaluation[PairT]:
@@ -212,13 +243,16 @@ def evaluated(
         How to evaluate.
     known
         Distances measured before on the same pixels.
+    counted
+        The counts outside of the zone of the settings; None if they have none.
     judged
-        The table under the ambiguous policy of the settings, if it is known.
+        The table under the rules of the settings, if it is known.
     windows
         Reads the pixels of a pair that is not held; None for one that is.
     """
-    judged, outlines = judged or judge(table, settings.ambiguous), settings.outlines
-    matches = match(pair, table, judged, settings, points=windows)
+    judged, outlines = judged or judge(table, settings, counted), settings.outlines
+    zone_at = _zone_lookup(pair, table, settings, windows)
+    matches = match(pair, table, judged, settings, points=windows, zone_at=zone_at)
 
     def measure(rows: NDArray[np.int32], columns: NDArray[np.int32]) -> NDArray[np.float64]:
         if isinstance(pair, LabelPair):
@@ -240,6 +274,21 @@ def evaluated(
         counts=count(result),
         distances=known,
     )
+
+
+def _zone_lookup(
+    pair: LabelPair | TiledPair,
+    table: OverlapTable,
+    settings: EvaluationSettings,
+    windows: WindowReads | None,
+) -> ZoneLookup | None:
+    """Return what looks up whether the pixels that the centroid rule asks for lie in the zone."""
+    if settings.matching is not Matching.CENTROID or (zone := Zone.of(table, settings)) is None:
+        return None
+    if windows is not None:
+        return partial(windows.in_zone, zone)
+    mask = zone.mask(pair, (0, 0, *pair.reference.shape))
+    return lambda y, x: mask[y, x]
 
 
 def evaluate_pair(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -48,6 +48,10 @@ class PointLookup(Protocol):
         """Return which points (n,) are in the ambiguous area."""
 
 
+ZoneLookup = Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.bool_]]
+"""Returns which points (n,) lie in the zone, given their rows and columns."""
+
+
 def match(
     pair: LabelPair | TiledPair,
     table: OverlapTable,
@@ -55,6 +59,7 @@ def match(
     settings: EvaluationSettings,
     *,
     points: PointLookup | None = None,
+    zone_at: ZoneLookup | None = None,
 ) -> Matches:
     """Match the objects of a label pair by the rule that the settings name.
 
@@ -67,6 +72,8 @@ def match(
     points
         Looks up single pixels; needed for a pair that is read in windows, and None for
         one that is held.
+    zone_at
+        Looks up which pixels lie in the zone; None without one.
 
     Returns
     -------
@@ -74,7 +81,7 @@ def match(
         Class-blind. Strict IoU: pairs above the threshold, strictly; below a
         threshold of 0.5 the one-to-one subset of largest summed IoU. Centroid:
         for each reference object the prediction of highest IoU (lowest id of
-        equals), if its rounded centroid falls on that reference object. If
+        equals), if its rounded centroid falls on a counting pixel of that object. If
         objects of a side share pixels, always the one-to-one subset.
     """
     if settings.matching is Matching.CENTROID:
@@ -82,7 +89,7 @@ def match(
             if not isinstance(pair, LabelPair):
                 raise TypeError("single pixels of a pair that is read in windows need a lookup")
             points = pair
-        chosen = _centroid_pairs(pair, points, judged)
+        chosen = _centroid_pairs(pair, points, judged, zone_at)
         is_contested = pair.has_planes
     else:
         chosen = np.flatnonzero(judged.iou > settings.iou_threshold)
@@ -98,7 +105,10 @@ def match(
 
 
 def _centroid_pairs(
-    pair: LabelPair | TiledPair, points: PointLookup, judged: JudgedOverlap
+    pair: LabelPair | TiledPair,
+    points: PointLookup,
+    judged: JudgedOverlap,
+    zone_at: ZoneLookup | None,
 ) -> NDArray[np.int64]:
     best = _best_of_each(judged, pair.prediction.ids)
     # Rounds half to even, as the published rule does.
@@ -109,6 +119,8 @@ def _centroid_pairs(
     hit = np.any([found == wanted for found in points.reference_at(y, x)], axis=0)
     if judged.cuts_reference and pair.ambiguous is not None:
         hit &= ~points.ambiguous_at(y, x)
+    if zone_at is not None:
+        hit &= ~zone_at(y, x)
     matched: NDArray[np.int64] = best[hit]
     return matched
 

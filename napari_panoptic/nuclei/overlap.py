@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,7 @@ from napari_panoptic.kernels.counts import (
 from napari_panoptic.kernels.threads import bands_of, in_threads
 from napari_panoptic.values.labels import LabelPair
 from napari_panoptic.values.vocabulary import Side, of_side
+from napari_panoptic.values.windowed_labels import Box
 
 # Each thread needs rows of its own; below this mean object size one thread is faster.
 _THREADS_FROM_PX_PER_OBJECT = 32
@@ -42,6 +43,9 @@ _THREADS_FROM_PX = 1 << 22
 _STRIP_PX = 100_000
 _SUMS = [AREA, SUM_Y, SUM_X, VOID_AREA, VOID_SUM_Y, VOID_SUM_X]
 _LEAST, _MOST = [Y0, X0, FIRST], [Y1, X1]
+
+Codes = Callable[[LabelPair, Box], NDArray[np.uint8]]
+"""Returns how the pixels of a box (y0, x0, y1, x1) count, see `OverlapCounter.add`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,6 +140,14 @@ class OverlapTable:
             int(self.intersection.sum()),
         )
 
+    def with_places_of(self, other: OverlapTable) -> OverlapTable:
+        """Return these counts with boxes and first pixels from another table of the objects."""
+        reference, prediction = (
+            replace(self.side(s), bbox=other.side(s).bbox, first_pixel=other.side(s).first_pixel)
+            for s in Side
+        )
+        return replace(self, reference=reference, prediction=prediction)
+
     def renumbered(
         self, reference: NDArray[np.integer], prediction: NDArray[np.integer]
     ) -> OverlapTable:
@@ -159,11 +171,18 @@ class OverlapTable:
         )
 
 
-def overlap_table(pair: LabelPair) -> OverlapTable:
+def overlap_table(pair: LabelPair, codes: Codes | None = None) -> OverlapTable:
     """Count areas and intersections of a label pair in one pass.
 
     Memory grows with the number of overlapping pairs, not with the product of the numbers of
     objects.
+
+    Parameters
+    ----------
+    pair
+        The label pair.
+    codes
+        How its pixels count; None if all do, those in the ambiguous area by themselves.
 
     Raises
     ------
@@ -171,17 +190,13 @@ def overlap_table(pair: LabelPair) -> OverlapTable:
         If an image holds a number that no object has.
     """
     if pair.has_planes:
-        return _table_of_planes(pair)
-    reference, prediction, void = pair.reference, pair.prediction, pair.ambiguous
+        return _table_of_planes(pair, codes)
+    reference, prediction = pair.reference, pair.prediction
 
     def counted(rows: slice) -> OverlapCounter:
         counter = OverlapCounter.for_pair(pair)
-        counter.add(
-            (rows.start, 0),
-            reference.index[rows],
-            prediction.index[rows],
-            None if void is None else void[rows],
-        )
+        void = _void_of(pair, rows, codes)
+        counter.add((rows.start, 0), reference.index[rows], prediction.index[rows], void)
         return counter
 
     is_small = reference.index.size < max(
@@ -194,7 +209,15 @@ def overlap_table(pair: LabelPair) -> OverlapTable:
     return counter.table()
 
 
-def _table_of_planes(pair: LabelPair) -> OverlapTable:
+def _void_of(
+    pair: LabelPair, rows: slice, codes: Codes | None
+) -> NDArray[np.bool_] | NDArray[np.uint8] | None:
+    if codes is not None:
+        return codes(pair, (rows.start, 0, rows.stop, pair.reference.shape[1]))
+    return None if pair.ambiguous is None else pair.ambiguous[rows]
+
+
+def _table_of_planes(pair: LabelPair, codes: Codes | None) -> OverlapTable:
     """Count objects that share pixels, every two planes by themselves.
 
     Each object lies in one plane. So the pixels that two objects share are counted once,
@@ -202,10 +225,11 @@ def _table_of_planes(pair: LabelPair) -> OverlapTable:
     the other side; they are taken from the first.
     """
     total = OverlapCounter.for_pair(pair)
+    void = _void_of(pair, slice(0, pair.reference.shape[0]), codes)
     for i, reference in enumerate(pair.reference.sheets):
         for j, prediction in enumerate(pair.prediction.sheets):
             counter = OverlapCounter.for_pair(pair)
-            counter.add((0, 0), reference, prediction, pair.ambiguous)
+            counter.add((0, 0), reference, prediction, void)
             total.merge(counter, rows=(j == 0, i == 0))
     return total.table()
 
@@ -255,7 +279,7 @@ class OverlapCounter:
         corner_yx: tuple[int, int],
         reference: NDArray[np.int32],
         prediction: NDArray[np.int32],
-        void: NDArray[np.bool_] | None = None,
+        void: NDArray[np.bool_] | NDArray[np.uint8] | None = None,
         *,
         sign: int = 1,
     ) -> None:
@@ -269,7 +293,8 @@ class OverlapCounter:
             int32 images (y, x) of one shape: 0 is background, else the row of the
             object, plus one.
         void
-            bool image (y, x): the ambiguous area, or None if there is none.
+            bool image (y, x): the ambiguous area, or None if there is none. Or uint8, how pixels
+            count: 0 as any, 1 as those in the ambiguous area, 2 not at all.
         sign
             1 to add, -1 to subtract; bounding boxes and first pixels do not shrink then.
 

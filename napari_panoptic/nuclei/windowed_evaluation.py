@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -26,8 +27,9 @@ from napari_panoptic.nuclei.distances import (
     contours_in_boxes,
     cuts,
 )
-from napari_panoptic.nuclei.evaluate import Evaluation, evaluated
+from napari_panoptic.nuclei.evaluate import Evaluation, evaluated, has_same_zone
 from napari_panoptic.nuclei.overlap import OverlapCounter, OverlapTable
+from napari_panoptic.nuclei.zone import Zone
 from napari_panoptic.values.settings import EvaluationSettings, Matching
 from napari_panoptic.values.windowed_labels import Box, TiledArea, TiledLabels, TiledPair
 
@@ -87,7 +89,12 @@ def evaluate_tiles(
         prediction=pair.prediction.only(has_pixel[1]),
     )
     table = table.renumbered(*(np.where(kept, np.cumsum(kept) - 1, -1) for kept in has_pixel))
-    return _evaluated(pair, table, settings, KnownDistances.none(), run.part(counted, 1.0))
+    zone, rest = Zone.of(table, settings), run.part(counted, 1.0)
+    outside = None
+    if zone is not None:
+        outside = _counted(pair, rest.part(0.0, 0.4), zone).with_places_of(table)
+        rest = rest.part(0.4, 1.0)
+    return _evaluated(pair, table, settings, KnownDistances.none(), rest, outside)
 
 
 def evaluate_tiles_again(
@@ -100,12 +107,18 @@ def evaluate_tiles_again(
 ) -> Evaluation[TiledPair]:
     """Evaluate the same slide under other settings.
 
-    Counts and known distances are reused: pixels are read for new distances and
-    for the centroid rule. Parameters and result are those of
+    Counts and known distances are reused: pixels are read for new distances, for
+    another zone and for the centroid rule. Parameters and result are those of
     :func:`evaluate_tiles`.
     """
     run = WindowRun(progress, max(workers, 1), window_px)
-    return _evaluated(evaluation.pair, evaluation.table, settings, evaluation.distances, run)
+    pair, table, outside = evaluation.pair, evaluation.table, evaluation.judged.counted
+    if not has_same_zone(evaluation, settings):
+        zone, outside = Zone.of(table, settings), table
+        if zone is not None:
+            outside = _counted(pair, run.part(0.0, 0.4), zone).with_places_of(table)
+            run = run.part(0.4, 1.0)
+    return _evaluated(pair, table, settings, evaluation.distances, run, outside)
 
 
 @dataclass(frozen=True)
@@ -212,25 +225,27 @@ def boxes_touched(boxes: Iterable[Box], shape: tuple[int, int], edge: int) -> li
     return [all_windows[k] for k in np.flatnonzero(is_touched).tolist()]
 
 
-def _counted(pair: TiledPair, run: WindowRun) -> OverlapTable:
-    """Count every pixel once."""
+def _counted(pair: TiledPair, run: WindowRun, zone: Zone | None = None) -> OverlapTable:
+    """Count every pixel once; without those in a zone, if there is one."""
     boxes = windows(pair.reference.shape, window_edge(pair, run.window_px))
     counter = OverlapCounter(len(pair.reference), len(pair.prediction), pair.reference.shape)
     one_at_a_time = threading.Lock()
 
     def add(box: Box) -> None:
-        window = _read(pair, box)
+        window = _read(pair, box, zone)
         # Reading takes longer than counting, and a counter for each thread much memory.
         with one_at_a_time:
             counter.add(box[:2], *window)
 
-    run.over(boxes, add, "counting overlaps")
+    run.over(boxes, add, "counting overlaps" if zone is None else "leaving out the border")
     return counter.table()
 
 
 def _read(
-    pair: TiledPair, box: Box
-) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.bool_] | None]:
+    pair: TiledPair, box: Box, zone: Zone | None
+) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.bool_] | NDArray[np.uint8] | None]:
+    if zone is not None:
+        return pair.reference.read(box), pair.prediction.read(box), zone.codes(pair, box)
     void = None if pair.ambiguous is None else pair.ambiguous.read(box)
     return pair.reference.read(box), pair.prediction.read(box), void
 
@@ -241,9 +256,11 @@ def _evaluated(
     settings: EvaluationSettings,
     known: KnownDistances,
     run: WindowRun,
+    outside: OverlapTable | None,
 ) -> Evaluation[TiledPair]:
-    """Evaluate a slide whose overlap is counted already."""
-    found = evaluated(pair, table, settings, known, windows=_Windows(pair, table, run))
+    """Evaluate a slide whose overlap is counted already, also outside of the zone."""
+    reads = _Windows(pair, table, run)
+    found = evaluated(pair, table, settings, known, counted=outside, windows=reads)
     run.progress.tell(1.0, "done")
     return found
 
@@ -265,6 +282,11 @@ class _Windows:
         found = np.zeros(len(y), bool)
         if self.pair.ambiguous is not None:
             self._look_up(self.pair.ambiguous.read, y, x, found, self.run.part(0.15, 0.3))
+        return found
+
+    def in_zone(self, zone: Zone, y: NDArray[np.int64], x: NDArray[np.int64]) -> NDArray[np.bool_]:
+        found = np.zeros(len(y), bool)
+        self._look_up(partial(zone.mask, self.pair), y, x, found, self.run.part(0.15, 0.3))
         return found
 
     def measure(

@@ -60,6 +60,9 @@ class Outlines(StrEnum):
 
 
 DISTANCE_PERCENTILE = 95.0
+WIDEST_ZONE_PX = 20
+KNOW_ZONES = (DEFAULT_PROTOCOL,)
+"""The conventions whose figures can leave out the uncertain border."""
 _E = TypeVar("_E", bound=StrEnum)
 
 
@@ -87,6 +90,16 @@ class EvaluationSettings:
         effect under the centroid rule.
     ambiguous
         ``clip``, ``clip-predictions``, ``majority`` or ``keep``.
+    ambiguous_share
+        Share of an object's area in ambiguous areas, from 0 to 1, above which it is
+        ignored: under ``clip`` and ``clip-predictions`` of the objects that are cut
+        (None: 1, so that what is left of an object always counts), under
+        ``majority`` of unmatched ones (None: 0.5). Not under ``keep``.
+    zone_px
+        Width N in px of the uncertain border, 0 to 20: no pixel counts, on either side,
+        from which one at most N px away (Euclidean) lies across the edge of an
+        annotated object, as the ambiguous policy has left it. Distances are those of
+        whole outlines.
     overlaps
         ``flatten`` or ``keep``: whether objects of one side may share pixels.
         Under ``keep``, one-to-one pairs are enforced wherever some do.
@@ -116,6 +129,8 @@ class EvaluationSettings:
     matching: Matching = Matching.STRICT_IOU
     iou_threshold: float = 0.5
     ambiguous: AmbiguousPolicy = AmbiguousPolicy.CLIP
+    ambiguous_share: float | None = None
+    zone_px: int = 0
     overlaps: Overlaps = Overlaps.FLATTEN
     restoration: Restoration = Restoration.BORDER_REMOVED
     radius: int = 1
@@ -146,10 +161,41 @@ class EvaluationSettings:
             raise SettingsError(
                 f"near_iou must lie between 0 and 1 (both excluded), found {self.near_iou}"
             )
+        self._check_uncertain()
         if int(self.radius) != self.radius or not -20 <= self.radius <= 20:
             raise SettingsError(
                 f"radius must be a whole number from -20 to 20 px, found {self.radius}"
             )
+
+    def _check_uncertain(self) -> None:
+        """Check the share of ambiguous areas and the uncertain border."""
+        share = self.ambiguous_share
+        if share is not None and not 0.0 <= share <= 1.0:
+            raise SettingsError(f"ambiguous_share must lie between 0 and 1, found {share}")
+        if share is not None and self.ambiguous is AmbiguousPolicy.KEEP:
+            raise SettingsError(
+                "ambiguous_share has no effect under the ambiguous policy keep, which ignores no "
+                "object: leave it out, or choose another policy"
+            )
+        if int(self.zone_px) != self.zone_px or not 0 <= self.zone_px <= WIDEST_ZONE_PX:
+            raise SettingsError(
+                f"zone_px must be a whole number from 0 to {WIDEST_ZONE_PX} px, "
+                f"found {self.zone_px}"
+            )
+        known = KNOW_ZONES
+        if (self.zone_px or share is not None) and self.convention not in known:
+            raise SettingsError(
+                f"the convention {self.convention} knows neither an uncertain border nor a share "
+                f"of ambiguous areas (zone_px, ambiguous_share): leave them out, or choose one "
+                f"of {english_list(known)}"
+            )
+
+    @property
+    def share_limit(self) -> float:
+        """The share of an object's area in ambiguous areas above which it is ignored."""
+        if self.ambiguous_share is not None:
+            return self.ambiguous_share
+        return 0.5 if self.ambiguous is AmbiguousPolicy.MAJORITY else 1.0
 
     @property
     def score(self) -> NamedFigure:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from napari_panoptic.nuclei.ambiguity import JudgedSide, judge
 from napari_panoptic.values.labels import LabelImage
-from napari_panoptic.values.settings import AmbiguousPolicy
+from napari_panoptic.values.settings import AmbiguousPolicy, EvaluationSettings
 from tests.support.compare import evaluate_case
 from tests.support.examples import examples
 from tests.support.label_cases import random_pair
@@ -42,7 +42,7 @@ def test_what_counts_is_what_the_policy_leaves_of_the_masks(
     cuts_prediction = policy in (AmbiguousPolicy.CLIP, AmbiguousPolicy.CLIP_PREDICTIONS)
     left = [mask & ~void if cuts_reference else mask for mask in references]
     right = [mask & ~void if cuts_prediction else mask for mask in predictions]
-    judged = judge(evaluation.table, policy)
+    judged = judge(evaluation.table, EvaluationSettings(ambiguous=policy))
     assert (judged.cuts_reference, judged.cuts_prediction) == (cuts_reference, cuts_prediction)
     assert_side(judged.reference, references, left, void)
     assert_side(judged.prediction, predictions, right, void)

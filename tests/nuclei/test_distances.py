@@ -114,7 +114,8 @@ def distances_of(
     pair: LabelPair, rows: Rows, columns: Rows, policy: AmbiguousPolicy, outlines: Outlines
 ) -> NDArray[np.float64]:
     table = overlap_table(pair)
-    found = pair_distances(pair, table, judge(table, policy), rows, columns, outlines)
+    judged = judge(table, EvaluationSettings(ambiguous=policy))
+    found = pair_distances(pair, table, judged, rows, columns, outlines)
     return np.stack([found.hausdorff_px, found.hausdorff95_px])
 
 

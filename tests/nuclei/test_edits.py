@@ -188,6 +188,9 @@ SETTINGS = [
     EvaluationSettings(outlines="both-whole"),
     EvaluationSettings(iou_threshold=0.2, near_iou=0.3),
     EvaluationSettings(iou_threshold=0.1, ambiguous="majority", distances=False),
+    EvaluationSettings(zone_px=1),
+    EvaluationSettings(zone_px=2, ambiguous_share=0.25, matching="centroid"),
+    EvaluationSettings(zone_px=3, ambiguous="majority", distances=False),
 ]
 
 
@@ -478,4 +481,5 @@ def test_pixels_far_apart_are_counted_as_those_of_one_window(seed: int) -> None:
         image[y, x] = ids
         live.set_pixels(side, y, x, ids, classes=names)
         case = LabelCase(images[0].copy(), images[1].copy(), names, names, void)
-        assert_same(live.evaluate(EvaluationSettings()), evaluate(pair_of(case)))
+        for how in (EvaluationSettings(), EvaluationSettings(zone_px=2)):
+            assert_same(live.evaluate(how), evaluate(pair_of(case), how))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from scipy.ndimage import binary_erosion
+from scipy.ndimage import binary_dilation, binary_erosion
 from scipy.spatial.distance import cdist
 
 from napari_panoptic.common.errors import LabelError, SettingsError
@@ -101,18 +101,38 @@ def matched(evaluation: Evaluation) -> dict[tuple[int, int], float]:
     }
 
 
-@given(reference=OBJECTS, prediction=OBJECTS, has_void=st.booleans())
-@settings(max_examples=examples(60), deadline=None)
+def zone_of(masks: list[Mask], zone_px: int) -> Mask:
+    """Grow and shrink each mask by itself; the image's edge is no edge."""
+    found = np.zeros(SHAPE, bool)
+    y, x = np.ogrid[-zone_px : zone_px + 1, -zone_px : zone_px + 1]
+    disk = y * y + x * x <= zone_px * zone_px
+    for mask in masks:
+        found |= binary_dilation(mask, disk) & ~binary_erosion(mask, disk, border_value=1)
+    return found
+
+
+@given(
+    reference=OBJECTS,
+    prediction=OBJECTS,
+    has_void=st.booleans(),
+    zone_px=st.sampled_from([0, 1, 2]),
+)
+@settings(max_examples=examples(90), deadline=None)
 def test_figures_are_those_of_whole_masks(
-    reference: list[tuple[Box, str]], prediction: list[tuple[Box, str]], has_void: bool
+    reference: list[tuple[Box, str]],
+    prediction: list[tuple[Box, str]],
+    has_void: bool,
+    zone_px: int,
 ) -> None:
     void = np.zeros(SHAPE, bool)
     void[3:6, 4:9] = has_void
     pair = pair_of(reference, prediction, void if has_void else None)
-    evaluation = evaluate(pair, KEEP)
+    evaluation = evaluate(pair, KEEP.replaced(zone_px=zone_px))
+    outlined = {k: m & ~void for k, m in masks_of(reference).items()}
+    left = ~void & ~zone_of(list(outlined.values()), zone_px)
     cut = {
-        "reference": {k: m & ~void for k, m in masks_of(reference).items()},
-        "prediction": {k: m & ~void for k, m in masks_of(prediction).items()},
+        "reference": {k: m & left for k, m in masks_of(reference).items()},
+        "prediction": {k: m & left for k, m in masks_of(prediction).items()},
     }
     objects = evaluation.objects
     for side, masks in cut.items():
@@ -145,7 +165,7 @@ def test_figures_are_those_of_whole_masks(
             assert row.iou == pytest.approx(max(own, default=0.0))
     for r, p in pairs:
         # The prediction's whole outline and the cut one of the reference, as published.
-        expected = hausdorff(cut["reference"][r], masks_of(prediction)[p])
+        expected = hausdorff(outlined[r], masks_of(prediction)[p])
         found = objects.query("side == 'reference' and id == @r")["hausdorff_px"].item()
         assert found == pytest.approx(expected, nan_ok=True)
 
@@ -192,7 +212,8 @@ def test_evaluating_again_equals_evaluating(
     void[2:5, 2:5] = True
     pair = pair_of(reference, prediction, void)
     flat, keep = EvaluationSettings(ambiguous=policy), KEEP.replaced(ambiguous=policy)
-    for first, second in ((flat, keep), (keep, flat)):
+    zone = flat.replaced(zone_px=1)
+    for first, second in ((flat, keep), (keep, flat), (flat, zone), (zone, flat), (keep, zone)):
         again = evaluate_again(evaluate(pair, first), second).objects
         assert again.equals(evaluate(pair, second).objects)
 

@@ -40,7 +40,11 @@ every_settings = st.builds(
     ambiguous=st.sampled_from(["clip", "clip-predictions", "majority", "keep"]),
     outlines=st.sampled_from(["as-published", "both-clipped", "both-whole"]),
     near_iou=st.sampled_from([0.1, 0.3]),
+    zone_px=st.sampled_from([0, 0, 1, 3]),
     distances=st.booleans(),
+)
+every_settings |= every_settings.filter(lambda own: own.ambiguous != "keep").map(
+    lambda own: own.replaced(ambiguous_share=0.25)
 )
 
 

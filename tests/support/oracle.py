@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -31,11 +31,14 @@ MISCLASSIFIED, IGNORED = "misclassified", "ignored"
 
 @dataclass(frozen=True)
 class Thing:
-    """One object: all its pixels, and those that the ambiguous policy leaves it."""
+    """One object: all its pixels, and those that are left of it."""
 
     id: int
     cls: str
     whole: PixelSet
+    #: Without the ambiguous area, if the policy cuts it.
+    cut: PixelSet
+    #: Without the uncertain border, too; nothing if too much of the object is ambiguous.
     kept: PixelSet
 
 
@@ -72,6 +75,8 @@ def evaluate(
     policy: str = "clip",
     outlines: str = "as-published",
     near_iou: float = 0.1,
+    ambiguous_share: float | None = None,
+    zone_px: int = 0,
     mpp: float | None = None,
 ) -> OracleResult:
     """Evaluate one pair of label images; undefined figures are None."""
@@ -81,8 +86,15 @@ def evaluate(
     cut_predictions = ambiguous_pixels if policy in ("clip", "clip-predictions") else NO_PIXELS
     void = ambiguous_pixels if policy == "majority" else NO_PIXELS
 
-    references = _things(reference, reference_classes, cut_references)
-    predictions = _things(prediction, prediction_classes, cut_predictions)
+    usual = HALF if policy == "majority" else Fraction(1)
+    limit = usual if ambiguous_share is None else _exact(ambiguous_share)
+    references = _things(reference, reference_classes, cut_references, limit)
+    predictions = _things(prediction, prediction_classes, cut_predictions, limit)
+    zone = _zone([thing.kept for thing in references.values()], zone_px, shape)
+    references, predictions = (
+        {i: replace(thing, kept=thing.kept - zone) for i, thing in things.items()}
+        for things in (references, predictions)
+    )
     ious = _ious(references, predictions, void)
 
     unique = True
@@ -94,8 +106,8 @@ def evaluate(
         matches, unique = _match_by_assignment(ious, _exact(iou_threshold))
     matched_by = {p: r for r, p in matches.items()}
 
-    ignored_references = _ignored(references, set(matches), policy, void)
-    ignored_predictions = _ignored(predictions, set(matched_by), policy, void)
+    ignored_references = _ignored(references, set(matches), policy, void, limit)
+    ignored_predictions = _ignored(predictions, set(matched_by), policy, void, limit)
     causes = _Causes(
         {i: thing for i, thing in references.items() if i not in ignored_references},
         {i: thing for i, thing in predictions.items() if i not in ignored_predictions},
@@ -159,17 +171,42 @@ def _true_pixels(mask: np.ndarray | None) -> PixelSet:
     )
 
 
-def _things(labels: np.ndarray, classes: dict[int, str], cut: PixelSet) -> dict[int, Thing]:
+def _things(
+    labels: np.ndarray, classes: dict[int, str], cut: PixelSet, limit: Fraction
+) -> dict[int, Thing]:
     """Collect the objects of a label image, by ascending id."""
     pixels: dict[int, set[Pixel]] = {}
     for y, line in enumerate(labels.tolist()):
         for x, label in enumerate(line):
             if label != 0:
                 pixels.setdefault(label, set()).add((y, x))
-    return {
-        label: Thing(label, classes[label], frozenset(whole), frozenset(whole - cut))
-        for label, whole in sorted(pixels.items())
-    }
+    things = {}
+    for label, whole in sorted(pixels.items()):
+        left = frozenset(whole - cut)
+        is_ambiguous = _share(cut, of=frozenset(whole)) > limit
+        kept = NO_PIXELS if is_ambiguous else left
+        things[label] = Thing(label, classes[label], frozenset(whole), left, kept)
+    return things
+
+
+def _zone(objects: list[PixelSet], reach: int, shape: Pixel) -> PixelSet:
+    """Collect the pixels from which one at most `reach` away lies across an object's edge."""
+    height, width = shape
+    near = [
+        (dy, dx)
+        for dy in range(-reach, reach + 1)
+        for dx in range(-reach, reach + 1)
+        if dy * dy + dx * dx <= reach * reach
+    ]
+    return frozenset(
+        (y, x)
+        for y in range(height)
+        for x in range(width)
+        for dy, dx in near
+        if 0 <= y + dy < height and 0 <= x + dx < width
+        for pixels in objects
+        if ((y, x) in pixels) != ((y + dy, x + dx) in pixels)
+    )
 
 
 def _ious(
@@ -252,12 +289,14 @@ def _centroid(pixels: PixelSet) -> tuple[Fraction, Fraction]:
     )
 
 
-def _ignored(things: dict[int, Thing], matched: set[int], policy: str, void: PixelSet) -> set[int]:
+def _ignored(
+    things: dict[int, Thing], matched: set[int], policy: str, void: PixelSet, limit: Fraction
+) -> set[int]:
+    gone = {i for i, t in things.items() if not t.kept}
     if policy == "majority":
-        return {
-            i for i, t in things.items() if i not in matched and _share(void, of=t.whole) > HALF
-        }
-    return {i for i, t in things.items() if not t.kept}
+        mostly = {i for i, t in things.items() if _share(void, of=t.whole) > limit}
+        return gone | (mostly - matched)
+    return gone
 
 
 # --- causes -----------------------------------------------------------------------------------
@@ -376,8 +415,8 @@ def _distance_cells(
     reference: Thing, prediction: Thing, shape: Pixel, outlines: str, mpp: float | None
 ) -> Row:
     """Compare the outlines of a matched pair; the cells stay empty where one has no contour."""
-    reference_outline = reference.whole if outlines == "both-whole" else reference.kept
-    prediction_outline = prediction.kept if outlines == "both-clipped" else prediction.whole
+    reference_outline = reference.whole if outlines == "both-whole" else reference.cut
+    prediction_outline = prediction.cut if outlines == "both-clipped" else prediction.whole
     a = _contour(reference_outline, shape)
     b = _contour(prediction_outline, shape)
     if not a or not b:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.nuclei.causes import ignored_if_unmatched
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.outcomes import Outcomes
 from napari_panoptic.values.settings import Matching
@@ -81,8 +80,8 @@ def scored_region(evaluation: Evaluation, patient: str, region: str) -> ScoredRe
             judged.pair_prediction.astype(np.int64),
             judged.iou,
         ),
-        ignored_if_unmatched(judged.reference, judged.policy),
-        ignored_if_unmatched(judged.prediction, judged.policy),
+        judged.ignored_if_unmatched(Side.REFERENCE),
+        judged.ignored_if_unmatched(Side.PREDICTION),
         is_unique=settings.matching is Matching.STRICT_IOU
         and not settings.one_to_one_enforced
         and not evaluation.pair.has_planes,

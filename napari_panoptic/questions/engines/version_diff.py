@@ -291,7 +291,7 @@ def pixel_pairs(old: Evaluation, new: Evaluation) -> tuple[NDArray[np.int64], ND
     """
     pair = LabelPair(old.pair.prediction, new.pair.prediction)
     table = overlap_table(pair)
-    judged = judge(table, AmbiguousPolicy.KEEP)
+    judged = judge(table, EvaluationSettings(ambiguous=AmbiguousPolicy.KEEP))
     is_fp = [each.outcomes.prediction.status == STATUS_CODE[Status.FP] for each in (old, new)]
     kept = is_fp[0][judged.pair_reference] & is_fp[1][judged.pair_prediction]
     arrays = ("pair_reference", "pair_prediction", "intersection", "iou")
