@@ -353,11 +353,11 @@ def _hull_areas(labels: LabelImage) -> NDArray[np.float64]:
     order = np.argsort(owner, kind="stable")
     owner, points = owner[order], np.concatenate(corners)[order].astype(np.float64)
     areas = np.full(len(labels), np.nan)
-    # A few at a time: shapely holds the GIL while it makes points, which would block a window.
+    # A few at a time: shapely holds the GIL while it makes lines, which would block a window.
     for first in range(0, len(labels), _HULLS_AT_ONCE):
         begin, end = np.searchsorted(owner, (first, first + _HULLS_AT_ONCE))
-        hulls = shapely.multipoints(points[begin:end], indices=owner[begin:end] - first)
-        found_areas = shapely.area(shapely.convex_hull(hulls))
+        lines = shapely.linestrings(points[begin:end], indices=owner[begin:end] - first)
+        found_areas = shapely.area(shapely.convex_hull(lines))
         areas[first : first + len(found_areas)] = found_areas
     return areas
 
@@ -408,6 +408,8 @@ def _touching(labels: LabelImage) -> NDArray[np.bool_]:
     for a in labels.sheets:
         for b in labels.sheets:
             for dy, dx in ((0, 0), (0, 1), (1, -1), (1, 0), (1, 1)):
+                if a is b and dy == dx == 0:
+                    continue
                 one = a[: height - dy, max(0, -dx) : width - max(0, dx)]
                 other = b[dy:, max(0, dx) : width + min(0, dx)]
                 meet = (one != other) & (one > 0) & (other > 0)
