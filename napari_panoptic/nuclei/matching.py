@@ -141,6 +141,8 @@ def _best_assignment(
     rows, columns = judged.pair_reference[candidates], judged.pair_prediction[candidates]
     # Most pairs compete with no other.
     is_contested = (np.bincount(rows)[rows] > 1) | (np.bincount(columns)[columns] > 1)
+    if not is_contested.any():
+        return np.sort(candidates)
     contested = candidates[is_contested]
     groups = pairs_by_component(rows[is_contested], columns[is_contested])
     chosen = [_assign(contested[group], table, judged) for group in groups]
