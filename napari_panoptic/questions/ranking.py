@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -102,7 +102,7 @@ class Ranking(Question):
         found = statistics_of(gathered)
         if not found:
             raise UnansweredError(self.why_not(cohort) or "only one team competes")
-        frame = RANKING.frame(row for own in found.items() for row in _rows(*own))
+        frame = RANKING.frame(statistics_rows(found))
         return Answer(
             headline=friedman_sentence(found["pq"].comparison, "PQ", "patient"),
             notes=(),
@@ -122,16 +122,18 @@ class Ranking(Question):
         )
 
 
-def _rows(metric: str, found: TeamStatistics) -> Iterator[dict[str, Any]]:
-    for team in found.comparison.teams:
-        yield {
-            "metric": metric,
-            "team": team,
-            **fields_of(found.means[team], "mean", "low", "high"),
-            **rank_of(found.comparison, team),
-            "patients": found.comparison.n_patients,
-            "friedman_p": found.comparison.friedman_p,
-        }
+def statistics_rows(found: Mapping[str, TeamStatistics]) -> Iterator[dict[str, Any]]:
+    """Return a row of `RANKING` for each metric and team."""
+    for metric, own in found.items():
+        for team in own.comparison.teams:
+            yield {
+                "metric": metric,
+                "team": team,
+                **fields_of(own.means[team], "mean", "low", "high"),
+                **rank_of(own.comparison, team),
+                "patients": own.comparison.n_patients,
+                "friedman_p": own.comparison.friedman_p,
+            }
 
 
 def _failures(evaluation: CohortEvaluation, team: str) -> FailureSet:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from napari_panoptic.nuclei.metrics import FIGURE_NAMES
 from napari_panoptic.questions.answer import Answer, AnswerPlot, AnswerRecord, AnswerTable
 from napari_panoptic.questions.conventions import scores_of
+from napari_panoptic.questions.ranking import statistics_rows
 from napari_panoptic.report.nuclei.cohort_report import CohortReport
 from napari_panoptic.report.nuclei.tables import PATIENTS, confusion_table, patients_table
 from napari_panoptic.statistics.bootstrap import RESAMPLES, SEED
@@ -30,7 +31,7 @@ from napari_panoptic.tables.figures import counted, interval, p_value
 from napari_panoptic.values.settings import EvaluationSettings
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 STATISTICS = "Statistics"
 """Title of the table of means and ranks by every metric."""
@@ -57,7 +58,7 @@ def ranking_answer(report: CohortReport) -> Answer:
             *([] if conventions is None else [scores_of(conventions)]),
             *([_statistics(found)] if found else []),
             *files,
-            AnswerTable(STATISTICS_FILE, _statistics_frame(report)),
+            AnswerTable(STATISTICS_FILE, STATISTICS_FILE.frame(statistics_rows(found))),
             AnswerTable(PATIENTS_FILE, patients_table(report.evaluation)),
         ),
         plots=tuple(_plots(report)),
@@ -119,17 +120,6 @@ def _intervals(found: TeamStatistics) -> str:
     """Describe the interval of each mean, and why a test is undefined."""
     intervals = (f"{team}: {interval(own.low, own.high)}" for team, own in found.means.items())
     return "; ".join(filter(None, (*intervals, found.comparison.why_undefined)))
-
-
-def _statistics_frame(report: CohortReport) -> pd.DataFrame:
-    rows = []
-    for metric, found in report.statistics.items():
-        comparison = found.comparison
-        for team, rank in zip(comparison.teams, comparison.ranks, strict=True):
-            mean = found.means[team]
-            row = (metric, team, mean.mean, mean.low, mean.high, rank)
-            rows.append((*row, comparison.n_patients, comparison.friedman_p))
-    return STATISTICS_FILE.frame(dict(zip(STATISTICS_FILE.keys, row, strict=True)) for row in rows)
 
 
 # --- plots ------------------------------------------------------------------------------------

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 
 from napari_panoptic.common.progress import UNWATCHED, Progress
-from napari_panoptic.common.text import counted
 from napari_panoptic.questions.answer import Answer
 from napari_panoptic.questions.question import Question
 from napari_panoptic.review.identity import one_spelling
@@ -57,11 +56,11 @@ class PlanItems(Question):
     def answered(
         self,
         cohort: Cohort,  # noqa: ARG002 - it was read
-        gathered: Population,
+        gathered: Population,  # noqa: ARG002 - the form describes it
         progress: Progress = UNWATCHED,  # noqa: ARG002 - it takes a moment
     ) -> Answer:
-        """Return how many there are."""
-        return Answer(f"{counted(len(gathered.units), 'item')} can be drawn.")
+        """Return an empty answer: plans are drawn from what was gathered."""
+        return Answer("")
 
 
 @dataclass(frozen=True, eq=False)
