@@ -331,7 +331,7 @@ def fresh_desk(open_desk, request, wait_until):
     wait_until(lambda: desk.is_settled)
     session.select(None)
     desk.link.failures.leave()
-    desk.link.scene.fit()
+    desk.link.scene.camera.fit()
     return desk
 
 

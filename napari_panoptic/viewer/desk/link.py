@@ -129,7 +129,7 @@ class Link:
         self.painting = Painting(viewer, session)
         self.scene = Scene(viewer)
         self.slides = SlideView(viewer, self.scene)
-        self._steady = SteadyView(viewer, self.scene, self._keep_in_sight)
+        self._steady = SteadyView(viewer, self.scene.camera, self._keep_in_sight)
         self.pointer = Pointer(viewer, session, self.scene, self.slides, panels.title)
         self.loader = RegionLoader(session, window_check(viewer))
         self.history = EditHistory()
@@ -293,12 +293,12 @@ class Link:
     def follow_selected(self) -> None:
         """Bring the selected object into view, unless the user turned this off."""
         if self.state.follow and self._session.selection is not None:
-            self.scene.bring_into_view(self._session.selection)
+            self.scene.camera.bring_into_view(self._session.selection)
 
     def centre_selected(self) -> None:
         """Bring the selected object to the middle of the image."""
         if self._session.selection is not None:
-            self.scene.centre(self._session.selection)
+            self.scene.camera.centre(self._session.selection)
 
     def say(self, text: str) -> None:
         """Show a text above the image and in the status bar."""
@@ -496,13 +496,13 @@ class Link:
         with errors_shown():  # napari's canvas may fail: all others learn the selection
             self.scene.emphasise(selection)
             if selection is not None:
-                self.scene.show_object(selection, only_if_hidden=not self.slides.is_far)
+                self.scene.camera.show_object(selection, only_if_hidden=not self.slides.is_far)
 
     def _keep_in_sight(self, canvas: NDArray[np.float64]) -> None:
         """Show the selected object again if it was in sight on a canvas of another size."""
         selection = self._session.selection
-        if selection is not None and self.scene.is_object_in_sight(selection, canvas):
-            self.scene.show_object(selection, only_if_hidden=True)
+        if selection is not None and self.scene.camera.is_object_in_sight(selection, canvas):
+            self.scene.camera.show_object(selection, only_if_hidden=True)
 
     def _show_look(self, _changed: object) -> None:
         look = self.state.look

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from napari.components import ViewerModel
 from numpy.typing import NDArray
 
+from napari_panoptic.display.marks import box_of
 from napari_panoptic.display.object_layers import PixelSize
+from napari_panoptic.live.session import Selection
+from napari_panoptic.live.snapshots import RegionSnapshot
 from napari_panoptic.viewer.kit.napari_private import moved_once
 
 MARGIN = 0.02
@@ -214,6 +217,98 @@ class Follow:
         zoom = min(zoom, LARGEST_SHARE * float((canvas / extent).min()))
         self._followed_zoom = zoom
         look_at(viewer, box, pixels, within, zoom)
+
+
+class RegionCamera:
+    """Brings the shown region, its objects, and boxes (y0, x0, y1, x1 in px) of it into view.
+
+    Parameters
+    ----------
+    viewer
+        Whose camera moves.
+    snapshot
+        Returns the shown region, if any.
+    """
+
+    def __init__(self, viewer: ViewerModel, snapshot: Callable[[], RegionSnapshot | None]) -> None:
+        self._viewer, self._snapshot, self._follow = viewer, snapshot, Follow()
+
+    @property
+    def pixels(self) -> PixelSize:
+        """How large pixels are."""
+        return PixelSize.of(self._snapshot())
+
+    @property
+    def zoom(self) -> float:
+        """How large an image pixel is on the screen."""
+        return zoom(self._viewer, self.pixels)
+
+    def fit(self) -> None:
+        """Show the whole region."""
+        if (shown := self._snapshot()) is not None:
+            fit(self._viewer, shown.shape, self.pixels)
+
+    def is_whole_in_sight(self, canvas: NDArray[np.float64]) -> bool:
+        """Return whether the whole region fills a canvas of a height and width on the screen."""
+        snapshot = self._snapshot()
+        return snapshot is not None and is_fitted(self._viewer, snapshot.shape, self.pixels, canvas)
+
+    def is_object_in_sight(self, selection: Selection, canvas: NDArray[np.float64]) -> bool:
+        """Return whether an object lies in a canvas of a height and width on the screen."""
+        return any(
+            is_in_sight(self._viewer, box, self.pixels, canvas) for box in self._box(selection)
+        )
+
+    def on_canvas(self, box: Sequence[float]) -> tuple[float, float, float, float]:
+        """Return where a box is on the canvas, in the same order."""
+        return on_canvas(self._viewer, box, self.pixels)
+
+    def centre(self, selection: Selection) -> None:
+        """Bring an object exactly to the middle of the canvas; from afar, nearer."""
+        for box in self._box(selection):
+            self.centre_box(box)
+
+    def centre_box(self, box: Sequence[float]) -> None:
+        """Bring a box to the middle of the canvas, as `centre` does."""
+        centre(self._viewer, box, self.pixels)
+
+    def show_object(self, selection: Selection, *, only_if_hidden: bool = False) -> None:
+        """Bring an object as near to the middle of the canvas as the image's border allows.
+
+        Parameters
+        ----------
+        selection
+            The object.
+        only_if_hidden
+            Leave the view alone if the object can be seen, and the zoom in
+            any case.
+        """
+        for box in self._box(selection):
+            self.show_box(box, only_if_hidden=only_if_hidden)
+
+    def show_box(self, box: Sequence[float], *, only_if_hidden: bool = False) -> None:
+        """Bring a box near to the middle, as `show_object` does."""
+        if (shown := self._snapshot()) is not None:
+            centre(
+                self._viewer, box, self.pixels, within=shown.shape, only_if_hidden=only_if_hidden
+            )
+
+    def bring_into_view(self, selection: Selection) -> None:
+        """Show an object as `show_object` does, large enough on the screen to judge it."""
+        for box in self._box(selection):
+            self.bring_box_into_view(box, least=0)
+
+    def bring_box_into_view(self, box: Sequence[float], *, least: float = SEARCHED_SHARE) -> None:
+        """Show a box, large enough to look for something in it."""
+        if (shown := self._snapshot()) is not None:
+            self._follow.bring(
+                self._viewer, box, self.pixels, within=shown.shape, least_share=least
+            )
+
+    def _box(self, selection: Selection) -> list[list[float]]:
+        """Return the box of an object; nothing if it is not in the region."""
+        box = box_of(self._snapshot(), selection)
+        return [] if box is None else [box.tolist()]
 
 
 def canvas_size(viewer: ViewerModel) -> NDArray[np.float64]:

@@ -140,7 +140,7 @@ class ConsensusView:
         lines.set_width(look.line_px(Side.PREDICTION))
         outcomes = next(iter(self._picture.evaluations.values())).outcomes
         lines.set_boxes(outcomes.reference.bbox, more_px=self._picture.more_px)
-        zoom = 1.0 if lines.are_lines else self._scene.zoom
+        zoom = 1.0 if lines.are_lines else self._scene.camera.zoom
         set_unless_so(objects, "contour", look.contour(Side.PREDICTION, zoom))
 
     def emphasise(self, selection: Selection | None) -> None:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from napari_panoptic.display import object_layers as contents
 from napari_panoptic.display.listed import ListedObjects, Others
-from napari_panoptic.display.marks import box_of, region_rings
+from napari_panoptic.display.marks import region_rings
 from napari_panoptic.display.object_layers import PixelSize
 from napari_panoptic.display.styles import ColourBy, Display, Look
 from napari_panoptic.live.session import Selection
@@ -149,8 +149,9 @@ class Scene:
         self._beside: frozenset[str] = frozenset()
         self._emphasised: Selection | None = None
         self._look = Look()
-        self._follow = camera.Follow()
         self._listed: ListedObjects | None = None
+        #: Moves the camera over the shown region.
+        self.camera = camera.RegionCamera(viewer, lambda: self._snapshot)
         self._alternatives: list[AlternativeView] = []  # the last one is shown
         self._visible_before: dict[str, bool] = {}
         """Role -> whether a layer was visible before the first alternative view."""
@@ -234,7 +235,7 @@ class Scene:
         if not snapshot.is_slide:
             self._drop_other_teams(snapshot)
         # Of all layers before one is added: napari then draws at once.
-        set_units(self._viewer, self._pixels.units, Owner.DESK)
+        set_units(self._viewer, self.camera.pixels.units, Owner.DESK)
         is_new = (
             previous is None
             or previous.region != snapshot.region
@@ -243,7 +244,7 @@ class Scene:
         if previous is not None and previous.region != snapshot.region:
             self._beside = frozenset()
         if is_new:
-            self.fit()  # how heavy outlines are depends on the zoom
+            self.camera.fit()  # how heavy outlines are depends on the zoom
         self._fill_ambiguous(snapshot.ambiguous)
         if snapshot.is_slide:  # a view of its own shows the objects of slides
             for slot in self._own:
@@ -257,13 +258,13 @@ class Scene:
             self._hide_empty(IMAGE)
         else:
             self._forget_visible(IMAGE)
-            show_image(self._own, snapshot.image, self._pixels)
+            show_image(self._own, snapshot.image, self.camera.pixels)
         self._arrange()
         self._activate()
         if previous is None:
             self._viewer.canvas.overlays.scale_bar.visible = snapshot.mpp is not None
         if is_new:
-            self.fit()  # napari moves the camera for a first layer, and there may be more cells
+            self.camera.fit()  # napari moves it for a first layer, and there may be more cells
         self._apply_look()
 
     def take_edit(
@@ -409,7 +410,7 @@ class Scene:
         if self.alternative is not None:
             return self.alternative.objects_at(position, viewbox)
         snapshot = self._snapshot
-        at = None if snapshot is None else self._pixels.px_inside(position, snapshot.shape)
+        at = None if snapshot is None else self.camera.pixels.px_inside(position, snapshot.shape)
         if snapshot is None or at is None:
             return []
         candidates: list[tuple[int, Pointed]] = []
@@ -456,7 +457,7 @@ class Scene:
             layer.colormap = label_colours(np.array(list(contents.EMPHASIS_COLOURS.values())))
         with drawn_once(layer):
             line_around(layer, self._viewer, self.are_lines)
-            put_data(layer, picture.image, self._pixels, origin_yx_px=picture.origin_yx_px)
+            put_data(layer, picture.image, self.camera.pixels, origin_yx_px=picture.origin_yx_px)
         self._own.set_visible(SELECTED, True)
 
     def _widen(self, selection: Selection | None) -> None:
@@ -469,52 +470,6 @@ class Scene:
                     label = slot.values.value(selection.id)
                 self._lines(slot).select(label)
 
-    def centre(self, selection: Selection) -> None:
-        """Bring an object exactly to the middle of the canvas; from afar, nearer."""
-        box = box_of(self._snapshot, selection)
-        if box is not None:
-            self.centre_box(box.tolist())
-
-    def centre_box(self, box: Sequence[float]) -> None:
-        """Bring a box (y0, x0, y1, x1 in px) to the middle of the canvas, as `centre` does."""
-        camera.centre(self._viewer, box, self._pixels)
-
-    def show_object(self, selection: Selection, *, only_if_hidden: bool = False) -> None:
-        """Bring an object as near to the middle of the canvas as the image's border allows.
-
-        Parameters
-        ----------
-        selection
-            The object.
-        only_if_hidden
-            Leave the view alone if the object can be seen, and the zoom in
-            any case.
-        """
-        box = box_of(self._snapshot, selection)
-        if box is not None:
-            self.show_box(box.tolist(), only_if_hidden=only_if_hidden)
-
-    def show_box(self, box: Sequence[float], *, only_if_hidden: bool = False) -> None:
-        """Bring a box (y0, x0, y1, x1 in px) near to the middle, as `show_object` does."""
-        if self._snapshot is not None:
-            camera.centre(
-                self._viewer,
-                box,
-                self._pixels,
-                within=self._snapshot.shape,
-                only_if_hidden=only_if_hidden,
-            )
-
-    def bring_into_view(self, selection: Selection) -> None:
-        """Show an object as `show_object` does, large enough on the screen to judge it."""
-        box = box_of(self._snapshot, selection)
-        if box is not None:
-            self._bring(box.tolist())
-
-    def bring_box_into_view(self, box: Sequence[float]) -> None:
-        """Show a box (y0, x0, y1, x1 in px), large enough to look for something in it."""
-        self._bring(box, least_share=camera.SEARCHED_SHARE)
-
     def follow_zoom(self) -> None:
         """Draw outlines and rings as heavy as they are well seen at the present zoom."""
         if self._snapshot is None:
@@ -524,39 +479,6 @@ class Scene:
         else:
             self._apply_contours()
         self.emphasise(self._emphasised)
-
-    def fit(self) -> None:
-        """Show the whole region."""
-        if self._snapshot is not None:
-            camera.fit(self._viewer, self._snapshot.shape, self._pixels)
-
-    def is_whole_in_sight(self, canvas: NDArray[np.float64]) -> bool:
-        """Return whether the whole region fills a canvas of a height and width on the screen."""
-        shape = None if self._snapshot is None else self._snapshot.shape
-        return shape is not None and camera.is_fitted(self._viewer, shape, self._pixels, canvas)
-
-    def is_object_in_sight(self, selection: Selection, canvas: NDArray[np.float64]) -> bool:
-        """Return whether an object lies in a canvas of a height and width on the screen."""
-        box = box_of(self._snapshot, selection)
-        return box is not None and camera.is_in_sight(
-            self._viewer, box.tolist(), self._pixels, canvas
-        )
-
-    def on_canvas(self, box: Sequence[float]) -> tuple[float, float, float, float]:
-        """Return where a box (y0, x0, y1, x1 in px) is on the canvas, in the same order."""
-        return camera.on_canvas(self._viewer, box, self._pixels)
-
-    @property
-    def zoom(self) -> float:
-        """How large an image pixel is on the screen."""
-        return camera.zoom(self._viewer, self._pixels)
-
-    def _bring(self, box: Sequence[float], *, least_share: float = 0.0) -> None:
-        if self._snapshot is not None:
-            within = self._snapshot.shape
-            self._follow.bring(
-                self._viewer, box, self._pixels, within=within, least_share=least_share
-            )
 
     def release(self) -> None:
         """Let go of the layers; the next scene takes them over, or the desk removes them."""
@@ -569,10 +491,6 @@ class Scene:
         self._own.release()
         self._edited_roles = frozenset()
         self._snapshot = None
-
-    @property
-    def _pixels(self) -> PixelSize:
-        return PixelSize.of(self._snapshot)
 
     def _object_contents(
         self, snapshot: RegionSnapshot
@@ -617,7 +535,7 @@ class Scene:
 
     def _put_hatching(self, layer: Labels, picture: NDArray[np.uint8]) -> None:
         with drawn_once(layer):
-            put_data(layer, picture, self._pixels)
+            put_data(layer, picture, self.camera.pixels)
 
     def _fill_objects(self, role: str, name: str, labels: LabelImage | None) -> None:
         if labels is None:
@@ -643,11 +561,11 @@ class Scene:
         slot.values = LayerValues(labels.ids)
         can_reuse = own is not None and own is layer.data and own.shape == labels.shape
         with drawn_once(layer):
-            if can_reuse and not self._has_copy(layer) and self._pixels.lies_at(layer):
+            if can_reuse and not self._has_copy(layer) and self.camera.pixels.lies_at(layer):
                 contents.label_data(labels, out=own)  # sooner done than with other data
             else:
                 slot.array = contents.label_data(labels)
-                put_data(layer, slot.array, self._pixels)
+                put_data(layer, slot.array, self.camera.pixels)
             self._outline(slot)
         slot.is_filled = True
 
@@ -688,7 +606,7 @@ class Scene:
         return (
             slot.values is not None
             and slot.content is not None
-            and self._pixels.lies_at(slot.layer)
+            and self.camera.pixels.lies_at(slot.layer)
             and shows(slot.layer.data, slot.values, labels)
         )
 
@@ -698,7 +616,7 @@ class Scene:
         name = self._own.free_name(name) + (EDITED if role in self._edited_roles else "")
         is_hidden = self._hides_teams and role.startswith(_TEAM)
         layer = Labels(data, name=UNNAMED if is_hidden else name, visible=visible)
-        put_in_place(layer, self._pixels)
+        put_in_place(layer, self.camera.pixels)
         slot = self._own.add(role, layer)
         slot.hidden_name = name if is_hidden else ""
         return slot
@@ -752,7 +670,7 @@ class Scene:
             lines = self._lines(slot)
             lines.set_width(self._look.line_px(slot.side))
             # Lines have the same width at every zoom.
-            zoom = 1.0 if lines.are_lines else self.zoom
+            zoom = 1.0 if lines.are_lines else self.camera.zoom
             set_unless_so(slot.layer, "contour", self._look.contour(slot.side, zoom))
             set_unless_so(slot.layer, "opacity", self._look.opacity)
 
@@ -766,7 +684,7 @@ class Scene:
     def ring_px(self) -> int:
         """Width in image pixels of the ring around the selected object, or of the line's place."""
         on_screen_px = camera.LINE_AROUND_PX if self.are_lines else camera.RING_ON_SCREEN_PX
-        return camera.ring_px(self.zoom, on_screen_px)
+        return camera.ring_px(self.camera.zoom, on_screen_px)
 
     def _lines(self, slot: _SceneSlot) -> LayerOutlines:
         return outlines_of(slot.layer, self._viewer)

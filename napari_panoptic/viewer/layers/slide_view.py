@@ -133,7 +133,7 @@ class SlideView:
     @property
     def is_far(self) -> bool:
         """Whether a slide is seen from so far away that objects cannot be distinguished."""
-        return self.is_on and self._diameter_px * self._scene.zoom < SMALLEST_ON_SCREEN_PX
+        return self.is_on and self._diameter_px * self._scene.camera.zoom < SMALLEST_ON_SCREEN_PX
 
     def layer(self, role: str) -> Any | None:
         """Return one of the view's layers; None if it is not there."""
@@ -359,7 +359,7 @@ class SlideView:
         if slot is None:
             return
         set_unless_so(slot.layer, "opacity", look.opacity)
-        zoom, lines = self._scene.zoom, outlines_of(slot.layer, self._viewer)
+        zoom, lines = self._scene.camera.zoom, outlines_of(slot.layer, self._viewer)
         lines.set_width(look.line_px(side))
         lines.set_usual_side(self._diameter_px)
         widths = tuple(look.contour(side, zoom * (1 << k)) for k in range(LEVELS_FROM_PIXELS))
@@ -377,7 +377,7 @@ class SlideView:
 
     def _colour_cells(self) -> None:
         """Count failures in squares that are well seen at the present zoom."""
-        slot, cell_px = self._own.slot(FAILURES), cell_px_at(self._scene.zoom)
+        slot, cell_px = self._own.slot(FAILURES), cell_px_at(self._scene.camera.zoom)
         is_same = self._cells is not None and self._cells.cell_px == cell_px
         if slot is None or self._outcomes is None or is_same:
             return

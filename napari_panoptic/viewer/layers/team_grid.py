@@ -393,7 +393,7 @@ class TeamGrid:
             with self._changing, arranged_once(self._viewer):
                 self._arrange(contents)
         if is_new_region:
-            self._scene.fit()
+            self._scene.camera.fit()
         self._name()
         self.apply_look(self._scene.look)
         self.emphasise(self._selection)
@@ -434,7 +434,7 @@ class TeamGrid:
     def _enter(self, region: str) -> None:
         viewer = self._viewer
         active = viewer.layers.selection.active
-        was_whole = self._scene.is_whole_in_sight(camera.canvas_size(viewer))
+        was_whole = self._scene.camera.is_whole_in_sight(camera.canvas_size(viewer))
         self._scene.activate(self)
         # Layers kept from the scene, or owned by others, would get cells too.
         others = [(layer, layer.visible) for layer in viewer.layers if layer.visible]
@@ -478,7 +478,7 @@ class TeamGrid:
                 # The canvas may have been smaller then, and have shown no border.
                 camera.drop_border(viewer, shown.snapshot.shape, shown.pixels)
             else:
-                self._scene.fit()
+                self._scene.camera.fit()
             if before.active is not None and before.active in viewer.layers:
                 viewer.layers.selection.active = before.active
 

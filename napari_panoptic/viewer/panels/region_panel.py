@@ -138,7 +138,7 @@ class SeenPresenter(Presenter[PanelT]):
     def centre_selected(self) -> None:
         """Bring the selected object to the middle of the canvas."""
         if self.session.selection is not None:
-            self.link.scene.centre(self.session.selection)
+            self.link.scene.camera.centre(self.session.selection)
 
     def _on_sight(self, seen: bool) -> None:
         if seen and self._is_stale:

@@ -248,7 +248,7 @@ class RegionPresenter(SeenPresenter[RegionView]):
         ring = marks.ring_around(
             [(pair.side(side), rows + 1) for side, rows in objects.items()],
             _box(value.here, objects),
-            ring_px=camera.ring_px(self.link.scene.zoom, _RING_ON_SCREEN_PX),
+            ring_px=camera.ring_px(self.link.scene.camera.zoom, _RING_ON_SCREEN_PX),
         )
         pixels = PixelSize.of(value.snapshot)
         self.marks.show(ring.image, pixels, origin_yx_px=ring.origin_yx_px)
@@ -297,7 +297,7 @@ class RegionPresenter(SeenPresenter[RegionView]):
         table = self.panel.shown_table
         if table is not None and table.members is not None:
             rows = _rows_of(self.value.here, names)
-            self.link.scene.show_box(_box(self.value.here, rows), only_if_hidden=True)
+            self.link.scene.camera.show_box(_box(self.value.here, rows), only_if_hidden=True)
             self.mark()
 
     def _on_centre(self, objects: FailureSet) -> None:
@@ -305,7 +305,7 @@ class RegionPresenter(SeenPresenter[RegionView]):
         self._on_object(objects)
         if self.value is not None and table is not None and table.members is not None:
             rows = _rows_of(self.value.here, objects.in_order())
-            self.link.scene.centre_box(_box(self.value.here, rows))
+            self.link.scene.camera.centre_box(_box(self.value.here, rows))
         else:
             self.centre_selected()
 

@@ -85,7 +85,7 @@ class TestOpening:
     def test_the_line_of_the_selected_object_is_wider(self, desk, viewer):
         row, drawn = row_of_status(desk, Side.REFERENCE, Status.FN), []
         selected = select_row(desk, row)
-        desk.link.scene.centre(selected)
+        desk.link.scene.camera.centre(selected)
         for selection in (selected, None, selected):  # the first may change the size of docks
             desk.session.select(selection)
             viewer.layers["selected object"].visible = False

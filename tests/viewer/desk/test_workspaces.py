@@ -148,30 +148,30 @@ def test_a_workspace_chosen_while_the_last_one_is_laid_out_gets_its_room(
 
 def test_a_whole_region_fills_the_canvas_of_the_next_workspace(desk, wait_until):
     scene, viewer = desk.link.scene, desk.viewer
-    scene.fit()
+    scene.camera.fit()
     before = viewer.scene.camera.zoom
     desk.show_workspace("Failures")
     rest(desk, wait_until)
-    assert scene.is_whole_in_sight(canvas_size(viewer))
+    assert scene.camera.is_whole_in_sight(canvas_size(viewer))
     assert viewer.scene.camera.zoom != before
 
 
 def test_a_whole_region_fills_the_canvas_also_if_an_object_is_shown_at_once(desk, wait_until):
     scene, camera = desk.link.scene, desk.viewer.scene.camera
-    scene.fit()
+    scene.camera.fit()
     desk.show_workspace("Review")
     QCoreApplication.processEvents()
     y, x = camera.center[-2:]
     camera.center = (0.0, y + 1, x + 1)
     rest(desk, wait_until)
-    assert scene.is_whole_in_sight(canvas_size(desk.viewer))
+    assert scene.camera.is_whole_in_sight(canvas_size(desk.viewer))
 
 
 def test_the_next_workspace_leaves_a_zoomed_view_as_it_is(desk, wait_until):
     camera, rows = desk.viewer.scene.camera, desk.session.shown.outcomes.reference
     desk.session.select_row(Side.REFERENCE, 0)
     assert len(rows)
-    desk.link.scene.centre(desk.session.selection)
+    desk.link.scene.camera.centre(desk.session.selection)
     camera.zoom *= 1.5
     before = (camera.center, camera.zoom)
     desk.show_workspace("Review")
@@ -182,17 +182,17 @@ def test_the_next_workspace_leaves_a_zoomed_view_as_it_is(desk, wait_until):
 def test_an_object_at_the_border_is_shown_with_no_wider_border_after_the_teams(desk, wait_until):
     viewer, scene = desk.viewer, desk.link.scene
     rows = desk.session.evaluation.outcomes.reference
-    scene.fit()
+    scene.camera.fit()
     desk.session.select_row(Side.REFERENCE, int(rows.centroid_yx_px[:, 0].argmax()))
     viewer.scene.camera.zoom *= 4
-    scene.show_object(desk.session.selection)
+    scene.camera.show_object(desk.session.selection)
     for name in ("Teams", "Review"):
         desk.show_workspace(name)
         rest(desk, wait_until)
     height, _ = canvas_size(viewer) / viewer.scene.camera.zoom
     beyond = viewer.scene.camera.center[-2] + height / 2 - viewer.layers["image"].extent.world[1][0]
     assert beyond <= 4 / viewer.scene.camera.zoom
-    assert scene.is_object_in_sight(desk.session.selection, canvas_size(viewer))
+    assert scene.camera.is_object_in_sight(desk.session.selection, canvas_size(viewer))
 
 
 def test_a_selected_object_stays_in_sight_when_the_canvas_becomes_narrower(desk, wait_until):
@@ -203,14 +203,14 @@ def test_a_selected_object_stays_in_sight_when_the_canvas_becomes_narrower(desk,
     desk.state.mode = ViewMode.ONE
     rest(desk, wait_until)
     selection, camera = desk.session.selection, viewer.scene.camera
-    scene.centre(selection)
+    scene.camera.centre(selection)
     camera.zoom = zoom = camera.zoom * 1.5
     y, x = camera.center[-2:]
     camera.center = (0.0, y, x - 0.35 * canvas_size(viewer)[1] / zoom)
-    assert scene.is_object_in_sight(selection, canvas_size(viewer))
+    assert scene.camera.is_object_in_sight(selection, canvas_size(viewer))
     desk.show_workspace("Failures")
     rest(desk, wait_until)
-    assert scene.is_object_in_sight(selection, canvas_size(viewer))
+    assert scene.camera.is_object_in_sight(selection, canvas_size(viewer))
     assert camera.zoom == zoom
 
 

@@ -54,7 +54,7 @@ def at_first(fresh_desk, wait_until):
     part.edits.chosen_class = None
     part.edits.note_saved(part.edits.unsaved)
     fresh_desk.raise_part(part)
-    fresh_desk.link.scene.fit()
+    fresh_desk.link.scene.camera.fit()
     part.edits.set_on(True)
     wait_until(lambda: fresh_desk.is_settled)
     yield
@@ -680,7 +680,7 @@ class TestAround:
             for region in (SECOND, FIRST) if goes_away else ():
                 desk.link.request(region=region)
                 wait_until(lambda: desk.is_settled)
-                desk.link.scene.fit()
+                desk.link.scene.camera.fit()
         assert given == ["Neutrophil", "Macrophage"]
 
     @pytest.mark.long

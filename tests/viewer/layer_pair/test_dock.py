@@ -210,7 +210,7 @@ def test_results_lie_on_the_layers(window, placed):
     world = mine.data_to_world((y, x))
     pointed = window.desk.link.scene.objects_at(world)
     assert any(at.team is None for at in pointed)
-    window.desk.link.scene.fit()
+    window.desk.link.scene.camera.fit()
     camera = viewer.scene.camera.center[-2:]
     middle = mine.data_to_world(((SHAPE[0] - 1) / 2, (SHAPE[1] - 1) / 2))
     assert np.allclose(camera, middle)

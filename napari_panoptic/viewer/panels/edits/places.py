@@ -60,7 +60,7 @@ class PlacesToDraw:
         elif snapshot.region.name == place.region:
             self._wanted = None
             self._session.select(None)
-            self._link.scene.bring_box_into_view(place.bbox)
+            self._link.scene.camera.bring_box_into_view(place.bbox)
             self._link.say(HOW_TO_DRAW.format(side=place.target[0], id=place.target[1]))
 
 

@@ -232,7 +232,7 @@ class EditsPresenter(Presenter[EditsPanel]):
             row = shown.outcomes.side(side).row_of(id_)
             if row is not None:
                 box = shown.outcomes.side(side).bbox[row].tolist()
-                y0, x0, y1, x1 = (round(value) for value in self.link.scene.on_canvas(box))
+                y0, x0, y1, x1 = (round(value) for value in self.link.scene.camera.on_canvas(box))
                 found.append(QRect(canvas.mapToGlobal(QPoint(x0, y0)), QSize(x1 - x0, y1 - y0)))
         return found
 

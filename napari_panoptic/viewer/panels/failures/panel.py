@@ -491,7 +491,7 @@ class FailuresPresenter(SeenPresenter[FailuresPanel]):
         if snapshot is None or selection is None or snapshot.region.name != name.region:
             return
         if (selection.side, selection.id) == (name.side, name.id):
-            self.link.scene.show_object(selection)
+            self.link.scene.camera.show_object(selection)
 
     def _copy_link(self) -> None:
         self.link.links.copy(self.selected_failures())

@@ -336,7 +336,7 @@ class QuestionPresenter(Presenter[QuestionView]):
         name = first_name(one)
         snapshot, selection = self.session.snapshot, self.session.selection
         if snapshot is not None and selection is not None and snapshot.region.name == name.region:
-            self.link.scene.centre(selection)
+            self.link.scene.camera.centre(selection)
 
     def copy_link(self, sets: Sequence[FailureSet]) -> None:
         """Copy a link to the objects of rows."""

@@ -86,7 +86,7 @@ class PlanNavigation:
         picture = _frame_picture(y1 - y0, x1 - x0)
         self._square.show(picture, PixelSize.of(snapshot), origin_yx_px=origin)
         self._is_framed = True
-        self._link.scene.bring_box_into_view((y0, x0, y1, x1))
+        self._link.scene.camera.bring_box_into_view((y0, x0, y1, x1))
         self._link.painting.expect()
 
     def _remove_frame(self) -> None:
