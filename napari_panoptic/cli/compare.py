@@ -43,7 +43,8 @@ Compared = tuple[VersionComparison, Answer, dict[str, str]]
 """The versions compared, the outputs, and fingerprints of the input files."""
 _EVALUATION_OPTIONS = (
     *("protocol", "correct", "source", "restoration", "radius", "matching", "iou_threshold"),
-    *("ambiguous", "overlaps", "outlines", "no_distances", "jobs", "scheduler", "held_up_to"),
+    *("ambiguous", "ambiguous_share", "zone_px", "overlaps", "outlines", "no_distances"),
+    *("jobs", "scheduler", "held_up_to"),
 )
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from napari_panoptic.cli.console import report_findings, share_bar
-from napari_panoptic.cli.inputs import nuclei_from, reading_from
+from napari_panoptic.cli.inputs import UNCERTAIN, nuclei_from, reading_from
 from napari_panoptic.cli.options import add_cohort, add_matching, add_output, add_reading
 from napari_panoptic.cli.parser import add_choice
 from napari_panoptic.cli.printing import say, warn
@@ -160,7 +160,7 @@ def _request(
     reading = reading_from(options, cohort, (team,))
     given = {
         name: value
-        for name in ("matching", "iou_threshold", "ambiguous")
+        for name in ("matching", "iou_threshold", *UNCERTAIN)
         if (value := getattr(options, name)) is not None
     }
     settings = reading.settings.replaced(**given, distances=False)
@@ -274,7 +274,7 @@ def _fingerprints(
 
 
 def _settings(settings: EvaluationSettings) -> dict[str, Any]:
-    names = ("matching", "iou_threshold", "ambiguous", "restoration", "radius")
+    names = ("matching", "iou_threshold", *UNCERTAIN, "restoration", "radius")
     return {name: getattr(settings, name) for name in names}
 
 

@@ -79,6 +79,10 @@ def source_from(options: argparse.Namespace, cohort: Cohort, names: Sequence[str
     return source
 
 
+UNCERTAIN = ("ambiguous", "ambiguous_share", "zone_px")
+"""The settings of what is uncertain, as options have them."""
+
+
 def settings_from(options: argparse.Namespace) -> EvaluationSettings:
     """Combine the protocol and the options given beside it.
 
@@ -90,7 +94,7 @@ def settings_from(options: argparse.Namespace) -> EvaluationSettings:
     settings = protocol_from(options)
     given = restoration_from(options) | {
         name: value
-        for name in ("matching", "iou_threshold", "ambiguous", "overlaps", "outlines")
+        for name in ("matching", "iou_threshold", *UNCERTAIN, "overlaps", "outlines")
         if (value := getattr(options, name)) is not None
     }
     if options.no_distances:

@@ -253,6 +253,26 @@ def add_matching(parser: argparse.ArgumentParser) -> None:
         help="overlap that strict-iou must exceed, between 0 and 1 (default: 0.5)",
     )
     add_choice(parser, "--ambiguous", AmbiguousPolicy, "how ambiguous areas are treated")
+    add_uncertain(parser)
+
+
+def add_uncertain(parser: argparse.ArgumentParser) -> None:
+    """Add what is left out since it is uncertain: mostly ambiguous objects, and borders."""
+    parser.add_argument(
+        "--ambiguous-share",
+        type=float,
+        metavar="S",
+        help="share of an object's area in ambiguous areas above which it is ignored, from 0 to 1; "
+        "not with keep (default: 0.5 with majority, else 1)",
+    )
+    parser.add_argument(
+        "--zone",
+        dest="zone_px",
+        type=int,
+        metavar="N",
+        help="leave out the uncertain border: all pixels up to N px away from the edge of an "
+        "annotated nucleus, on either side of it (default: 0)",
+    )
 
 
 def add_rules_of_objects(parser: argparse.ArgumentParser, *, with_protocol: bool) -> None:

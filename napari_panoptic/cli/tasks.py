@@ -36,7 +36,8 @@ TASKS: Mapping[Task, TaskOptions] = {
     Task.NUCLEI: TaskOptions(
         options=(
             *("protocol", "correct", "source", "restoration", "radius", "matching"),
-            *("iou_threshold", "ambiguous", "outlines", "no_distances", "held_up_to"),
+            *("iou_threshold", "ambiguous", "ambiguous_share", "zone_px", "outlines"),
+            *("no_distances", "held_up_to"),
             *("metadata", "group", "overlaps", "compare", "margin"),
             *("plan", "verdicts"),
         ),

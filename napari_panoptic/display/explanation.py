@@ -72,6 +72,9 @@ def explain(evaluation: AnyEvaluation, side: Side, row: int) -> Sentence:
     if status is Status.MISCLASSIFIED:
         other = f"{near.across} class is {near.partner_class()}"
         return f"It matches {near.across} ", near.partner(), f", but the {other}."
+    if status is Status.IGNORED and evaluation.in_zone(side)[row]:
+        zone = evaluation.settings.zone_px
+        return (f"No pixel of it is left outside of the uncertain border of {zone} px.",)
     if status is Status.IGNORED:
         return (f"{_percent(near.ambiguous_share)} of it is in an ambiguous area.",)
     if cause not in _SENTENCES:

@@ -60,7 +60,7 @@ def title_parts(session: Session, edited: Edited, listed: ListedObjects | None) 
     if session.threshold is not None:
         parts.append(threshold_text(session.n_below_threshold, session.threshold))
     is_usual = settings == session.protocol
-    parts += [STANDARD] if is_usual else rules(settings)
+    parts += [STANDARD] if is_usual else rules(settings, snapshot.mpp)
     if session.is_flattened:
         parts.append("overlaps flattened while edited")
     elif settings.overlaps is Overlaps.KEEP and session.evaluation is not None:
@@ -132,10 +132,16 @@ def region_notes(session: Session, snapshot: RegionSnapshot) -> list[Finding]:
     ]
 
 
-def rules(settings: EvaluationSettings) -> list[str]:
-    """Return the rules of matching and of ambiguous areas in words."""
+def rules(settings: EvaluationSettings, mpp: float | None = None) -> list[str]:
+    """Return the rules of matching, of ambiguous areas and of uncertain borders in words."""
     policy = SETTING_WORDS[settings.ambiguous].lower()
-    return [_rule(settings), f"ambiguous areas {policy}"]
+    share, zone = settings.ambiguous_share, settings.zone_px
+    um = "" if mpp is None else f" ({zone * mpp:.2g} µm)"
+    return [
+        _rule(settings),
+        f"ambiguous areas {policy}" + ("" if share is None else f" (above {100 * share:g} %)"),
+        *([f"{zone} px{um} along annotated borders left out"] if zone else []),
+    ]
 
 
 def _rule(settings: EvaluationSettings) -> str:

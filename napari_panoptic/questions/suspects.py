@@ -127,7 +127,9 @@ class Suspects(Question):
     @classmethod
     def suited(cls, settings: EvaluationSettings) -> EvaluationSettings:
         """Return the settings of the search, which only follow the ambiguous policy."""
-        return SUSPECT_SETTINGS.replaced(ambiguous=settings.ambiguous)
+        return SUSPECT_SETTINGS.replaced(
+            ambiguous=settings.ambiguous, ambiguous_share=settings.ambiguous_share
+        )
 
     def why_not(self, cohort: Cohort) -> str:
         """Return why the teams cannot be compared; empty if they can."""

@@ -39,6 +39,7 @@ REFERENCES: Mapping[str, str] = {
     "evaluation and results: implementation errors. Université Libre de Bruxelles, 2021.",
     "lessons": "Foucart A, Debeir O, Decaestecker C. Evaluating participating methods in image "
     "analysis challenges: lessons from MoNuSAC 2020. Pattern Recognition, 2023, 109600.",
+    "nuceval": "NucEval. arXiv:2605.03144, 2026.",
     "demsar": "Demšar J. Statistical comparisons of classifiers over multiple data sets. Journal "
     "of Machine Learning Research 7, 2006, 1–30.",
     "kerby": "Kerby DS. The simple difference formula: an approach to teaching nonparametric "

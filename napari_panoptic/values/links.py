@@ -477,6 +477,8 @@ def _read_value(word: str, text: str) -> Any:
             return text
     elif len(text) < 40 and _NUMBER.fullmatch(text):
         number = float(text)
-        if isinstance(default, float) or number.is_integer():
-            return type(default)(number)
+        if default is None or isinstance(default, float):
+            return number
+        if number.is_integer():
+            return int(number)
     raise LinkError(f"the link has an unknown value: '{word}={shortened(text, 80)}'. {COPY_AGAIN}")

@@ -223,7 +223,9 @@ class EvaluationSettings:
         return self.radius if self.restoration is Restoration.BORDER_DILATED else 0
 
     def replaced(self, **changes: Any) -> EvaluationSettings:
-        """Return a copy with some values changed."""
+        """Return a copy with some values changed; another ambiguous policy has its usual share."""
+        if changes.get("ambiguous", self.ambiguous) != self.ambiguous:
+            changes = {"ambiguous_share": None, **changes}
         return replace(self, **changes)
 
     def differences(self, other: EvaluationSettings) -> dict[str, tuple[Any, Any]]:

@@ -431,8 +431,8 @@ def test_no_command_shows_what_there_is(run: Run) -> None:
 OPTIONS = {
     "evaluate": (
         "COHORT --output --teams --restoration --radius --source --matching --iou-threshold "
-        "--ambiguous --outlines --protocol --correct --jobs --scheduler --resume --no-distances "
-        "--held-up-to"
+        "--ambiguous --ambiguous-share --zone --outlines --protocol --correct --jobs "
+        "--scheduler --resume --no-distances --held-up-to"
     ),
     "report": (
         "COHORT --output --teams --protocol --correct --source --metadata --jobs --scheduler "

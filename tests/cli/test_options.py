@@ -90,6 +90,8 @@ USUAL: Mapping[str, Try] = {
     "--matching": Try("centroid"),
     "--iou-threshold": Try("0.8"),
     "--ambiguous": Try("keep"),
+    "--ambiguous-share": Try("0.1"),
+    "--zone": Try("2"),
     "--overlaps": Try("keep"),
     "--outlines": Try("both-whole"),
     "--jobs": Try("0", is_refused=True),

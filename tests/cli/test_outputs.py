@@ -116,6 +116,7 @@ RULES = {
     "--matching": "centroid",
     "--iou-threshold": "0.8",
     "--ambiguous": "keep",
+    "--zone": "2",
     "--protocol": "monusac-2020-as-run",
     "--correct": "matching",
 }

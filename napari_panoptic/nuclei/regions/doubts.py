@@ -16,6 +16,7 @@ from napari_panoptic.io.formats.format import TiledMasks
 from napari_panoptic.io.formats.labels.pieces import stretched_findings
 from napari_panoptic.io.formats.registry import is_mask
 from napari_panoptic.io.images.slides import ImageInfo
+from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.overlap import Areas, OverlapTable
 from napari_panoptic.values.cohort import Cohort, MaskFiles, Region, Source
 from napari_panoptic.values.labels import LabelImage
@@ -163,6 +164,35 @@ def little_overlap(areas: Areas, team: str, region: str | None = None) -> tuple[
         f"looks for the cause)"
     )
     return (Finding(FindingKind.LITTLE_OVERLAP, message, region=region, team=team),)
+
+
+def vanished_in_zone(
+    evaluation: Evaluation | Evaluation[TiledPair], team: str, region: str
+) -> tuple[Finding, ...]:
+    """Describe the objects of which the uncertain border leaves no pixel."""
+    zone, findings = evaluation.settings.zone_px, []
+    for side, name, owner in (
+        (Side.REFERENCE, "annotated nuclei", None),
+        (Side.PREDICTION, "predictions", team),
+    ):
+        ids = tuple(evaluation.outcomes.side(side).ids[evaluation.in_zone(side)].tolist())
+        if ids:
+            message = (
+                f"{len(ids)} of {len(evaluation.outcomes.side(side))} {name} "
+                f"{'has' if len(ids) == 1 else 'have'} no pixel left "
+                f"outside of the uncertain border of {zone} px: ignored"
+            )
+            findings.append(
+                Finding(
+                    FindingKind.VANISHED,
+                    message,
+                    region=region,
+                    team=owner,
+                    count=len(ids),
+                    object_ids=ids,
+                )
+            )
+    return tuple(findings)
 
 
 def no_prediction(region: Region, team: str, source: Source | None) -> Finding:

@@ -31,6 +31,7 @@ from napari_panoptic.nuclei.regions.doubts import (
     no_prediction,
     not_in_windows,
     unusual_form,
+    vanished_in_zone,
 )
 from napari_panoptic.nuclei.regions.reading import (
     ImageSize,
@@ -246,9 +247,11 @@ class HeldRegion:
             return replace(known, evaluation=evaluation), evaluation
 
         found = self._of_pair(team, settings, source, shift, evaluated)
-        if found.evaluation is None or shift != NO_SHIFT:
+        if found.evaluation is None:
             return found
-        odd = little_overlap(found.evaluation.table.areas, team, self._region.name)
+        odd = vanished_in_zone(found.evaluation, team, self._region.name)
+        if shift == NO_SHIFT:
+            odd += little_overlap(found.evaluation.table.areas, team, self._region.name)
         return replace(found, of_team=(*found.of_team, *odd))
 
     def score(
@@ -580,6 +583,7 @@ class WindowedRegion:
                 *prediction.findings,
                 *findings_after(prediction.masks, *counted, self._region, team, files),
                 *little_overlap(found.table.areas, team, self._region.name),
+                *vanished_in_zone(found, team, self._region.name),
                 *unusual,
             ),
         )

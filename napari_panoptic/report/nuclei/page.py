@@ -258,6 +258,7 @@ def methods_values(settings: EvaluationSettings) -> dict[str, Any]:
         "is_kept": settings.overlaps is Overlaps.KEEP,
         "is_challenge": settings.takes_class_masks,
         "ambiguous": _AMBIGUOUS[settings.ambiguous],
+        "share": settings.ambiguous_share,
         "outlines": _OUTLINES[settings.outlines],
         "corrections": [text for c, text in _CORRECTIONS.items() if c in corrected],
     }

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from psygnal import Signal
+from qtpy.QtCore import QSignalBlocker
 from qtpy.QtWidgets import QFormLayout, QWidget
 
 from napari_panoptic.display.glossary import (
@@ -18,6 +19,7 @@ from napari_panoptic.display.glossary import (
 from napari_panoptic.io.formats.registry import known_forms
 from napari_panoptic.values.cohort import Cohort, Source
 from napari_panoptic.values.settings import (
+    KNOW_ZONES,
     AmbiguousPolicy,
     EvaluationSettings,
     Matching,
@@ -45,6 +47,15 @@ _TITLES: Mapping[str, tuple[str, str]] = {
     "matching": ("Match by", "Which prediction belongs to which nucleus."),
     "iou_threshold": ("IoU above", "Overlap that a pair must exceed to match."),
     "ambiguous": ("Ambiguous areas", "How areas that the annotation marks as unclear are treated."),
+    "ambiguous_share": (
+        "Ignored above",
+        "Share of an object's area in ambiguous areas above which it is ignored.",
+    ),
+    "zone_px": (
+        "Uncertain border",
+        "Pixels on either side of annotated borders that do not count, as long as nobody knows "
+        "where exactly a nucleus ends.",
+    ),
     "outlines": (
         "Outline distance",
         "Which outlines the Hausdorff distance compares where an ambiguous area cuts a nucleus.",
@@ -62,6 +73,8 @@ _AUTOMATIC = Choice(
     None, "Automatic", "Colour-coded masks if there are any, or else another available format."
 )
 _DIFFERS = "● "
+USUAL_ZONE_PX = 5
+"""The end of the slider of the uncertain border, unless a wider one is set."""
 
 
 class SettingsPanel(FormPanel):
@@ -79,6 +92,8 @@ class SettingsPanel(FormPanel):
         self.combos = {name: _menu(name) for name in _VOCABULARIES}
         self.radius = NumberSlider(-20, 20, step=1, decimals=0)
         self.threshold = NumberSlider(0.05, 0.95, step=0.05, decimals=2)
+        self.share = NumberSlider(0.0, 1.0, step=0.05, decimals=2)
+        self.zone = NumberSlider(0, USUAL_ZONE_PX, step=1, decimals=0)
         self._fields: Mapping[str, QWidget] = {
             "team": self.team,
             "source": self.source,
@@ -86,7 +101,10 @@ class SettingsPanel(FormPanel):
             "radius": self.radius,
             "matching": self.combos["matching"],
             "iou_threshold": self.threshold,
-            **{name: self.combos[name] for name in ("ambiguous", "outlines", "overlaps")},
+            "ambiguous": self.combos["ambiguous"],
+            "ambiguous_share": self.share,
+            "zone_px": self.zone,
+            **{name: self.combos[name] for name in ("outlines", "overlaps")},
         }
         self.reset = PushButton("Reset")
         self._state = PlainLabel()
@@ -120,14 +138,23 @@ class SettingsPanel(FormPanel):
             combo.show_choice(getattr(settings, name))
         self.radius.show_value(settings.radius)
         self.threshold.show_value(settings.iou_threshold)
+        self.share.show_value(settings.share_limit)
+        with QSignalBlocker(self.zone):
+            self.zone.setMaximum(max(USUAL_ZONE_PX, settings.zone_px))
+        self.zone.show_value(settings.zone_px)
         self.source.show_choice(source if source in self.source.values else None)
         self._mark(settings.differences(protocol))
         self.radius.setEnabled(settings.restoration is Restoration.BORDER_DILATED)
         self.threshold.setEnabled(settings.matching is Matching.STRICT_IOU)
+        knows_zones = settings.convention in KNOW_ZONES
+        self.zone.setEnabled(knows_zones)
+        self.share.setEnabled(knows_zones and settings.ambiguous is not AmbiguousPolicy.KEEP)
 
     def _set_up(self) -> None:
         self.radius.chosen.connect(lambda value: self._on_change("radius", int(value)))
         self.threshold.chosen.connect(lambda value: self._on_change("iou_threshold", value))
+        self.share.chosen.connect(lambda value: self._on_change("ambiguous_share", value))
+        self.zone.chosen.connect(lambda value: self._on_change("zone_px", int(value)))
         for name, combo in self.combos.items():
             combo.chosen.connect(lambda value, n=name: self._on_change(n, value))
         self.reset.setToolTip("Go back to the protocol's settings.")
