@@ -34,6 +34,7 @@ from napari_panoptic.io.formats.polygons.model import PixelRule, Polygons
 from napari_panoptic.io.formats.polygons.rasterize import rasterize_polygons
 from napari_panoptic.kernels.restore import classify
 from napari_panoptic.nuclei.ambiguity import judge
+from napari_panoptic.nuclei.causes import statuses_of
 from napari_panoptic.nuclei.distances import KnownDistances, pair_distances
 from napari_panoptic.nuclei.edits import EditedPair
 from napari_panoptic.nuclei.evaluate import evaluate, evaluated
@@ -389,7 +390,9 @@ def _matched(reference: Labels, prediction: Labels) -> tuple[Any, ...]:
 
 def _decided(reference: Labels, prediction: Labels) -> Any:
     matched = _once(_matched, reference, prediction)
-    return outcomes(*matched, None, near_iou=SETTINGS.near_iou)
+    pair, _, judged, matches = matched
+    statuses = statuses_of(pair, judged, matches)
+    return outcomes(*matched, statuses, None, near_iou=SETTINGS.near_iou)
 
 
 # --- a stroke -----------------------------------------------------------------------------------

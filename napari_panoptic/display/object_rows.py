@@ -175,8 +175,7 @@ class ObjectRows:
     @classmethod
     def from_outcomes(cls, outcomes: Outcomes) -> ObjectRows:
         """Take the outcomes of a label pair."""
-        parts = [outcomes.columns(side) for side in SIDES]
-        values = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        values = outcomes.all_columns()
         yx = values["centroid_yx_px"]
         values |= {
             "verdict": np.zeros(len(yx), np.int16),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -250,7 +250,7 @@ def _held_in_steps(
             held = HeldRegion(cohort, region, settings)
         start = _without_teams(cohort, held, region, settings, source)
         if first in names and len(names) > 1:
-            done[first] = held.evaluate(first, settings, source)
+            done[first] = _with_outcomes(held.evaluate(first, settings, source))
     image, odd = pixels.result()
     findings = (*odd, *(finding for finding in start.findings if finding not in odd))
     start = replace(start, image=image, findings=findings)
@@ -259,7 +259,7 @@ def _held_in_steps(
     others = [name for name in names if name not in done]
 
     def evaluated(name: str) -> Evaluated[Evaluation] | None:
-        return held.evaluate(name, settings, source) if is_wanted() else None
+        return _with_outcomes(held.evaluate(name, settings, source)) if is_wanted() else None
 
     with ThreadPoolExecutor(max_workers=AT_A_TIME) as pool:
         for name, evaluated_team in zip(others, pool.map(evaluated, others), strict=True):
@@ -394,7 +394,7 @@ def _with_slide(
     work = start.work
     if not isinstance(work, WindowedRegion):
         raise TypeError("a slide is read in windows")
-    found = work.evaluate(team, start.settings, start.source, progress=progress)
+    found = _with_outcomes(work.evaluate(team, start.settings, start.source, progress=progress))
     findings = _merged(start.findings, (*work.findings, *found.findings))
     if any(finding.kind is FindingKind.CHANGED for finding in found.of_team):
         work = WindowedRegion(cohort, start.region, work.size)  # opens the new files next time
@@ -403,6 +403,13 @@ def _with_slide(
         results = {**results, team: found.evaluation}
         findings = _merged(findings, _of_only_region(cohort, {team: found.evaluation}))
     return replace(start, results=results, tried=start.tried | {team}, work=work, findings=findings)
+
+
+def _with_outcomes(found: Evaluated[Any]) -> Evaluated[Any]:
+    """Compute the outcomes of a team in this thread, so that the window need not."""
+    if found.evaluation is not None:
+        _ = found.evaluation.outcomes
+    return found
 
 
 def _of_only_region(

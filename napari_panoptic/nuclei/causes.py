@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +16,8 @@ from napari_panoptic.values.vocabulary import STATUS_CODE, Side, Status
 from napari_panoptic.values.windowed_labels import TiledPair
 
 _Codes = NDArray[np.int8]
+Statuses = Mapping[Side, _Codes]
+"""Side -> int8 (n,): the status of its objects, positions in ``STATUSES``."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,23 +33,22 @@ class Decisions:
 
 
 def decide(
-    pair: LabelPair | TiledPair,
     judged: JudgedOverlap,
     matches: Matches,
+    statuses: Statuses,
     *,
     near_iou: float,
 ) -> dict[Side, Decisions]:
-    """Decide status, cause and IoU of every object.
+    """Decide cause and IoU of every object.
 
     Parameters
     ----------
-    pair, judged, matches
-        The label pair and the stages before this one.
+    judged, matches, statuses
+        The stages before this one.
     near_iou
         Least IoU at which an unmatched pair explains a failure.
 
     """
-    statuses = {side: _statuses(pair, judged, matches, side) for side in Side}
     causes = _causes(judged, statuses[Side.REFERENCE], statuses[Side.PREDICTION], near_iou)
     return {
         side: Decisions(
@@ -56,6 +58,11 @@ def decide(
         )
         for side, own_causes in zip(Side, causes, strict=True)
     }
+
+
+def statuses_of(pair: LabelPair | TiledPair, judged: JudgedOverlap, matches: Matches) -> Statuses:
+    """Decide the status of every object."""
+    return {side: _statuses(pair, judged, matches, side) for side in Side}
 
 
 def _statuses(

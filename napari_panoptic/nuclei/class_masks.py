@@ -21,7 +21,7 @@ from napari_panoptic.nuclei.metrics import Counts
 from napari_panoptic.values.conventions import Convention, Nothing, ObjectScope, Pairs
 from napari_panoptic.values.labels import LabelImage, LabelPair, class_compacts, region_ids
 from napari_panoptic.values.settings import EvaluationSettings
-from napari_panoptic.values.vocabulary import STATUS_CODE, Status
+from napari_panoptic.values.vocabulary import STATUS_CODE, Side, Status
 
 BY_ID = key_of(ObjectScope.CLASS_MASKS, Pairs.ABOVE_HALF_BY_ID)
 BY_PAIR = key_of(ObjectScope.CLASS_MASKS, Pairs.ABOVE_HALF)
@@ -102,21 +102,22 @@ def counted_by_id(evaluation: Evaluation) -> NDArray[np.bool_]:
 
     Those whose id in the file no matched annotated object has.
     """
-    outcomes, pair = evaluation.outcomes, evaluation.pair
-    matched = outcomes.reference.partner != NO_PARTNER
-    present = outcomes.prediction.status != STATUS_CODE[Status.IGNORED]
+    pair = evaluation.pair
+    matched = evaluation.matches.reference_partner != NO_PARTNER
+    present = evaluation.statuses[Side.PREDICTION] != STATUS_CODE[Status.IGNORED]
     alike = np.isin(pair.prediction.original_ids, pair.reference.original_ids[matched])
     unlike: NDArray[np.bool_] = present & ~alike
     return unlike
 
 
 def _sums(evaluation: Evaluation) -> FloatArray:
-    reference, prediction = evaluation.outcomes.reference, evaluation.outcomes.prediction
-    matched = reference.partner != NO_PARTNER
+    reference, prediction = (evaluation.statuses[side] for side in Side)
+    iou = evaluation.judged.iou[evaluation.matches.pair]
     sums = np.zeros(len(Sum))
     sums[[Sum.HAD_REFERENCE, Sum.HAD_PREDICTION]] = len(reference) > 0, len(prediction) > 0
-    sums[Sum.TP], sums[Sum.IOU] = matched.sum(), reference.iou[matched].sum()
-    sums[Sum.FN], sums[Sum.FP] = reference.count(Status.FN), prediction.count(Status.FP)
+    sums[Sum.TP], sums[Sum.IOU] = len(iou), iou.sum()
+    sums[Sum.FN] = np.count_nonzero(reference == STATUS_CODE[Status.FN])
+    sums[Sum.FP] = np.count_nonzero(prediction == STATUS_CODE[Status.FP])
     return sums
 
 

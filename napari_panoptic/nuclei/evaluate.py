@@ -12,20 +12,21 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from napari_panoptic.nuclei.ambiguity import JudgedOverlap, judge
+from napari_panoptic.nuclei.causes import Statuses, statuses_of
 from napari_panoptic.nuclei.distances import (
     KnownDistances,
     PairDistances,
     matched_distances,
     pair_distances,
 )
-from napari_panoptic.nuclei.matching import PointLookup, ZoneLookup, match
+from napari_panoptic.nuclei.matching import Matches, PointLookup, ZoneLookup, match
 from napari_panoptic.nuclei.metrics import (
     Counts,
     Metrics,
     class_figures,
     class_metrics,
     confusion_frame,
-    count,
+    count_matched,
     unit_metrics,
 )
 from napari_panoptic.nuclei.outcomes import Outcomes, outcomes
@@ -66,10 +67,10 @@ class Evaluation(Generic[PairT]):
         Areas and intersections. Its rows are the objects of the pair.
     judged
         The table after the ambiguous policy and without the zone of the settings.
-    outcomes
-        Status, cause, partner, IoU and distances of every object, in the same rows.
-    counts
-        Their sums, which can be added over regions.
+    matches
+        The matched pairs of the judged overlap.
+    matched_distances
+        Their distances, or None if they are not computed.
     distances
         All distances measured on these pixels so far, under any settings.
     """
@@ -78,14 +79,44 @@ class Evaluation(Generic[PairT]):
     settings: EvaluationSettings
     table: OverlapTable
     judged: JudgedOverlap
-    outcomes: Outcomes
-    counts: Counts
+    matches: Matches
+    matched_distances: PairDistances | None
     distances: KnownDistances
 
     def __repr__(self) -> str:
         found = Counter(str(status) for status in self.objects["status"])
         counts = ", ".join(f"{n} {status}" for status, n in sorted(found.items()))
         return f"<{type(self).__name__}: PQ {self.metrics.pq:.3f}, {counts or 'no object'}>"
+
+    @cached_property
+    def statuses(self) -> Statuses:
+        """The status of every object."""
+        return statuses_of(self.pair, self.judged, self.matches)
+
+    @cached_property
+    def counts(self) -> Counts:
+        """The sums over the objects, which can be added over regions."""
+        pair, judged, chosen = self.pair, self.judged, self.matches.pair
+        return count_matched(
+            pair.class_names,
+            (pair.reference.class_index, pair.prediction.class_index),
+            (self.statuses[Side.REFERENCE], self.statuses[Side.PREDICTION]),
+            (judged.pair_reference[chosen], judged.pair_prediction[chosen]),
+            judged.iou[chosen],
+            self.matched_distances,
+        )
+
+    @cached_property
+    def outcomes(self) -> Outcomes:
+        """Status, cause, partner, IoU and distances of every object, in the rows of the table.
+
+        Computed when they are first used: sums do not need them.
+        """
+        return outcomes(
+            *(self.pair, self.table, self.judged, self.matches, self.statuses),
+            self.matched_distances,
+            near_iou=self.settings.near_iou,
+        )
 
     @cached_property
     def objects(self) -> pd.DataFrame:
@@ -264,14 +295,13 @@ def evaluated(
     distances: PairDistances | None = None
     if settings.distances:
         distances, known = matched_distances(table, judged, matches, outlines, known, measure)
-    result = outcomes(pair, table, judged, matches, distances, near_iou=settings.near_iou)
     return Evaluation(
         pair=pair,
         settings=settings,
         table=table,
         judged=judged,
-        outcomes=result,
-        counts=count(result),
+        matches=matches,
+        matched_distances=distances,
         distances=known,
     )
 

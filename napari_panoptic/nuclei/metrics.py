@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_panoptic.nuclei.distances import PairDistances
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.outcomes import Outcomes
 from napari_panoptic.statistics.means import quotient, quotients, sums_by_group
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FloatArray = NDArray[np.float64]
-_FN, _FP = STATUS_CODE[Status.FN], STATUS_CODE[Status.FP]
+_FN, _FP, _IGNORED = (STATUS_CODE[own] for own in (Status.FN, Status.FP, Status.IGNORED))
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,34 +251,71 @@ def count(outcomes: Outcomes) -> Counts:
         The outcomes of all objects.
     """
     reference, prediction = outcomes.reference, outcomes.prediction
-    n = len(outcomes.class_names) + 1
-    matched = np.flatnonzero(reference.partner != NO_PARTNER)
-    own = reference.class_index[matched].astype(np.intp)
-    other = prediction.class_index[reference.partner[matched]]
-    iou, hausdorff = reference.iou[matched], reference.hausdorff_px[matched]
-    is_tp, is_measured = own == other, ~np.isnan(hausdorff)
+    rows = np.flatnonzero(reference.partner != NO_PARTNER)
+    return count_matched(
+        outcomes.class_names,
+        (reference.class_index, prediction.class_index),
+        (reference.status, prediction.status),
+        (rows, reference.partner[rows]),
+        reference.iou[rows],
+        PairDistances(reference.hausdorff_px[rows], reference.hausdorff95_px[rows]),
+    )
+
+
+def count_matched(
+    class_names: tuple[str, ...],
+    classes: tuple[NDArray[np.int16], NDArray[np.int16]],
+    statuses: tuple[NDArray[np.int8], NDArray[np.int8]],
+    matched: tuple[NDArray[np.integer], NDArray[np.integer]],
+    iou: FloatArray,
+    distances: PairDistances | None,
+) -> Counts:
+    """Count the outcomes of one label pair from its matched pairs.
+
+    Parameters
+    ----------
+    class_names
+        The scored classes, in order.
+    classes, statuses
+        Of the reference objects (n,) and the predictions (m,); see `SideOutcomes`.
+    matched
+        Rows (k,) of the matched objects of both sides.
+    iou, distances
+        Of the matched pairs; None if no distances are computed.
+    """
+    (reference, prediction), (missed, spurious) = classes, statuses
+    n = len(class_names) + 1
+    own, other = reference[matched[0]].astype(np.intp), prediction[matched[1]]
+    is_tp = own == other
 
     def by_class(values: FloatArray, chosen: NDArray[np.bool_]) -> FloatArray:
         return sums_by_group(values[chosen], own[chosen], n)[1:]
 
     confusion = np.bincount(own * n + other, minlength=n * n).reshape(n, n)
-    confusion[:, 0] = np.bincount(reference.class_index[reference.status == _FN], minlength=n)
-    confusion[0] = np.bincount(prediction.class_index[prediction.status == _FP], minlength=n)
+    confusion[:, 0] = np.bincount(reference[missed == _FN], minlength=n)
+    confusion[0] = np.bincount(prediction[spurious == _FP], minlength=n)
     tp, fp, fn = class_sums(confusion)
+    hausdorff_sum = hausdorff95_sum = np.zeros(n - 1)
+    hausdorff_pairs = np.zeros(n - 1, np.int64)
+    if distances is not None:
+        is_measured = ~np.isnan(distances.hausdorff_px)
+        hausdorff_sum = by_class(distances.hausdorff_px, is_measured)
+        hausdorff95_sum = by_class(distances.hausdorff95_px, is_measured)
+        hausdorff_pairs = np.bincount(own[is_measured], minlength=n)[1:]
     return Counts(
-        class_names=outcomes.class_names,
+        class_names=class_names,
         tp=tp,
         fp=fp,
         fn=fn,
         iou_sum=by_class(iou, is_tp),
         confusion=confusion,
         matched_iou_sum=by_class(iou, np.ones(len(own), np.bool_)),
-        hausdorff_sum_px=by_class(hausdorff, is_measured),
-        hausdorff_pairs=np.bincount(own[is_measured], minlength=n)[1:],
-        hausdorff95_sum_px=by_class(reference.hausdorff95_px[matched], is_measured),
+        hausdorff_sum_px=hausdorff_sum,
+        hausdorff_pairs=hausdorff_pairs,
+        hausdorff95_sum_px=hausdorff95_sum,
         present=(tp + fp + fn > 0).astype(np.int64),
-        ignored_reference=reference.count(Status.IGNORED),
-        ignored_prediction=prediction.count(Status.IGNORED),
+        ignored_reference=int(np.count_nonzero(missed == _IGNORED)),
+        ignored_prediction=int(np.count_nonzero(spurious == _IGNORED)),
     )
 
 

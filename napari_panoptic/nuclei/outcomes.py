@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.nuclei.ambiguity import JudgedOverlap
-from napari_panoptic.nuclei.causes import decide
+from napari_panoptic.nuclei.causes import Statuses, decide
 from napari_panoptic.nuclei.distances import PairDistances
 from napari_panoptic.nuclei.matching import NO_PARTNER, Matches
 from napari_panoptic.nuclei.overlap import OverlapTable
@@ -132,10 +132,12 @@ class Outcomes:
         Reference objects come first, each side by ascending id. Undefined
         values are NaN or, for partners and causes, missing or empty.
         """
-        import pandas as pd
+        return object_frame(self.all_columns(), self.class_names, self.mpp)
 
-        frames = [self.side_frame(side) for side in Side]
-        return pd.concat(frames, ignore_index=True)
+    def all_columns(self) -> dict[str, NDArray[Any]]:
+        """Return the objects of both sides as columns of numbers, in the order of `to_frame`."""
+        parts = [self.columns(side) for side in SIDES]
+        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
     def side_frame(self, side: Side) -> pd.DataFrame:
         """Return the rows of one side as `to_frame` has them."""
@@ -212,22 +214,23 @@ def outcomes(
     table: OverlapTable,
     judged: JudgedOverlap,
     matches: Matches,
+    statuses: Statuses,
     distances: PairDistances | None,
     *,
     near_iou: float,
 ) -> Outcomes:
-    """Decide status and cause of every object.
+    """Decide the cause of every failure, and gather what is known of every object.
 
     Parameters
     ----------
-    pair, table, judged, matches
+    pair, table, judged, matches, statuses
         The label pair and the stages before this one.
     distances
         Contour distances of ``matches.pair``, or None if they are not computed.
     near_iou
         Least IoU at which an unmatched pair explains a failure.
     """
-    decided = decide(pair, judged, matches, near_iou=near_iou)
+    decided = decide(judged, matches, statuses, near_iou=near_iou)
 
     def of_side(side: Side) -> SideOutcomes:
         labels, own, decisions = pair.side(side), judged.side(side), decided[side]
