@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from napari_panoptic.display.styles import CAUSE_WORDS, count_text, length_text, ratio_text
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.outcomes import SideOutcomes
+from napari_panoptic.tables.figures import percent
 from napari_panoptic.values.vocabulary import (
     CAUSE_MEANINGS,
     CAUSES,
@@ -76,7 +77,7 @@ def explain(evaluation: AnyEvaluation, side: Side, row: int) -> Sentence:
         zone = evaluation.settings.zone_px
         return (f"No pixel of it is left outside of the uncertain border of {zone} px.",)
     if status is Status.IGNORED:
-        return (f"{_percent(near.ambiguous_share)} of it is in an ambiguous area.",)
+        return (f"{percent(near.ambiguous_share)} of it is in an ambiguous area.",)
     if cause not in _SENTENCES:
         return (f"{CAUSE_WORDS[cause].capitalize()}: {CAUSE_MEANINGS[cause]}",)
     return _SENTENCES[cause](near)
@@ -192,17 +193,13 @@ def _named(outcomes: SideOutcomes, row: int) -> Named:
     return Named(outcomes.side, row, int(outcomes.ids[row]))
 
 
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
-
-
 def _spill(near: _Neighbours) -> Sentence:
-    return (f"Ambiguous spill: {_percent(near.ambiguous_share)} of it is in an ambiguous area.",)
+    return (f"Ambiguous spill: {percent(near.ambiguous_share)} of it is in an ambiguous area.",)
 
 
 def _split(near: _Neighbours) -> Sentence:
     pieces = near.inside()
-    covered = _percent(near.shared[pieces].sum() / near.area)
+    covered = percent(near.shared[pieces].sum() / near.area)
     return "Split: ", *near.names(pieces), f" share it and cover {covered} of it."
 
 
@@ -250,7 +247,7 @@ def _duplicate(near: _Neighbours) -> Sentence:
 def _too_small(near: _Neighbours) -> Sentence:
     at = near.nearest()
     reference = near.area if near.side is Side.REFERENCE else near.areas[at]
-    covered = _percent(near.shared[at] / reference)
+    covered = percent(near.shared[at] / reference)
     if near.side is Side.REFERENCE:
         return "Too small: prediction ", near.name(at), f" covers only {covered} of it."
     return f"Too small: it covers only {covered} of reference ", near.name(at), "."

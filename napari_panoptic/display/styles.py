@@ -1,8 +1,7 @@
-"""The looks of objects: colours, outline widths, and how numbers are written. No Qt here."""
+"""The looks of objects: colours and outline widths. No Qt here."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -10,7 +9,6 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.common.text import THIN_SPACE, spaced
 from napari_panoptic.display.glossary import STATUS_MEANINGS as STATUS_MEANINGS
 
 # Defined there, and known here by the name that every panel uses.
@@ -20,9 +18,16 @@ from napari_panoptic.display.palette import class_colours as class_colours
 from napari_panoptic.display.palette import hex_colour as hex_colour
 from napari_panoptic.display.palette import rgba_table
 from napari_panoptic.display.palette import status_colour_table as status_colour_table
+from napari_panoptic.tables import figures
+from napari_panoptic.tables.figures import UNDEFINED as UNDEFINED
 from napari_panoptic.values.cohort import Rgb
 from napari_panoptic.values.vocabulary import CAUSE_MEANINGS as CAUSE_MEANINGS
 from napari_panoptic.values.vocabulary import Cause, Side, Status
+
+count_text, signed_count_text = figures.count, figures.signed_count
+short_count_text = figures.short_count
+ratio_text, signed_text = figures.ratio, figures.finely_signed
+decimal_text, length_text = figures.decimal, figures.length
 
 LUT_LENGTH = (1 << 16) - 1
 """Rows of a colour table: one per uint16 label, so that no label wraps onto another's colour.
@@ -146,9 +151,6 @@ CAUSE_WORDS: Mapping[Cause, str] = {
 }
 """The causes in the words of the window; files have the code names."""
 
-UNDEFINED = "–"
-MINUS = "\N{MINUS SIGN}"
-
 
 def status_lut(
     status: NDArray[np.int8], values: NDArray[np.int64] | None = None
@@ -196,54 +198,6 @@ def class_lut(
 def neutral_lut(count: int) -> NDArray[np.float32]:
     """Colour every object alike, because nothing is known about it; as `status_lut`."""
     return _lut(np.repeat(rgba_table([NEUTRAL_COLOUR]), count, axis=0))
-
-
-def ratio_text(value: float) -> str:
-    """Write a ratio with three decimals; an en dash if undefined."""
-    return UNDEFINED if math.isnan(value) else f"{value:.3f}"
-
-
-def signed_text(value: float) -> str:
-    """Write a difference of ratios with its sign; an en dash if undefined.
-
-    Four decimals: one object among hundreds changes no more than the last.
-    """
-    return UNDEFINED if math.isnan(value) else with_sign(value, f"{abs(value):.4f}")
-
-
-def with_sign(value: float, size: str, *, plus: str = "+") -> str:
-    """Write the sign of a value before the text of its size; none before what is rounded to 0."""
-    if not any(digit in size for digit in "123456789"):
-        return size
-    return f"{plus if value > 0 else MINUS}{size}"
-
-
-def signed_count_text(value: int) -> str:
-    """Write a difference of whole numbers with its sign."""
-    return ("+" if value > 0 else MINUS if value < 0 else "") + count_text(abs(value))
-
-
-def length_text(value: float, unit: str = "px") -> str:
-    """Write a length with one decimal and its unit; an en dash if undefined."""
-    return UNDEFINED if math.isnan(value) else f"{spaced(f'{value:,.1f}')}{THIN_SPACE}{unit}"
-
-
-def decimal_text(value: float) -> str:
-    """Write a number with one decimal and no unit; an en dash if undefined."""
-    return UNDEFINED if math.isnan(value) else spaced(f"{value:,.1f}")
-
-
-def count_text(value: int) -> str:
-    """Write a whole number, thousands set apart by a thin space."""
-    return spaced(f"{value:,d}")
-
-
-def short_count_text(value: int) -> str:
-    """Write a whole number in at most four characters and a unit: 9 999, 123k, 1.2M."""
-    if value < 10_000:
-        return count_text(value)
-    # 999,500 would round to 1000k.
-    return f"{value / 1e3:.0f}k" if value < 999_500 else f"{value / 1e6:.1f}M"
 
 
 def _lut(rgba: NDArray[np.float32], values: NDArray[np.int64] | None = None) -> NDArray[np.float32]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+from napari_panoptic.common.text import THIN_SPACE, english_list, spaced
 from napari_panoptic.common.text import counted as counted_plainly
-from napari_panoptic.common.text import english_list, spaced
 
-UNDEFINED = "\N{EN DASH}"
+UNDEFINED, MINUS = "\N{EN DASH}", "\N{MINUS SIGN}"
 _LEAST_P = 0.001
 
 
@@ -16,19 +16,60 @@ def ratio(value: float, places: int = 3) -> str:
     """Write a ratio; an en dash if undefined."""
     if math.isnan(value):
         return UNDEFINED
-    sign = "\N{MINUS SIGN}" if round(value, places) < 0 else ""
-    return f"{sign}{abs(value):.{places}f}"
+    return with_sign(value, f"{abs(value):.{places}f}", plus="")
 
 
 def signed(value: float, places: int = 3) -> str:
     """Write a difference with its sign; an en dash if undefined."""
-    text = ratio(value, places)
-    return f"+{text}" if round(value, places) > 0 else text
+    return with_sign(value, ratio(abs(value), places))
+
+
+def finely_signed(value: float) -> str:
+    """Write a difference of ratios with its sign; an en dash if undefined.
+
+    Four decimals: one object among hundreds changes no more than the last.
+    """
+    return signed(value, 4)
+
+
+def with_sign(value: float, size: str, *, plus: str = "+") -> str:
+    """Write the sign of a value before the text of its size; none before what is rounded to 0."""
+    if not any(digit in size for digit in "123456789"):
+        return size
+    return f"{plus if value > 0 else MINUS}{size}"
+
+
+def signed_count(value: int) -> str:
+    """Write a difference of whole numbers with its sign."""
+    return with_sign(value, count(abs(value)))
 
 
 def count(value: float) -> str:
     """Write a whole number with separated thousands; an en dash if undefined."""
     return UNDEFINED if math.isnan(value) else spaced(f"{int(value):,d}")
+
+
+def short_count(value: int) -> str:
+    """Write a whole number in at most four characters and a unit: 9 999, 123k, 1.2M."""
+    if value < 10_000:
+        return count(value)
+    # 999,500 would round to 1000k.
+    return f"{value / 1e3:.0f}k" if value < 999_500 else f"{value / 1e6:.1f}M"
+
+
+def decimal(value: float) -> str:
+    """Write a number with one decimal and separated thousands; an en dash if undefined."""
+    return UNDEFINED if math.isnan(value) else spaced(f"{value:,.1f}")
+
+
+def length(value: float, unit: str = "px") -> str:
+    """Write a length with one decimal and its unit; an en dash if undefined."""
+    return UNDEFINED if math.isnan(value) else f"{decimal(value)}{THIN_SPACE}{unit}"
+
+
+def percent(share: float) -> str:
+    """Write a share in whole percent."""
+    return f"{100 * share:.0f} %"
 
 
 def counted(number: int, noun: str) -> str:

@@ -25,6 +25,7 @@ from napari_panoptic.tables.columns import (
     TableColumn,
     number,
 )
+from napari_panoptic.tables.figures import percent
 from napari_panoptic.values.vocabulary import Cause, Status
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def region_question(name: str) -> type[RegionQuestion]:
 
 def share(key: str, title: str, about: str) -> TableColumn:
     """Return a column of shares, in percent."""
-    return number(key, title, lambda value: f"{100 * value:.0f} %", about)
+    return number(key, title, percent, about)
 
 
 def outcome(which: str, title: str, about: str) -> TableColumn:

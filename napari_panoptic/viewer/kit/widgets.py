@@ -344,11 +344,6 @@ class LinkLabel(Clickable, ElidedLabel):
     clicked = Signal()
 
 
-def share_text(share: float) -> str:
-    """Write a share in percent."""
-    return f"{100 * share:.0f} %"
-
-
 _PARTS = 1000
 _HEIGHT_PX = 10
 

@@ -23,6 +23,7 @@ from napari_panoptic.display.names import distinct_names, short_name
 from napari_panoptic.display.styles import UNDEFINED, count_text, ratio_text
 from napari_panoptic.live.snapshots import RegionSnapshot
 from napari_panoptic.live.summary import RegionSummary
+from napari_panoptic.tables.figures import percent
 from napari_panoptic.values.cohort import Cohort
 from napari_panoptic.values.vocabulary import Status
 from napari_panoptic.viewer.jobs.jobs import single_shot, stop_timers
@@ -30,7 +31,7 @@ from napari_panoptic.viewer.kit.array_table import Column
 from napari_panoptic.viewer.kit.layouts import Grow, lay_out, row_of
 from napari_panoptic.viewer.kit.name_table import NameTable
 from napari_panoptic.viewer.kit.shown import WrappedLabel
-from napari_panoptic.viewer.kit.widgets import PushButton, share_text
+from napari_panoptic.viewer.kit.widgets import PushButton
 from napari_panoptic.viewer.panels.part import Connections, Presenter, Surroundings
 
 _PLACE_ROWS, _TEAM_ROWS = 3, 4
@@ -507,4 +508,4 @@ def _reviewed_column(
         for n, gone, line in zip(judged, mended, found, strict=True)
     ]
     meaning = "Share of the failures with a verdict of yours, or mended."
-    return figure_column("Reviewed", meaning, shares, text=share_text)
+    return figure_column("Reviewed", meaning, shares, text=percent)

@@ -11,13 +11,13 @@ from napari_panoptic import evaluate_pair
 from napari_panoptic.io.formats.format import Objects
 from napari_panoptic.io.formats.saving import read_objects
 from napari_panoptic.live.autosaves import EditedPart
+from napari_panoptic.tables.figures import signed as signed_ratio
 from napari_panoptic.values.labels import LabelImage
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.kit.inputs import Choice
 from napari_panoptic.viewer.kit.questions import FolderDialog
 from napari_panoptic.viewer.panels.edits.files import EditsFiles
 from napari_panoptic.viewer.panels.edits.panel import EditsPanel, difference_rows, signed
-from napari_panoptic.viewer.panels.review.panel import difference_text
 from tests.support.small_pairs import SCHEME, all_found, four_fates
 
 ARROW_PX = 24
@@ -110,7 +110,7 @@ def test_all_edits_are_saved_in_files_of_their_own(tmp_path, sample_cohort):
 )
 def test_what_is_rounded_to_zero_has_no_sign(before, now, text):
     assert signed("pq", before, now) == text
-    assert difference_text(before, now) == text
+    assert signed_ratio(now - before) == text
 
 
 def test_the_annotation_is_edited_unless_the_team_is_chosen(qtbot):

@@ -17,6 +17,7 @@ from napari_panoptic.live.autosaves import EditedPart
 from napari_panoptic.live.session import Session
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.metrics import METRIC_TEXTS
+from napari_panoptic.tables.figures import with_sign
 from napari_panoptic.values.cohort import Source
 from napari_panoptic.values.vocabulary import Side, Status
 from napari_panoptic.viewer.editing.object_actions import ACTION_TEXTS, Asking, ObjectAction
@@ -320,7 +321,7 @@ def signed(name: str, before: float, now: float) -> str:
     change = now - before
     if math.isnan(change):
         return styles.UNDEFINED
-    return styles.with_sign(change, _text(name, abs(change)))
+    return with_sign(change, _text(name, abs(change)))
 
 
 def _text(name: str, value: float) -> str:

@@ -20,7 +20,7 @@ from qtpy.QtWidgets import (
 
 from napari_panoptic.common.text import counted
 from napari_panoptic.display.glossary import KAPPA_MEANING, VERDICT_MEANINGS, VERDICT_WORDS
-from napari_panoptic.display.styles import UNDEFINED, count_text, ratio_text, with_sign
+from napari_panoptic.display.styles import UNDEFINED, count_text, ratio_text
 from napari_panoptic.review.identity import reviewer_name
 from napari_panoptic.review.verdicts import AgreementItem, ReviewerAgreement, ReviewRecord
 from napari_panoptic.values.vocabulary import Verdict
@@ -238,13 +238,8 @@ def agreement_text(found: ReviewerAgreement) -> str:
     start = f"Both judged {objects}, {count_text(same)} of them alike. Cohen's κ = "
     if math.isnan(agreement.kappa):
         return f"{start}{UNDEFINED}: undefined if both always give the same verdict."
-    low, high = (signed_ratio(value) for value in (agreement.low, agreement.high))
-    return f"{start}{signed_ratio(agreement.kappa)} (95 % interval {low} to {high})."
-
-
-def signed_ratio(value: float) -> str:
-    """Write a ratio that can be negative."""
-    return with_sign(value, ratio_text(abs(value)), plus="")
+    low, high = (ratio_text(value) for value in (agreement.low, agreement.high))
+    return f"{start}{ratio_text(agreement.kappa)} (95 % interval {low} to {high})."
 
 
 def _verdict_cell(name: str) -> Cell:

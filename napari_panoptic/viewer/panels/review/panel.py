@@ -18,10 +18,11 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from napari_panoptic.display.styles import UNDEFINED, count_text, ratio_text, with_sign
+from napari_panoptic.display.styles import UNDEFINED, count_text, ratio_text
 from napari_panoptic.nuclei.metrics import METRIC_TEXTS
 from napari_panoptic.review.file import ReviewError
 from napari_panoptic.review.verdicts import ReviewRecord, Share
+from napari_panoptic.tables.figures import signed
 from napari_panoptic.values.vocabulary import Verdict
 from napari_panoptic.viewer.kit.figures import Cell, FigureTable
 from napari_panoptic.viewer.kit.layouts import (
@@ -286,7 +287,7 @@ class ReviewPanel(ScrollPanel):
                 row += [
                     Cell(ratio_text(before), _undefined(before)),
                     Cell(ratio_text(after), _undefined(after), bold=True),
-                    Cell(difference_text(before, after)),
+                    Cell(signed(after - before)),
                 ]
             rows.append(row)
         self._figures.fill(header, rows)
@@ -473,13 +474,6 @@ def _on_mends_at_once(wanted: bool) -> None:
 
 def _on_goes_on(wanted: bool) -> None:
     PREFERENCES.goes_on = wanted
-
-
-def difference_text(before: float, after: float) -> str:
-    """Write a difference with its sign; an en dash if undefined."""
-    if math.isnan(before) or math.isnan(after):
-        return UNDEFINED
-    return with_sign(after - before, ratio_text(abs(after - before)))
 
 
 def _undefined(value: float) -> str:
