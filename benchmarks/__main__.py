@@ -18,7 +18,7 @@ MODULES = {
     "edits": ("strokes", "fills", "mends"),
     "views": ("start", "switch", "sliders", "objects", "slide_view"),
     "long_use": ("long_use",),
-    "cohorts": ("evaluate", "experiment", "memory", "many_regions", "slide"),
+    "cohorts": ("evaluate", "experiment", "memory", "many_regions", "fold", "slide"),
     "reviews": ("review_coverage", "review_small"),
     "suspects": ("suspects", "review_suspects"),
     "versions": ("version_gate",),

@@ -236,6 +236,41 @@ def write_small_regions(root: Path, n_regions: int, *, side: int = 96, objects: 
     return root
 
 
+def write_fold(root: Path, n_regions: int, *, side: int = 256, objects: int = 24) -> Path:
+    """Write a fold as PanNuke distributes it, as float64 with tissues for patients, and two teams.
+
+    Each team leaves out, moves and misclassifies some nuclei.
+    """
+    rng = np.random.default_rng(7)
+    names = ("masks/fold1/masks.npy", "Teams/A.npy", "Teams/B.npy", "images/fold1/images.npy")
+    arrays = []
+    for name in names:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        shape = (n_regions, side, side, 3 if "images" in name else 6)
+        arrays.append(np.lib.format.open_memmap(root / name, "w+", np.float64, shape))
+    tissues = [f"Tissue {number % 19 + 1}" for number in range(n_regions)]
+    np.save(root / "images/fold1/types.npy", np.array(tissues))
+    for number in range(n_regions):
+        places, axes = rng.uniform(8, side - 8, (objects, 2)), rng.uniform(4, 9, (objects, 2))
+        classes = rng.choice(5, objects, p=(0.4, 0.2, 0.25, 0.02, 0.13))
+        for k, array in enumerate(arrays[:3]):
+            found = np.ones(objects, np.bool_) if not k else rng.random(objects) > 0.1 * k
+            moved = places + rng.normal(0, 1.5 * k, places.shape)
+            wrong = np.where(rng.random(objects) < 0.1 * k, (classes + 1) % 5, classes)
+            ids = np.zeros((side, side), np.int32)
+            paint_ellipses(ids, moved[found], axes[found], np.flatnonzero(found) + 1)
+            own = np.concatenate([[5], wrong])[ids]
+            array[number] = np.where(
+                own[..., None] == np.arange(6), np.maximum(ids, 1)[..., None], 0
+            )
+        tissue = rng.normal((220, 180, 210), 12, (side, side, 3))
+        tissue[arrays[0][number, ..., 5] == 0] -= 80
+        arrays[3][number] = np.clip(tissue, 0, 255).astype(np.uint8)
+    for array in arrays:
+        array.flush()
+    return root
+
+
 # --- slides -------------------------------------------------------------------------------------
 
 TILE_PX = 512

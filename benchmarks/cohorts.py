@@ -13,7 +13,7 @@ import imagecodecs
 import numpy as np
 import tifffile
 
-from benchmarks.cases import MONUSAC, scene, write_slide, write_small_regions
+from benchmarks.cases import MONUSAC, scene, write_fold, write_slide, write_small_regions
 from benchmarks.measure import (
     Measured,
     in_child,
@@ -97,6 +97,27 @@ def memory(smaller: int = 200, larger: int = 2000) -> None:
             size = (output / "objects.csv").stat().st_size / 2**20
             found.append(Measured(f"{n} regions: objects.csv", [size], "MiB"))
     report("evaluate, one job", found)
+
+
+def fold(n: int = 2656) -> None:
+    """Commands on a fold of PanNuke with two teams: 25 GB on the disk, which must be free."""
+    limits = {
+        "causes --team A --output causes": 45.0,
+        "slices --team A --output slices": 60.0,
+        "report --output report.html": 120.0,
+    }
+    found = []
+    with temporary() as folder:
+        root = write_fold(folder / "fold", n)
+        for line, limit in limits.items():
+            name, *options, output = line.split()
+            run = "-m", "napari_panoptic.cli.main", name, root, *options, folder / output
+            _, cpu, memory = in_process(*run)[1]
+            found += [
+                replace(cpu, name=f"{name}: {cpu.name}", limit=limit * n / 2656),
+                replace(memory, name=f"{name}: {memory.name}", limit=500.0),
+            ]
+    report(f"A fold of {n} regions of 256 px, two teams", found)
 
 
 def experiment(cohort: str = MONUSAC, jobs: int = 2) -> None:

@@ -155,25 +155,26 @@ def redrawn_ms(desk: Desk, size: Size) -> list[float]:
 PANELS = ("Edits", "Review", "Objects", "Metrics")
 
 
-def mends(n: int = 30, many: int = 500) -> None:
-    """Actions on single objects and on many at once, done and undone, with all panels in sight."""
-    size = Size("M", 1500, 1200)
-    with temporary() as folder:
-        spoil(write_cohort(folder, size))
-        with opened(folder) as (desk, _viewer):
-            show_panels(desk)
-            desk.presenter(EditsPresenter).mending.asking = Asking.TAKE
-            found = []
-            for objects, limit in ((1, 12.0), (many, 100.0)):
-                for kind in ObjectAction:
-                    calls = n if objects == 1 else max(3, n // 4)
-                    times = mend_ms(desk, kind, objects, calls)
-                    found += [
-                        Measured(f"{kind}, {objects}: {name}", each[1:], limit=limit)
-                        for name, each in times.items()
-                    ]
-            report(f"Actions on objects, {size}", found)
-            discard(desk)
+def mends(names: str = "ML", n: int = 30, many: int = 500) -> None:
+    """Actions on single objects, and on M on many at once, with all panels in sight."""
+    for size in sizes(names):
+        limits = {1: 12.0, many: 100.0} if size.name == "M" else {1: 40.0}
+        with temporary() as folder:
+            spoil(write_cohort(folder, size))
+            with opened(folder) as (desk, _viewer):
+                show_panels(desk)
+                desk.presenter(EditsPresenter).mending.asking = Asking.TAKE
+                found = []
+                for objects, limit in limits.items():
+                    for kind in ObjectAction:
+                        calls = n if objects == 1 else max(3, n // 4)
+                        times = mend_ms(desk, kind, objects, calls)
+                        found += [
+                            Measured(f"{kind}, {objects}: {name}", each[1:], limit=limit)
+                            for name, each in times.items()
+                        ]
+                report(f"Actions on objects, {size}", found)
+                discard(desk)
 
 
 def spoil(root: Path) -> None:
