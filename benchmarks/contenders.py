@@ -329,7 +329,8 @@ def allocate(*given: NDArray[Any]) -> Labels:
 
 def rasterize_here(vertices: Floats, starts: Ints, shape: Ints) -> Labels:
     height, width = shape.tolist()
-    drawn = rasterize_polygons(_once(_polygons, vertices, starts), (height, width), MONUSAC_CLASSES)
+    polygons = _once(_polygons, vertices, starts)
+    drawn = rasterize_polygons(polygons, (height, width), MONUSAC_CLASSES).held()
     # Numbered 1..n without those that later ones cover: only compared, so not worth a lookup.
     return drawn.labels.index
 

@@ -211,7 +211,7 @@ def add_source(parser: argparse.ArgumentParser) -> None:
 
     parser.add_argument(
         "--source",
-        choices=[form.name for form in known_forms().values() if form.load is not None],
+        choices=[form.name for form in known_forms().values() if form.open is not None],
         help="which format of the predictions to read (default: the first of these that is there)",
     )
 

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.kernels.relabel import look_up
-from napari_panoptic.values.labels import Scores, check_pair, scores_of
+from napari_panoptic.kernels.relabel import look_up, present_labels
+from napari_panoptic.values.labels import (
+    IdImage,
+    LabelImage,
+    LazyMasks,
+    Scores,
+    check_pair,
+    pixels_of_ids,
+    scores_of,
+)
 from napari_panoptic.values.vocabulary import Side, of_side
 
 Box = tuple[int, int, int, int]
@@ -131,6 +140,29 @@ class TiledLabels:
             read=read,
         )
 
+    def held(self) -> LabelImage:
+        """Read all pixels as one window; every object then has a pixel, no two share one."""
+        index = self.read((0, 0, *self.shape))
+        labels = LabelImage(
+            index=index,
+            ids=self.ids,
+            class_index=self.class_index,
+            original_ids=self.original_ids,
+            class_names=self.class_names,
+            known_scores=self.known_scores,
+        )
+        has_pixel = present_labels(index, len(self))[1:]
+        if not has_pixel.all():
+            labels = labels.of_rows(has_pixel, index)
+        numbers = sorted(set(labels.class_index.tolist()))
+        names = [labels.class_names[number - 1] for number in numbers]
+        return replace(labels, class_masks=LazyMasks(names, partial(_mask_of, labels)))
+
+
+def _mask_of(labels: LabelImage, name: str) -> IdImage:
+    is_own = labels.class_index == labels.class_names.index(name) + 1
+    return pixels_of_ids(labels.index, np.where(is_own, labels.original_ids, 0))
+
 
 @dataclass(frozen=True, eq=False)
 class TiledArea:
@@ -141,6 +173,34 @@ class TiledArea:
     #: Returns a window as a bool image (y, x), or None if nothing of the area lies in it.
     #: Thread-safe.
     read: Callable[[Box], NDArray[np.bool_] | None]
+
+    @classmethod
+    def of_image(cls, area: NDArray[Any]) -> TiledArea:
+        """Make an area of the pixels of an image (y, x) that are not 0."""
+        height, width = area.shape
+
+        def read(box: Box) -> NDArray[np.bool_] | None:
+            return if_any(np.asarray(area[box[0] : box[2], box[1] : box[3]], np.bool_))
+
+        return cls((height, width), read)
+
+    def joined(self, other: TiledArea | None) -> TiledArea:
+        """Return the pixels of this area and of another of the same size, if there is one."""
+        if other is None:
+            return self
+
+        def read(box: Box) -> NDArray[np.bool_] | None:
+            one, more = self.read(box), other.read(box)
+            if one is None or more is None:
+                return more if one is None else one
+            return one | more
+
+        return TiledArea(self.shape, read)
+
+
+def if_any(mask: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
+    """Return a mask; None if nothing is set."""
+    return mask if mask.any() else None
 
 
 @dataclass(frozen=True, eq=False)

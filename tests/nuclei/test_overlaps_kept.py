@@ -47,7 +47,7 @@ def drawn(objects: list[tuple[Box, str]]) -> LabelImage:
         (name, [(x, y), (x + w, y), (x + w, y + h), (x, y + h)]) for (y, x, h, w), name in objects
     ]
     polygons = polygons_of(outlines, MONUSAC_CLASSES)
-    return rasterize_polygons(polygons, SHAPE, MONUSAC_CLASSES).labels
+    return rasterize_polygons(polygons, SHAPE, MONUSAC_CLASSES).held().labels
 
 
 def masks_of(objects: list[tuple[Box, str]]) -> dict[int, Mask]:

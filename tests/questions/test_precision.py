@@ -42,7 +42,7 @@ def boxes(rng: np.random.Generator) -> LabelImage:
         ring = [(x, y), (x + w, y), (x + w, y + h), (x, y + h)]
         outlines.append((str(rng.choice(CLASS_NAMES[:2])), ring))
     polygons = polygons_of(outlines, MONUSAC_CLASSES)
-    drawn = rasterize_polygons(polygons, SHAPE, MONUSAC_CLASSES).labels
+    drawn = rasterize_polygons(polygons, SHAPE, MONUSAC_CLASSES).held().labels
     return drawn.with_overlaps(Overlaps.KEEP)
 
 

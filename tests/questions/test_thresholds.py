@@ -106,7 +106,7 @@ def test_objects_that_share_pixels_are_matched_again() -> None:
             for n, (x, y) in enumerate(corners)
         ]
         polygons = polygons_of(outlines, MONUSAC_CLASSES)
-        drawn = rasterize_polygons(polygons, (24, 24), MONUSAC_CLASSES).labels
+        drawn = rasterize_polygons(polygons, (24, 24), MONUSAC_CLASSES).held().labels
         scores = Scores(np.arange(1, 13), rng.random(12))
         sides.append(replace(drawn, known_scores=scores).with_overlaps(Overlaps.KEEP))
     evaluation = evaluate(LabelPair(*sides), EvaluationSettings(overlaps=Overlaps.KEEP))

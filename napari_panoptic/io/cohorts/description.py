@@ -246,7 +246,7 @@ def _side(optional: set[str]) -> schema.Reader:
     """
     is_of_teams = "team" in optional
     of_regions = schema.patterns(Pattern, optional, lambda _: {"region"})
-    forms = [form for form in known_forms().values() if form.load is not None]
+    forms = [form for form in known_forms().values() if form.open is not None]
     keys = {form.name: _form_patterns(form, optional) for form in forms}
     keys[CLASSES_KEY] = of_regions
     if is_of_teams:

@@ -185,7 +185,7 @@ def monusac_layout() -> Layout:
     endings = {
         form.source: form.endings[:1] if form in BUILT_IN else form.endings
         for form in known_forms().values()
-        if form.load is not None and form.per_class is PerClass.NEVER
+        if form.open is not None and form.per_class is PerClass.NEVER
     }
 
     def among(masks: MaskPatterns, folder: str) -> MaskPatterns:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
@@ -56,19 +56,43 @@ class TiledMasks:
     #: Returns the findings that need every window to have been read, given bool (n,): which objects
     #: have a pixel. None if there are none.
     findings_after: Callable[[NDArray[np.bool_]], tuple[Finding, ...]] | None = None
+    #: Returns all objects as one image, which knows the pixels that they share, and findings about
+    #: these. None if no two objects share a pixel: the whole is then read as one window.
+    whole: Callable[[], tuple[LabelImage, tuple[Finding, ...]]] | None = None
+    #: Micrometres per pixel, if the file states it.
+    mpp: float | None = None
     #: Magnification of the image in whose px the objects are, if the file states it.
     magnification: float | None = None
 
+    def held(self) -> LoadedMasks:
+        """Return all objects and the whole area."""
+        tiled, found = self.labels, tuple[Finding, ...]()
+        if self.whole is not None:
+            labels, found = self.whole()
+            labels = replace(labels, known_scores=tiled.known_scores)
+        else:
+            labels = tiled.held()
+        area = None if self.ambiguous is None else self.ambiguous.read((0, 0, *tiled.shape))
+        if self.findings_after is not None:
+            found += self.findings_after(np.isin(tiled.ids, labels.ids))
+        return LoadedMasks(
+            labels, area, (*found, *self.findings), self.mpp, magnification=self.magnification
+        )
+
 
 @dataclass(frozen=True, kw_only=True)
-class LoadRequest:
-    """Options of loading masks."""
+class OpenRequest:
+    """Options of opening masks."""
 
     #: Height and width of the region in px, or None if unknown.
     shape: tuple[int, int] | None = None
     #: How objects are recovered from colour-coded masks.
     restoration: Restoration = Restoration.BORDER_REMOVED
     radius: int = 1
+    #: Whether the region is too large to be held: pixels are read later, window by window.
+    in_windows: bool = False
+    #: Receives the amount done and the total; an exception in it cancels.
+    progress: CountReport = unreported
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,20 +123,6 @@ class Objects:
     def ambiguous_class(self) -> str:
         """The class name of the excluded area in files."""
         return self.scheme.ambiguous or "Ambiguous"
-
-
-class OpenTiles(Protocol):
-    """Opens the files of one format; see `napari_panoptic.io.formats.registry.open_masks`."""
-
-    def __call__(
-        self,
-        files: MaskFiles,
-        scheme: ClassScheme,
-        shape: tuple[int, int],
-        *,
-        progress: CountReport = unreported,
-    ) -> TiledMasks:
-        """Open the files."""
 
 
 class ReadOutlines(Protocol):
@@ -154,7 +164,7 @@ class ReadOutlines(Protocol):
         """Read the file."""
 
 
-Load = Callable[[MaskFiles, ClassScheme, LoadRequest], LoadedMasks]
+Open = Callable[[MaskFiles, ClassScheme, OpenRequest], TiledMasks | LoadedMasks]
 MeasureShape = Callable[[MaskFiles], tuple[int, int] | None]
 Write = Callable[[Path, Objects], tuple[Path, ...]]
 
@@ -193,7 +203,7 @@ class PerClass(StrEnum):
 class Format:
     """A file format of objects, and the functions that handle its files.
 
-    Only a name, a title and one of ``load``, ``write`` and ``write_all`` are needed.
+    Only a name, a title and one of ``open``, ``write`` and ``write_all`` are needed.
     """
 
     #: Its name in ``cohort.toml``, ``--source`` and ``--to``: lower-case letters, digits and
@@ -201,15 +211,16 @@ class Format:
     name: str
     #: Its name in menus and messages.
     title: str
-    #: Reads the objects of one side of one region. Raises
+    #: Opens the objects of one side of one region. The whole image is one window; `LoadedMasks` are
+    #: returned by formats that are only read whole. Raises
     #: `napari_panoptic.common.errors.UnreadableFileError` for files that cannot be read, and
     #: reports problems that it handled as findings. None for a format that is only written.
-    load: Load | None = None
+    open: Open | None = None
+    #: Whether ``open`` can leave the pixels of a slide too large for memory on the disk.
+    in_windows: bool = False
     #: Returns height and width in px without reading all, or None if the files do not state them.
-    #: May raise as ``load`` does.
+    #: May raise as ``open`` does.
     shape: MeasureShape = lambda files: None  # noqa: ARG005
-    #: Opens the files of a slide too large for memory; None if they can only be read whole.
-    open_tiles: OpenTiles | None = None
     #: Reads outlines without drawing them; None for a format of pixels, whose files tell the size
     #: of the region. See `napari_panoptic.io.formats.polygons.polygon_format`, which makes formats
     #: of outlines.
@@ -257,7 +268,7 @@ class Format:
                 f"the name of a format has lower-case letters, digits and hyphens, such as "
                 f"my-format; found '{self.name}'"
             )
-        if self.load is None and self.write is None and self.write_all is None:
+        if self.open is None and self.write is None and self.write_all is None:
             raise PanopticError(f"the format '{self.name}' can neither be read nor written")
         if self.write is not None and not self.endings:
             raise PanopticError(

@@ -78,7 +78,7 @@ def format_of(path: Path) -> Source:
     endings = {
         ending: form.source
         for form in reversed(list(known_forms().values()))  # so that built-in ones win
-        if form.load is not None
+        if form.open is not None
         for ending in form.endings
         if ending not in _SHARED_ENDINGS
     }

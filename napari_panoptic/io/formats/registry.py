@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,13 +18,7 @@ from napari_panoptic.common.plugins import Plugins
 from napari_panoptic.common.progress import CountReport, unreported
 from napari_panoptic.common.text import english_list
 from napari_panoptic.io.files.links import check_links
-from napari_panoptic.io.formats.format import (
-    Format,
-    Load,
-    LoadedMasks,
-    LoadRequest,
-    TiledMasks,
-)
+from napari_panoptic.io.formats.format import Format, LoadedMasks, OpenRequest, TiledMasks
 from napari_panoptic.io.formats.labels import arrays as array_sets
 from napari_panoptic.io.formats.labels import (
     coco_panoptic,
@@ -56,7 +51,7 @@ from napari_panoptic.io.formats.polygons import (
     yolo,
 )
 from napari_panoptic.io.formats.probability_maps import maps_need_whole_regions, with_map_scores
-from napari_panoptic.io.formats.reading import here, note, reading
+from napari_panoptic.io.formats.reading import here, note, reading, refuse
 from napari_panoptic.io.formats.recognise import foreign_tool, source_of
 from napari_panoptic.io.images.slides import probe_image
 from napari_panoptic.values.cohort import ClassScheme, MaskFiles, MaskObjects, Source
@@ -192,14 +187,9 @@ def load_masks(
     UnreadableFileError
         If nothing usable can be read.
     """
-    form = form_of(files.source)
-    if form is None or form.load is None:
-        raise UnreadableFileError(
-            f"there is no reader for masks in the format '{files.source}'", region=region
-        )
-    request = LoadRequest(shape=shape, restoration=restoration, radius=radius)
+    request = OpenRequest(shape=shape, restoration=restoration, radius=radius)
     with reading(region=region, team=team) as noted:
-        loaded, place = _loaded(form.load, files, scheme, request, team), here()
+        loaded, place = _loaded(files, scheme, request, team), here()
 
     def with_place(masks: LoadedMasks) -> LoadedMasks:
         restored = masks.restored
@@ -213,16 +203,15 @@ def load_masks(
 
 
 def _loaded(
-    load: Load, files: MaskFiles, scheme: ClassScheme, request: LoadRequest, team: str | None
+    files: MaskFiles, scheme: ClassScheme, request: OpenRequest, team: str | None
 ) -> LoadedMasks:
-    check_links(files)
+    is_placed = files.rules.is_placed and is_mask(files) and files.object_paths
+    # Masks to be placed have a size of their own; that of the image is checked afterwards.
+    own = replace(request, shape=None) if is_placed else request
     with _named(files):
-        if files.rules.is_placed and is_mask(files) and files.object_paths:
-            # The files have a size of their own; that of the image is checked afterwards.
-            loaded = load(files, scheme, replace(request, shape=None))
+        loaded = _held(_opened(files, scheme, own))
+        if is_placed:
             loaded = placed_masks(loaded, files, request.shape)
-        else:
-            loaded = load(files, scheme, request)
     if files.rules.objects is MaskObjects.PIECES and is_mask(files):
         loaded = in_pieces(loaded)
     is_open = files.rules.objects is None and files.object_paths
@@ -233,6 +222,38 @@ def _loaded(
     if files.probability is None:
         return loaded
     return with_map_scores(loaded, files.probability)
+
+
+def _held(masks: TiledMasks | LoadedMasks) -> LoadedMasks:
+    return masks if isinstance(masks, LoadedMasks) else masks.held()
+
+
+def _opened(
+    files: MaskFiles, scheme: ClassScheme, request: OpenRequest
+) -> TiledMasks | LoadedMasks:
+    form = form_of(files.source)
+    if form is None or form.open is None:
+        raise refuse(f"there is no reader for masks in the format '{files.source}'")
+    check_links(files)
+    return form.open(files, scheme, request)
+
+
+@contextmanager
+def _named(files: MaskFiles) -> Iterator[None]:
+    """Add to errors what kind of file it is, where a known program wrote it."""
+    try:
+        yield
+    except UnreadableFileError as error:
+        path = error.path
+        what = None if path is None or path not in files.all_paths else _kind(path, files.source)
+        if what is None or type(error) is not UnreadableFileError:
+            raise
+        raise UnreadableFileError(
+            f"{error.message}. This is {what}",
+            path=path,
+            region=error.region,
+            object_id=error.object_id,
+        ) from error
 
 
 def is_mask(files: MaskFiles) -> bool:
@@ -273,15 +294,14 @@ def open_masks(
     """
     form = form_of(files.source)
     with reading(region=region, team=team) as noted:
-        if form is None or form.open_tiles is None:
-            forms = english_list([f.name for f in known_forms().values() if f.open_tiles])
+        if form is None or not form.in_windows:
+            forms = english_list([f.name for f in known_forms().values() if f.in_windows])
             raise _too_large(
                 files,
                 shape,
                 f"masks in the format '{files.source}' can only be read as a whole; formats that "
                 f"can be read in windows: {forms}",
             )
-        check_links(files)
         is_changed = files.rules.is_placed or files.rules.objects is MaskObjects.PIECES
         if is_changed and form.outlines is None:
             raise _too_large(
@@ -290,11 +310,12 @@ def open_masks(
                 "label images are swapped, scaled and cut in pieces as a whole only; save them in "
                 "px of the image, with a number for each object",
             )
+        request = OpenRequest(shape=shape, in_windows=True, progress=progress)
         with _named(files):
-            opened = form.open_tiles(files, scheme, shape, progress=progress)
+            opened = cast(TiledMasks, _opened(files, scheme, request))
         if files.probability is not None:
             note(maps_need_whole_regions(files.probability))
-        return _with_place(opened, (*here().located(opened.findings), *noted))
+        return _with_place(opened, noted)
 
 
 def _too_large(files: MaskFiles, shape: tuple[int, int], why: str) -> UnreadableFileError:
@@ -304,7 +325,7 @@ def _too_large(files: MaskFiles, shape: tuple[int, int], why: str) -> Unreadable
     )
 
 
-def _with_place(opened: TiledMasks, findings: tuple[Finding, ...]) -> TiledMasks:
+def _with_place(opened: TiledMasks, noted: list[Finding]) -> TiledMasks:
     """Add the place to what is found and refused when windows are read, in any thread."""
     place, labels, area, after = here(), opened.labels, opened.ambiguous, opened.findings_after
 
@@ -320,27 +341,9 @@ def _with_place(opened: TiledMasks, findings: tuple[Finding, ...]) -> TiledMasks
         opened,
         labels=replace(labels, read=read),
         ambiguous=area and replace(area, read=read_area),
-        findings=findings,
+        findings=(*noted, *place.located(opened.findings)),
         findings_after=after and (lambda has_pixel: place.located(after(has_pixel))),
     )
-
-
-@contextmanager
-def _named(files: MaskFiles) -> Iterator[None]:
-    """Add to errors what kind of file it is, where a known program wrote it."""
-    try:
-        yield
-    except UnreadableFileError as error:
-        path = error.path
-        what = None if path is None or path not in files.all_paths else _kind(path, files.source)
-        if what is None or type(error) is not UnreadableFileError:
-            raise
-        raise UnreadableFileError(
-            f"{error.message}. This is {what}",
-            path=path,
-            region=error.region,
-            object_id=error.object_id,
-        ) from error
 
 
 def _kind(path: Path, source: Source) -> str | None:

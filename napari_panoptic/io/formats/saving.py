@@ -97,7 +97,7 @@ def read_objects(path: Path, scheme: ClassScheme, shape: tuple[int, int]) -> Loa
 
 def readable_forms() -> Iterator[Format]:
     """Return the formats in which one region can be saved and opened, the preferred first."""
-    return (form for form in writable_forms() if form.load is not None)
+    return (form for form in writable_forms() if form.open is not None)
 
 
 def without_erased(labels: LabelImage) -> LabelImage:

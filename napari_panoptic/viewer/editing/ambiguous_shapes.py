@@ -403,7 +403,7 @@ def filled(
     ]
     ambiguous = np.full(len(rings), AMBIGUOUS, np.int16)
     polygons = Polygons.of_rings(rings, ambiguous, PixelRule.VERTEX)
-    return rasterize_polygons(polygons, shape, _SCHEME).ambiguous
+    return rasterize_polygons(polygons, shape, _SCHEME).held().ambiguous
 
 
 def corners_of(data: NDArray[Any], kind: str) -> NDArray[np.float64]:

@@ -205,7 +205,7 @@ def _drawn(layer: Any, at: tuple[int, ...], shape: tuple[int, int]) -> NDArray[n
     classes = np.ones(len(rings), np.int16)
     numbers = np.array(ids, np.int64)
     polygons = Polygons.of_rings(rings, classes, PixelRule.CENTRE, ids=numbers)
-    labels = rasterize_polygons(polygons, shape, _ONE_CLASS).labels
+    labels = rasterize_polygons(polygons, shape, _ONE_CLASS).held().labels
     known = np.concatenate([[0], labels.ids]).astype(np.int32)
     return known[labels.index]
 

@@ -190,7 +190,7 @@ def test_outlines_that_cannot_be_read_are_refused(
         ("G = 3", "has no attribute 'F'"),
         (
             "from napari_panoptic.io.formats.format import Format\n"
-            "F = Format(name='labels', title='Mine', load=print)",
+            "F = Format(name='labels', title='Mine', open=print)",
             "the format 'labels' is built in, and cannot be replaced; choose another name",
         ),
     ],
@@ -220,7 +220,7 @@ def test_a_format_is_registered_within_a_process(monkeypatch: pytest.MonkeyPatch
     def load(*_: object) -> LoadedMasks:
         return expected
 
-    mine = Format(name="mine", title="Mine", load=load)
+    mine = Format(name="mine", title="Mine", open=load)
     files = MaskFiles(Source("mine"), {})
     with pytest.raises(UnreadableFileError, match="no reader for masks in the format 'mine'"):
         load_masks(files, MONUSAC_CLASSES, shape=SHAPE)
@@ -228,18 +228,18 @@ def test_a_format_is_registered_within_a_process(monkeypatch: pytest.MonkeyPatch
     forms.register(mine)
     assert load_masks(files, MONUSAC_CLASSES, shape=SHAPE).labels is expected.labels
     with pytest.raises(PanopticError, match="'mine' is there already"):
-        forms.register(Format(name="mine", title="Other", load=load))
+        forms.register(Format(name="mine", title="Other", open=load))
     with pytest.raises(PanopticError, match="'geojson' is built in"):
-        forms.register(Format(name="geojson", title="Other", load=load))
+        forms.register(Format(name="geojson", title="Other", open=load))
 
 
 @pytest.mark.parametrize(
     ("fields", "match"),
     [
-        ({"name": "My format", "load": print}, "lower-case letters, digits and hyphens"),
+        ({"name": "My format", "open": print}, "lower-case letters, digits and hyphens"),
         ({"name": "mine"}, "neither be read nor written"),
         ({"name": "mine", "write": print}, "needs an ending"),
-        ({"name": "mine", "load": print, "endings": ("csv",)}, "start with a dot or _, found csv"),
+        ({"name": "mine", "open": print, "endings": ("csv",)}, "start with a dot or _, found csv"),
     ],
 )
 def test_a_format_that_cannot_be_used(fields: dict[str, object], match: str) -> None:
@@ -254,7 +254,7 @@ def test_the_page_lists_every_built_in_format() -> None:
         (
             form.name,
             form.write is not None or form.write_all is not None,
-            form.open_tiles is not None or form.name == "ome-zarr",  # read as labels
+            form.in_windows or form.name == "ome-zarr",  # read as labels
         )
         for form in forms.BUILT_IN
     ]

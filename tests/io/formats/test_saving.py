@@ -59,7 +59,7 @@ def test_a_label_image_keeps_ids_and_classes(tmp_path: Path, objects: Objects) -
 def test_imagescope_xml_gives_the_same_pixels(tmp_path: Path, objects: Objects) -> None:
     (path,) = write_objects(tmp_path / "mine.xml", objects)
     annotation = read_outlines(Source.IMAGESCOPE, path)
-    drawn = rasterize_polygons(annotation.polygons, SHAPE, MONUSAC_CLASSES)
+    drawn = rasterize_polygons(annotation.polygons, SHAPE, MONUSAC_CLASSES).held()
     np.testing.assert_array_equal(drawn.labels.index > 0, objects.labels.index > 0)
     np.testing.assert_array_equal(drawn.ambiguous, objects.ambiguous)
     assert annotation.mpp == 0.25

@@ -239,7 +239,7 @@ def test_other_forms_say_why_not(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "masks in the format 'colour-coded' can only be read as a whole" in said
     first = "labels, imagescope, geojson, hovernet, annotation-store, imagej-roi, "
     first += "coco-instances, cellvit"
-    others = sum(form.open_tiles is not None for form in BUILT_IN) - len(first.split(", "))
+    others = sum(form.in_windows for form in BUILT_IN) - len(first.split(", "))
     assert f"formats that can be read in windows: {first} and {others} more\n" in said
 
 

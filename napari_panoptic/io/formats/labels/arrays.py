@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -15,19 +16,20 @@ from napari_panoptic.common.errors import UnreadableFileError, UnwritableFileErr
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.io.files.stated_names import checked_name
 from napari_panoptic.io.formats.class_numbers import ClassNumbers
-from napari_panoptic.io.formats.format import FileItem, Format, LoadedMasks, LoadRequest, Objects
+from napari_panoptic.io.formats.format import FileItem, Format, Objects, OpenRequest, TiledMasks
 from napari_panoptic.io.formats.labels.label_images import (
     check_background_is_last,
-    labels_from_channels,
-    labels_from_class_numbers,
+    masks_from_channels,
+    masks_from_class_numbers,
 )
-from napari_panoptic.io.formats.labels.masks import extra_files, vanished_findings, whole_numbers
+from napari_panoptic.io.formats.labels.masks import extra_files, whole_numbers
 from napari_panoptic.io.formats.reading import note, reading
 from napari_panoptic.io.images.arrays import opened_array, region_of
 from napari_panoptic.io.pixels.decode import check_size
 from napari_panoptic.io.tables.csv_tables import read_rows
 from napari_panoptic.values.cohort import ClassScheme, MaskFiles, Source
-from napari_panoptic.values.labels import LabelImage, size_text
+from napari_panoptic.values.labels import size_text
+from napari_panoptic.values.windowed_labels import TiledArea
 
 PANNUKE_WHAT = "masks of PanNuke (an NPY array: image, row, column, class)"
 CONIC_WHAT = "labels of CoNIC (an NPY array: image, row, column, ids and classes)"
@@ -128,26 +130,26 @@ def _check_count(found: int, expected: int, path: Path) -> None:
         )
 
 
-def load_pannuke(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> LoadedMasks:
+def open_pannuke(files: MaskFiles, scheme: ClassScheme, request: OpenRequest) -> TiledMasks:
     """Read a region of an array (n, y, x, C + 1): ids in a channel per class, then background."""
 
-    def read(path: Path) -> LabelImage:
+    def read(path: Path) -> TiledMasks:
         pixels = _narrow(region_of(path, files.item, PANNUKE_WHAT, len(scheme.names) + 1))
         check_background_is_last(pixels)
         numbers = _checked(pixels[..., :-1], path, request.shape)
-        return labels_from_channels(numbers, path, scheme, may_be_binary=False)
+        return masks_from_channels(numbers, path, scheme, may_be_binary=False)
 
-    return _loaded(read, files)
+    return _opened(read, files)
 
 
-def load_conic(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> LoadedMasks:
+def open_conic(files: MaskFiles, scheme: ClassScheme, request: OpenRequest) -> TiledMasks:
     """Read a region of an array (n, y, x, 2): ids, and class numbers from 1."""
 
-    def read(path: Path) -> LabelImage:
+    def read(path: Path) -> TiledMasks:
         numbers = _checked(region_of(path, files.item, CONIC_WHAT, 2), path, request.shape)
-        return labels_from_class_numbers(numbers, path, scheme, may_be_binary=False)
+        return masks_from_class_numbers(numbers, path, scheme, may_be_binary=False)
 
-    return _loaded(read, files)
+    return _opened(read, files)
 
 
 def _narrow(pixels: NDArray[Any]) -> NDArray[Any]:
@@ -171,17 +173,16 @@ def _checked(
     return whole_numbers(pixels, path=path, what="the masks")
 
 
-def _loaded(read: Callable[[Path], LabelImage], files: MaskFiles) -> LoadedMasks:
+def _opened(read: Callable[[Path], TiledMasks], files: MaskFiles) -> TiledMasks:
     with reading(files.all_paths[0]):
-        labels = read(files.all_paths[0])
-        note(*vanished_findings(labels.vanished))
+        masks = read(files.all_paths[0])
         tables = (REGIONS_TABLE, AREAS, _TYPES, _PATCHES)
         arrays = tuple(path for path in files.object_paths if path.name not in tables)
         note(*extra_files("all classes", arrays))
-        return LoadedMasks(labels, _area_of(files, labels.shape))
+        return replace(masks, ambiguous=_area_of(files, masks.labels.shape))
 
 
-def _area_of(files: MaskFiles, shape: tuple[int, int]) -> NDArray[np.bool_] | None:
+def _area_of(files: MaskFiles, shape: tuple[int, int]) -> TiledArea | None:
     """Read the excluded area of a region; return None if there is none."""
     path = next((path for path in files.all_paths if path.name == AREAS), None)
     if path is None:
@@ -195,8 +196,7 @@ def _area_of(files: MaskFiles, shape: tuple[int, int]) -> NDArray[np.bool_] | No
             path=path,
         )
     check_size(array.shape[1:], shape, path=path, what="the excluded area")
-    area: NDArray[np.bool_] = np.array(array[index]) > 0
-    return area if area.any() else None
+    return TiledArea.of_image(np.array(array[index]) > 0)
 
 
 def write_pannuke(folder: Path, count: int, regions: Iterable[Objects]) -> tuple[Finding, ...]:
@@ -325,7 +325,7 @@ def files_shape(files: MaskFiles) -> tuple[int, int] | None:
 PANNUKE = Format(
     name=Source.PANNUKE,
     title="PanNuke arrays",
-    load=load_pannuke,
+    open=open_pannuke,
     shape=files_shape,
     items=array_items,
     write_all=write_pannuke,
@@ -333,7 +333,7 @@ PANNUKE = Format(
 CONIC = Format(
     name=Source.CONIC,
     title="CoNIC arrays",
-    load=load_conic,
+    open=open_conic,
     shape=files_shape,
     items=array_items,
     write_all=write_conic,

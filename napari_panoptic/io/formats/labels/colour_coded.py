@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.text import counted, english_list
-from napari_panoptic.io.formats.format import Format, LoadedMasks, LoadRequest
+from napari_panoptic.io.formats.format import Format, LoadedMasks, OpenRequest
 from napari_panoptic.io.formats.labels.masks import vanished_findings
 from napari_panoptic.io.formats.reading import note, reading, refuse
 from napari_panoptic.io.pixels.decode import check_size, pixel_shape, read_pixels
@@ -259,7 +259,7 @@ def _code(colour: Rgb) -> int:
     return red << 16 | green << 8 | blue
 
 
-def load_files(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> LoadedMasks:
+def open_files(files: MaskFiles, scheme: ClassScheme, request: OpenRequest) -> LoadedMasks:
     """Read the objects of one side of a region; see `napari_panoptic.io.formats.format.Format`."""
     path = files.all_paths[0]
     with reading(path):
@@ -282,6 +282,6 @@ def files_shape(files: MaskFiles) -> tuple[int, int] | None:
 FORMAT = Format(
     name=Source.COLOUR_CODED,
     title="Colour-coded mask",
-    load=load_files,
+    open=open_files,
     shape=files_shape,
 )

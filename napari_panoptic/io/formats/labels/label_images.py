@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,16 +12,14 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
-from napari_panoptic.common.progress import CountReport, unreported
 from napari_panoptic.common.text import counted
 from napari_panoptic.io.files.guard import check_pixels, has_file
 from napari_panoptic.io.formats.class_numbers import ClassNumbers
 from napari_panoptic.io.formats.class_tables import ClassTable, read_class_table
-from napari_panoptic.io.formats.format import LoadedMasks, LoadRequest, TiledMasks
+from napari_panoptic.io.formats.format import OpenRequest, TiledMasks
 from napari_panoptic.io.formats.labels.masks import (
     extra_files,
     most_frequent_classes,
-    vanished_findings,
     whole_numbers,
 )
 from napari_panoptic.io.formats.labels.ome_zarr import AMBIGUOUS_LABEL, label_classes, label_scores
@@ -30,23 +28,19 @@ from napari_panoptic.io.formats.labels.planes import (
     Plane,
     class_objects,
     flattened,
-    held_masks,
-    labels_with_classes,
-    object_mask,
     objects_of_table,
 )
 from napari_panoptic.io.formats.reading import note, reading, refuse
 from napari_panoptic.io.pixels.decode import check_exact, check_size, pixel_shape, read_pixels
 from napari_panoptic.io.pixels.label_windows import (
-    TiledPixels,
     absent_chunks,
     is_zarr,
     open_pixels,
     zarr_areas,
 )
 from napari_panoptic.values.cohort import ClassScheme, MaskFiles
-from napari_panoptic.values.labels import IdImage, LabelImage, checked_array, compact
-from napari_panoptic.values.windowed_labels import Box, TiledArea
+from napari_panoptic.values.labels import checked_array, compact
+from napari_panoptic.values.windowed_labels import TiledArea, if_any
 
 WHAT = "a label image (one positive number per object)"
 SIDECAR_SUFFIXES = (".csv", ".json")
@@ -60,8 +54,8 @@ AMBIGUOUS_SUFFIX = "_ambiguous.tif"
 """Ending of the mask of the ambiguous area beside a label image of the same stem."""
 
 
-def read_labels(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> LoadedMasks:
-    """Read the label images of one region.
+def open_labels(files: MaskFiles, scheme: ClassScheme, request: OpenRequest) -> TiledMasks:
+    """Open the label images of one region.
 
     These are read:
 
@@ -76,12 +70,16 @@ def read_labels(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> 
       ambiguous area beside it, ``<stem>_ambiguous.tif``; an OME-Zarr image with
       labels, one that is called ambiguous;
     - one file (y, x, 2): object ids and class numbers (1 for the first class).
-      The class of an object is that of most of its pixels;
+      The class of an object is that of most of its pixels; not in windows;
     - one file (y, x, C) with C the number of classes, or one more: ids per
       class; a last channel too many is the background and is not read. If
       C is 2, the second channel is taken for class numbers if it is filled
       exactly where the first is and holds only numbers of classes; a finding
-      reports how the channels were read.
+      reports how the channels were read. Not in windows.
+
+    In windows, pixels are read at once only where ids are not known otherwise: without a table of
+    classes, if ids are too large, or if objects that the table lacks have the class with the
+    alias ``""``.
 
     Parameters
     ----------
@@ -99,123 +97,60 @@ def read_labels(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> 
         classes of its objects.
     """
     if paths := files.paths.get(""):
-        return _read_single(paths, files.rules.score, scheme, request.shape)
-    shape = request.shape
-
-    def opened(path: Path, what: str) -> Plane:
-        nonlocal shape
-        pixels = _numbers(path, shape, what)
-        check_size(pixels.shape, shape, path=path, what=what)
-        shape = shape or pixels.shape[:2]
-        return Plane.held(pixels, path, what)
-
-    own, area = _class_planes(files, scheme, opened)
-    if shape is None:
+        return _of_all_classes(paths, files.rules.score, scheme, request)
+    own, area = dict[str, ClassObjects](), None
+    for name, paths in files.paths.items():
+        if paths:
+            note(*extra_files(name, paths), *absent_chunks(paths[0]))
+            plane = _opened(paths[0], f"the {name} label image", request)
+            request = replace(request, shape=request.shape or plane.shape)
+            if name in scheme.names:
+                own[name] = class_objects(plane, name, progress=request.progress)
+            elif name == scheme.ambiguous:
+                area = TiledArea(plane.shape, plane.filled)
+    if request.shape is None:
         raise refuse(
             "there is no label image for this region, and neither its image nor another mask "
             "states its size; add the image"
         )
-    masks = {name: objects.mask() for name, objects in own.items()}
-    labels = LabelImage.from_class_masks(masks, scheme.names, shape).with_class_overlaps()
-    note(*vanished_findings(labels.vanished))
-    return LoadedMasks(labels, None if area is None else area.filled((0, 0, *shape)))
+    return replace(flattened(own, request.shape, scheme), ambiguous=area)
 
 
-def open_label_tiles(
-    files: MaskFiles,
-    scheme: ClassScheme,
-    shape: tuple[int, int],
-    *,
-    progress: CountReport = unreported,
+def _of_all_classes(
+    paths: tuple[Path, ...], score: str | None, scheme: ClassScheme, request: OpenRequest
 ) -> TiledMasks:
-    """Open the label images of one slide, with the same results as `read_labels`.
-
-    These are opened:
-
-    - one image for all classes with a table of classes, which is read at once,
-      the pixels not at all (unless ids are too large, or objects that the table lacks have
-      the class with the alias ``""``);
-    - one image per class, or one image of a single class. Their ids are only
-      known from the pixels, which are read once.
-
-    Parameters
-    ----------
-    files
-        Of the format of label images; see
-        `napari_panoptic.io.pixels.label_windows.open_pixels`.
-    scheme
-        The classes.
-    shape
-        Height and width in px that the images must have.
-    progress
-        Called with the progress if all windows must be read.
-
-    Raises
-    ------
-    UnreadableFileError
-        If a file cannot be read in windows, has another size, or does not
-        tell the classes of its objects.
-    """
-
-    def opened(path: Path, what: str) -> Plane:
-        pixels = open_pixels(path, WHAT)
-        check_size(pixels.shape, shape, path=path, what=what)
-        return Plane(pixels, what)
-
-    if paths := files.paths.get(""):
-        path, sidecars = _single_image(paths)
-        plane = opened(path, "the label image")
-        table = class_table_of(path, sidecars, scheme, files.rules.score)
-        return _of_one_plane(plane, table, scheme, progress)
-    own, excluded = _class_planes(files, scheme, opened, progress)
-    area = None if excluded is None else TiledArea(shape, excluded.filled)
-    return replace(flattened(own, shape, scheme), ambiguous=area)
-
-
-def _class_planes(
-    files: MaskFiles,
-    scheme: ClassScheme,
-    opened: Callable[[Path, str], Plane],
-    progress: CountReport = unreported,
-) -> tuple[dict[str, ClassObjects], Plane | None]:
-    """Open one image per class; return the objects, and the ambiguous area."""
-    own: dict[str, ClassObjects] = {}
-    area: Plane | None = None
-    for name, paths in files.paths.items():
-        if paths:
-            note(*extra_files(name, paths), *absent_chunks(paths[0]))
-            plane = opened(paths[0], f"the {name} label image")
-            if name in scheme.names:
-                own[name] = class_objects(plane, name, progress=progress)
-            elif name == scheme.ambiguous:
-                area = plane
-    return own, area
-
-
-def _of_one_plane(
-    plane: Plane,
-    table: ClassTable | None,
-    scheme: ClassScheme,
-    progress: CountReport = unreported,
-) -> TiledMasks:
-    """Return the objects of one plane for all classes, and the excluded area beside it."""
-    if table is None:
-        own = {scheme.names[0]: class_objects(plane, None, progress=progress)}
-        masks = flattened(own, plane.shape, scheme)
-    else:
-        masks = objects_of_table(plane, table, scheme, progress)
-    if (area := _excluded_area(plane.path, scheme)) is None:
+    path, sidecars = _single_image(paths)
+    what = "the label image"
+    with reading(path):
+        if request.in_windows:
+            plane = _opened(path, what, request)
+        else:
+            pixels = _numbers(path, request.shape, what)
+            oriented = _oriented(pixels, request.shape, len(scheme.names))
+            check_size(oriented.shape, request.shape, path=path, what=what)
+            if pixels.ndim != 2:
+                _check_no_table(path, sidecars, pixels)
+                return _of_channels(oriented, pixels.shape, path, scheme)
+            plane = Plane.held(pixels, path, what)
+        if (table := class_table_of(path, sidecars, scheme, score)) is not None:
+            masks = objects_of_table(plane, table, scheme, request.progress)
+        else:
+            own = {scheme.names[0]: class_objects(plane, None, progress=request.progress)}
+            masks = replace(flattened(own, plane.shape, scheme), whole=None)
+    if (excluded := _excluded_area(plane, scheme)) is None:
         return masks
-    check_size(area.shape, plane.shape, path=area.path)
-    known = masks.ambiguous
+    return replace(masks, ambiguous=excluded.joined(masks.ambiguous))
 
-    def read(box: Box) -> NDArray[np.bool_] | None:
-        filled = area.read(box) > 0
-        if known is not None and (more := known.read(box)) is not None:
-            filled |= more
-        return filled if filled.any() else None
 
-    return replace(masks, ambiguous=TiledArea(plane.shape, read))
+def _opened(path: Path, what: str, request: OpenRequest) -> Plane:
+    """Open one image: in windows, or all pixels, which is faster where all are needed."""
+    if not request.in_windows:
+        pixels = _numbers(path, request.shape, what)
+        check_size(pixels.shape, request.shape, path=path, what=what)
+        return Plane.held(pixels, path, what)
+    source = open_pixels(path, WHAT)
+    check_size(source.shape, request.shape, path=path, what=what)
+    return Plane(source, what)
 
 
 def _numbers(path: Path, shape: tuple[int, int] | None, what: str) -> NDArray[Any]:
@@ -230,37 +165,20 @@ def _numbers(path: Path, shape: tuple[int, int] | None, what: str) -> NDArray[An
     return pixels.read((0, 0, height, width))
 
 
-def _read_single(
-    paths: tuple[Path, ...],
-    score: str | None,
-    scheme: ClassScheme,
-    shape: tuple[int, int] | None,
-) -> LoadedMasks:
-    path, sidecars = _single_image(paths)
-    what = "the label image"
-    with reading(path):
-        pixels = _numbers(path, shape, what)
-        in_file = pixels.shape
-        pixels = _oriented(pixels, shape, len(scheme.names))
-        check_size(pixels.shape, shape, path=path, what=what)
-        if pixels.ndim == 2:
-            table = class_table_of(path, sidecars, scheme, score)
-            return held_masks(_of_one_plane(Plane.held(pixels, path, what), table, scheme))
-        beside = next(iter(sidecars), None) or next(sidecars_beside(path), None)
-        if pixels.ndim == 3 and beside is not None:
-            raise refuse(
-                f"expected a label image with one number per pixel, since the table {beside.name} "
-                f"gives the class of each number; found an array of shape {in_file}, such as a "
-                f"picture in colours. Save one channel, or remove the table"
-            )
-        labels = _of_channels(pixels, in_file, path, scheme)
-    note(*vanished_findings(labels.vanished))
-    return LoadedMasks(labels, None)
+def _check_no_table(path: Path, sidecars: Sequence[Path], pixels: NDArray[Any]) -> None:
+    """Check that no table gives the class of each number of an image with several per pixel."""
+    beside = next(iter(sidecars), None) or next(sidecars_beside(path), None)
+    if pixels.ndim == 3 and beside is not None:
+        raise refuse(
+            f"expected a label image with one number per pixel, since the table {beside.name} "
+            f"gives the class of each number; found an array of shape {pixels.shape}, such as a "
+            f"picture in colours. Save one channel, or remove the table"
+        )
 
 
 def _of_channels(
     pixels: NDArray[Any], in_file: tuple[int, ...], path: Path, scheme: ClassScheme
-) -> LabelImage:
+) -> TiledMasks:
     n, n_channels = len(scheme.names), pixels.shape[2] if pixels.ndim == 3 else 0
     if n_channels:
         numbers = whole_numbers(pixels, path=path, what="the label image")
@@ -273,12 +191,12 @@ def _of_channels(
         if n_channels == 2 and n <= 2:
             note(_guessed_channels(has_class_numbers))
         if has_class_numbers:
-            return labels_from_class_numbers(numbers, path, scheme)
+            return masks_from_class_numbers(numbers, path, scheme)
         if n_channels in (n, n + 1):
             if n_channels > n:
                 check_background_is_last(numbers)
                 _check_background(numbers)
-            return labels_from_channels(numbers, path, scheme)
+            return masks_from_channels(numbers, path, scheme)
     raise refuse(
         f"expected a label image that is 2-D, or has two channels (ids and class numbers), or "
         f"{n} or {n + 1} channels (ids per class), found an array of shape {in_file}"
@@ -359,45 +277,37 @@ def _guessed_channels(has_class_numbers: bool) -> Finding:
     return Finding(FindingKind.FALLBACK, message)
 
 
-def labels_from_channels(
+def masks_from_channels(
     numbers: NDArray[np.integer],
     path: Path,
     scheme: ClassScheme,
     *,
     may_be_binary: bool = True,
-) -> LabelImage:
+) -> TiledMasks:
     """Read an array (y, x, C) with the ids of each class in a channel of its own.
 
     Channels beyond the classes are not read.
     """
-    masks: dict[str, IdImage] = {}
+    own: dict[str, ClassObjects] = {}
     for channel, name in enumerate(scheme.names):
-        what = f"the {name} channel"
-        masks[name] = object_mask(
-            numbers[..., channel],
-            path=path,
-            what=what,
-            class_name=name,
-            may_be_binary=may_be_binary,
-        )
-    height, width, _ = numbers.shape
-    labels = LabelImage.from_class_masks(masks, scheme.names, (height, width))
-    return labels.with_class_overlaps()
+        plane = Plane.held(numbers[..., channel], path, f"the {name} channel")
+        own[name] = class_objects(plane, name, may_be_binary=may_be_binary)
+    return flattened(own, (numbers.shape[0], numbers.shape[1]), scheme)
 
 
-def labels_from_class_numbers(
+def masks_from_class_numbers(
     numbers: NDArray[np.integer],
     path: Path,
     scheme: ClassScheme,
     *,
     may_be_binary: bool = True,
-) -> LabelImage:
+) -> TiledMasks:
     """Read an array (y, x, 2) of ids and class numbers, 1 for the first class.
 
     The class of an object is that of most of its pixels.
     """
-    what = "the channel of ids"
-    mask = object_mask(numbers[..., 0], path=path, what=what, may_be_binary=may_be_binary)
+    plane = Plane.held(numbers[..., 0], path, "the channel of ids")
+    mask = class_objects(plane, None, may_be_binary=may_be_binary).mask()
     index, unique_ids = compact(mask)
     what = "the channel of class numbers"
     _, class_numbers = compact(checked_array(numbers[..., 1], what))
@@ -413,7 +323,9 @@ def labels_from_class_numbers(
         id_: known.name_of(number) for id_, number in zip(unique_ids.tolist(), winners, strict=True)
     }
     note(*known.findings(path))
-    return labels_with_classes(mask, classes, path, scheme)[0]
+    plane = Plane.held(mask, path, "the label image")
+    masks = objects_of_table(plane, ClassTable.of_names(classes), scheme)
+    return replace(masks, ambiguous=None)
 
 
 def images_and_tables(paths: tuple[Path, ...]) -> tuple[tuple[Path, ...], list[Path]]:
@@ -496,7 +408,7 @@ def area_beside(path: Path) -> Path | None:
     return area if path.suffix == ".tif" and has_file(area) else None
 
 
-def _excluded_area(path: Path, scheme: ClassScheme) -> TiledPixels | None:
+def _excluded_area(plane: Plane, scheme: ClassScheme) -> TiledArea | None:
     """Open the mask of the ambiguous area of a label image of all classes, if there is one.
 
     That is a mask beside a TIFF, or in an OME-Zarr image with labels one of
@@ -504,11 +416,16 @@ def _excluded_area(path: Path, scheme: ClassScheme) -> TiledPixels | None:
     """
     if scheme.ambiguous is None:
         return None
-    if is_zarr(path):
-        inside = zarr_areas(path, {scheme.ambiguous.casefold(), AMBIGUOUS_LABEL})
-        return open_pixels(inside[0], WHAT) if inside else None
-    beside = area_beside(path)
-    return None if beside is None else open_pixels(beside, WHAT)
+    if is_zarr(plane.path):
+        inside = zarr_areas(plane.path, {scheme.ambiguous.casefold(), AMBIGUOUS_LABEL})
+        path = next(iter(inside), None)
+    else:
+        path = area_beside(plane.path)
+    if path is None:
+        return None
+    pixels = open_pixels(path, WHAT)
+    check_size(pixels.shape, plane.shape, path=path)
+    return TiledArea(plane.shape, lambda box: if_any(pixels.read(box) > 0))
 
 
 def sidecars_beside(path: Path) -> Iterator[Path]:

@@ -19,8 +19,7 @@ from napari_panoptic.io.formats.format import Format, Objects, PerClass
 from napari_panoptic.io.formats.labels.label_images import (
     AMBIGUOUS_SUFFIX,
     files_shape,
-    open_label_tiles,
-    read_labels,
+    open_labels,
 )
 from napari_panoptic.io.formats.scores import SCORE_NAMES
 from napari_panoptic.values.cohort import Source
@@ -116,9 +115,9 @@ def _write_pixels(file: BinaryIO, labels: ArrayLike) -> None:
 FORMAT = Format(
     name=Source.LABELS,
     title="Label image with a table of classes",
-    load=read_labels,
+    open=open_labels,
     shape=files_shape,
-    open_tiles=open_label_tiles,
+    in_windows=True,
     per_class=PerClass.EITHER,
     endings=(".tif", ".tiff"),
     write=write_label_tiff,

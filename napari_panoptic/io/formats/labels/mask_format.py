@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +12,20 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.io.formats.class_numbers import TYPE_INFO, ClassNumbers, tables_beside
-from napari_panoptic.io.formats.format import Format, LoadedMasks, LoadRequest, PerClass
-from napari_panoptic.io.formats.labels.masks import extra_files, vanished_findings
-from napari_panoptic.io.formats.labels.planes import labels_with_classes
+from napari_panoptic.io.formats.class_tables import ClassTable
+from napari_panoptic.io.formats.format import Format, OpenRequest, PerClass, TiledMasks
+from napari_panoptic.io.formats.labels.masks import extra_files
+from napari_panoptic.io.formats.labels.planes import (
+    ClassObjects,
+    Plane,
+    flattened,
+    objects_of_table,
+)
 from napari_panoptic.io.formats.reading import note, reading, refuse
 from napari_panoptic.io.pixels.decode import check_size
+from napari_panoptic.io.pixels.label_windows import TiledPixels
 from napari_panoptic.values.cohort import ClassScheme, MaskFiles
-from napari_panoptic.values.labels import IdImage, LabelImage
+from napari_panoptic.values.windowed_labels import TiledArea
 
 Shape = tuple[int, int]
 
@@ -27,8 +34,9 @@ Shape = tuple[int, int]
 class Numbered:
     """What a file says: a number per pixel, and the class of each number."""
 
-    #: Image (y, x) of non-negative numbers, 0 for background.
-    numbers: NDArray[np.integer[Any]]
+    #: Image (y, x) of non-negative numbers, 0 for background; `TiledPixels` if it can be read in
+    #: windows.
+    numbers: NDArray[np.integer[Any]] | TiledPixels
     #: Number -> class as the file spells it, see `ClassNumbers.of`; None if it states none.
     entries: Mapping[int, Hashable]
     #: bool (y, x), True where the file marks an excluded area; None if it marks none.
@@ -70,7 +78,7 @@ def mask_format(
         with reading(path, what):
             return _plane(size(path, item))
 
-    def load(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> LoadedMasks:
+    def opened(files: MaskFiles, scheme: ClassScheme, request: OpenRequest) -> TiledMasks:
         path = files.all_paths[0]
         of_pixels = pixels(path, files.item)
         with reading(path):
@@ -82,26 +90,29 @@ def mask_format(
             names = {id_: classes.name_of(entry) for id_, entry in content.entries.items()}
             note(*classes.findings(path))
             check_size(content.numbers.shape, request.shape, path=of_pixels)
-            labels, area = labels_with_classes(content.numbers, names, of_pixels, scheme)
+            plane = Plane.of(content.numbers, of_pixels, "the label image")
+            masks = objects_of_table(plane, ClassTable.of_names(names), scheme)
             if files.item is None:
-                masks = tuple(file for file in files.object_paths if file.name != TYPE_INFO)
-                note(*extra_files("all classes", masks))
-        if content.excluded is not None:
-            area = content.excluded if area is None else content.excluded | area
-        return LoadedMasks(labels, area if area is not None and area.any() else None)
+                others = tuple(file for file in files.object_paths if file.name != TYPE_INFO)
+                note(*extra_files("all classes", others))
+        if content.excluded is None:
+            return masks
+        return replace(
+            masks, ambiguous=TiledArea.of_image(content.excluded).joined(masks.ambiguous)
+        )
 
     def shape(files: MaskFiles) -> Shape | None:
         return stated(files.all_paths[0], files.item)
 
     if has_numbers:
         fields["companions"] = tables_beside
-    return Format(load=load, shape=shape, **fields)
+    return Format(open=opened, shape=shape, **fields)
 
 
 def class_masks_format(
     *,
     what: str,
-    read: Callable[[Path, str, Shape | None], IdImage],
+    read: Callable[[Path, str, Shape | None], ClassObjects],
     size: Callable[[Path, str], tuple[int, ...]],
     **fields: Any,
 ) -> Format:
@@ -113,20 +124,20 @@ def class_masks_format(
     Parameters
     ----------
     read
-        Returns the ids of a class, in a mask of the size of the region, None if it is unknown.
+        Returns the objects of a class, in a mask of the size of the region, None if it is unknown.
     size
         Returns the shape of the mask of a class without reading its pixels.
     """
 
-    def load(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> LoadedMasks:
-        shape, masks = request.shape, dict[str, IdImage]()
+    def opened(files: MaskFiles, scheme: ClassScheme, request: OpenRequest) -> TiledMasks:
+        shape, own = request.shape, dict[str, ClassObjects]()
         for name, paths in files.paths.items():
             if paths and name in scheme.names:
                 note(*extra_files(name, paths))
                 with reading(paths[0], what):
-                    masks[name] = read(paths[0], name, shape)
+                    own[name] = read(paths[0], name, shape)
                 # All masks of a region have one size, even if it is not known beforehand.
-                shape = shape or masks[name].shape
+                shape = shape or own[name].plane.shape
             elif paths:
                 note(_unscored(name, paths))
         if shape is None:
@@ -134,9 +145,7 @@ def class_masks_format(
                 "the submission has no mask for this region, and neither its image nor another "
                 "mask states its size; add the image"
             )
-        labels = LabelImage.from_class_masks(masks, scheme.names, shape).with_class_overlaps()
-        note(*vanished_findings(labels.vanished))
-        return LoadedMasks(labels, None)
+        return flattened(own, shape, scheme)
 
     def shape(files: MaskFiles) -> Shape | None:
         for name, paths in files.paths.items():
@@ -146,7 +155,7 @@ def class_masks_format(
                         return plane
         return None
 
-    return Format(load=load, shape=shape, per_class=PerClass.ALWAYS, **fields)
+    return Format(open=opened, shape=shape, per_class=PerClass.ALWAYS, **fields)
 
 
 def _unscored(name: str, paths: tuple[Path, ...]) -> Finding:

@@ -11,7 +11,7 @@ from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.text import english_list
 from napari_panoptic.io.formats.class_numbers import ClassNumbers
-from napari_panoptic.io.formats.format import Format, LoadedMasks, LoadRequest, PerClass
+from napari_panoptic.io.formats.format import Format, LoadedMasks, OpenRequest, PerClass
 from napari_panoptic.io.formats.reading import note, refuse
 from napari_panoptic.io.pixels.decode import check_size, pixel_shape, read_pixels
 from napari_panoptic.values.cohort import ClassScheme, MaskFiles, Source
@@ -20,7 +20,7 @@ from napari_panoptic.values.labels import LabelImage
 WHAT = "the mask of one nucleus"
 
 
-def load_files(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> LoadedMasks:
+def open_files(files: MaskFiles, scheme: ClassScheme, request: OpenRequest) -> LoadedMasks:
     """Read the nuclei of one region: ids are the places of their files, in natural order.
 
     Every pixel above 0 belongs to the nucleus, also where it is of several pieces. The class is
@@ -92,7 +92,7 @@ def _filled(path: Path, shape: tuple[int, int]) -> NDArray[np.bool_]:
 FORMAT = Format(
     name=Source.NUCLEUS_MASKS,
     title="One mask image per nucleus",
-    load=load_files,
+    open=open_files,
     shape=files_shape,
     per_class=PerClass.EITHER,
 )

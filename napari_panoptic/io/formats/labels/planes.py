@@ -10,7 +10,6 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +22,13 @@ from napari_panoptic.common.progress import CountReport, unreported
 from napari_panoptic.common.text import counted, english_list
 from napari_panoptic.io.files.guard import largest_px
 from napari_panoptic.io.formats.class_tables import ClassTable
-from napari_panoptic.io.formats.format import LoadedMasks, TiledMasks
+from napari_panoptic.io.formats.format import TiledMasks
 from napari_panoptic.io.formats.labels.masks import vanished_findings, whole_numbers
 from napari_panoptic.io.formats.reading import note
 from napari_panoptic.io.pixels.label_windows import TiledPixels
 from napari_panoptic.kernels.relabel import (
     list_labels,
     look_up_ids,
-    present_labels,
     run_values,
     search_ids,
 )
@@ -40,12 +38,10 @@ from napari_panoptic.values.labels import (
     ClassRows,
     IdImage,
     LabelImage,
-    LazyMasks,
     Vanished,
     dtype_of_ids,
-    pixels_of_ids,
 )
-from napari_panoptic.values.windowed_labels import Box, TiledArea, TiledLabels, paste
+from napari_panoptic.values.windowed_labels import Box, TiledArea, TiledLabels, if_any, paste
 
 BINARY_VALUES = (1, 255)
 """Values of objects in binary masks."""
@@ -104,6 +100,13 @@ class Plane:
         )
         return cls(source, what, highest)
 
+    @classmethod
+    def of(cls, numbers: NDArray[Any] | TiledPixels, path: Path, what: str) -> Plane:
+        """Make a plane of what a reader returned: windows, or an array as in `held`."""
+        if isinstance(numbers, TiledPixels):
+            return cls(numbers, what)
+        return cls.held(numbers, path, what)
+
     @property
     def path(self) -> Path:
         """The file, or folder."""
@@ -129,6 +132,13 @@ class Plane:
         self._last.window = box, window
         return window
 
+    def narrowed(self) -> Plane:
+        """Return a plane in memory whose ids have 32 bits, which must fit."""
+        window = self.read((0, 0, *self.shape))
+        if window.dtype == np.uint32:
+            return self
+        return Plane.held(window.astype(np.uint32), self.path, self.what)
+
     def too_large(self) -> UnreadableFileError:
         """Return the error for ids that int64 cannot hold."""
         return UnreadableFileError(
@@ -137,7 +147,7 @@ class Plane:
 
     def filled(self, box: Box) -> NDArray[np.bool_] | None:
         """Return which pixels of a window have an id; None if none has."""
-        return _if_any(self.read(box) > 0)
+        return if_any(self.read(box) > 0)
 
     def ids(self, progress: CountReport = unreported) -> NDArray[np.int64]:
         """Read all windows, and return the ids in them, ascending."""
@@ -199,9 +209,7 @@ def objects_of_table(
     area = None
     if not is_object.all():
         is_area = _Lookup.of(known.ids, (~is_object).astype(np.int32))
-        area = TiledArea(
-            plane.shape, lambda box: _if_any(is_area.of_window(plane.read(box))[0] > 0)
-        )
+        area = TiledArea(plane.shape, lambda box: if_any(is_area.of_window(plane.read(box))[0] > 0))
     unknown_ids: set[int] = set()
 
     def read(box: Box) -> NDArray[np.int32]:
@@ -223,34 +231,6 @@ def objects_of_table(
         known_scores=table.scores,
     )
     return TiledMasks(labels, area, findings_after=after)
-
-
-def labels_with_classes(
-    numbers: NDArray[np.integer],
-    classes: Mapping[int, str],
-    path: Path,
-    scheme: ClassScheme,
-) -> tuple[LabelImage, NDArray[np.bool_] | None]:
-    """Assign classes to the objects of one image; return them and the ambiguous area.
-
-    Objects share no pixels, so that no class covers another. Objects of unknown classes
-    are left out, and noted.
-
-    Parameters
-    ----------
-    numbers
-        Image (y, x) of ids, 0 for background.
-    classes
-        Id -> name of the class, in any spelling.
-    path
-        The file, for findings.
-    scheme
-        The classes.
-    """
-    plane = Plane.held(numbers, path, "the label image")
-    loaded = held_masks(objects_of_table(plane, ClassTable.of_names(classes), scheme))
-    note(*loaded.findings)
-    return loaded.labels, loaded.ambiguous
 
 
 def _unknown_classes(
@@ -321,29 +301,19 @@ def class_objects(
     if plane.highest > _HIGHEST_ID:  # the plane has ranks
         n, of = len(ids), f"{plane.what} has ids up to {plane.highest}"
         fallback(f"{of}: its objects were numbered 1 to {n}", n)
+    if plane.highest and dtype_of_ids(ids).itemsize == 4:
+        # MATLAB saves float64: all classes are held until they are flattened.
+        plane = plane.narrowed()
     return ClassObjects(plane, ids)
-
-
-def object_mask(
-    array: NDArray[Any],
-    *,
-    path: Path,
-    what: str,
-    class_name: str | None = None,
-    may_be_binary: bool = True,
-) -> IdImage:
-    """Convert an array (y, x) as saved into a mask with one id per object, int32 or int64.
-
-    See `class_objects`; errors are those of `Plane.held`.
-    """
-    plane = Plane.held(array, path, what)
-    return class_objects(plane, class_name, may_be_binary=may_be_binary).mask()
 
 
 def flattened(
     own: Mapping[str, ClassObjects], shape: tuple[int, int], scheme: ClassScheme
 ) -> TiledMasks:
-    """Lay the classes over each other, in class order: a later class covers."""
+    """Lay the classes over each other, in class order: a later class covers.
+
+    The whole image keeps the mask of each class.
+    """
     layers = {name: own[name] for name in scheme.names if name in own and len(own[name].ids)}
     rows = ClassRows.of({name: objects.ids for name, objects in layers.items()}, scheme.names)
     lookups = [
@@ -379,7 +349,11 @@ def flattened(
         ]
         return tuple(vanished_findings(lost))
 
-    return TiledMasks(labels, None, findings_after=after)
+    def whole() -> tuple[LabelImage, tuple[Finding, ...]]:
+        masks = {name: objects.mask() for name, objects in own.items()}
+        return LabelImage.from_class_masks(masks, scheme.names, shape).with_class_overlaps(), ()
+
+    return TiledMasks(labels, None, findings_after=after, whole=whole)
 
 
 def _pieces(plane: Plane, progress: CountReport) -> tuple[Plane, int]:
@@ -421,44 +395,7 @@ def _extent(plane: Plane, progress: CountReport) -> Box:
     return top, left, bottom, right
 
 
-# --- a whole image is one window -----------------------------------------------------------------
-
-
-def held_masks(masks: TiledMasks) -> LoadedMasks:
-    """Read all pixels as one window; every object then has a pixel, no two share one."""
-    tiled = masks.labels
-    box = (0, 0, *tiled.shape)
-    index = tiled.read(box)
-    has_pixel = present_labels(index, len(tiled))[1:]
-    labels = LabelImage(
-        index=index,
-        ids=tiled.ids,
-        class_index=tiled.class_index,
-        original_ids=tiled.original_ids,
-        class_names=tiled.class_names,
-        known_scores=tiled.known_scores,
-    )
-    if not has_pixel.all():
-        labels = labels.of_rows(has_pixel, index)
-    numbers = sorted(set(labels.class_index.tolist()))
-    names = [labels.class_names[number - 1] for number in numbers]
-    return LoadedMasks(
-        replace(labels, class_masks=LazyMasks(names, partial(_mask_of, labels))),
-        None if masks.ambiguous is None else masks.ambiguous.read(box),
-        (*masks.findings, *(masks.findings_after(has_pixel) if masks.findings_after else ())),
-    )
-
-
-def _mask_of(labels: LabelImage, name: str) -> IdImage:
-    is_own = labels.class_index == labels.class_names.index(name) + 1
-    return pixels_of_ids(labels.index, np.where(is_own, labels.original_ids, 0))
-
-
 # --- numbers -------------------------------------------------------------------------------------
-
-
-def _if_any(mask: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
-    return mask if mask.any() else None
 
 
 def _unsigned(numbers: NDArray[Any]) -> NDArray[np.unsignedinteger[Any]]:

@@ -13,17 +13,16 @@ from napari_panoptic.common.text import english_list
 from napari_panoptic.io.files.guard import check_pixels
 from napari_panoptic.io.formats.labels.mask_format import class_masks_format
 from napari_panoptic.io.formats.labels.matlab import WHAT, Shape, mat_value, mat_variables
-from napari_panoptic.io.formats.labels.planes import object_mask
+from napari_panoptic.io.formats.labels.planes import ClassObjects, Plane, class_objects
 from napari_panoptic.io.formats.reading import note, refuse
 from napari_panoptic.io.pixels.decode import check_size
 from napari_panoptic.values.cohort import Source
-from napari_panoptic.values.labels import IdImage
 
 KNOWN_NAMES = ("n_ary_mask", "{class}_mask", "{class}", "img", "arr", "name", "item", "uint8")
 """Variable names seen in submissions, best first; compared without regard to case."""
 
 
-def read(path: Path, class_name: str, shape: tuple[int, int] | None) -> IdImage:
+def read(path: Path, class_name: str, shape: tuple[int, int] | None) -> ClassObjects:
     """Read the mask of a class: the variable that has a known name, or the size of the region."""
     variables = mat_variables(path)
     name = _chosen(variables, class_name, shape)
@@ -36,7 +35,7 @@ def read(path: Path, class_name: str, shape: tuple[int, int] | None) -> IdImage:
     check_size(stated, shape, path=path, what=what)
     array = _squeezed(mat_value(path, name))
     check_size(array.shape, stated, path=path, what=what)
-    return object_mask(array, path=path, what=what, class_name=class_name)
+    return class_objects(Plane.held(array, path, what), class_name)
 
 
 def size(path: Path, class_name: str) -> tuple[int, ...]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from napari_panoptic.io.files.replacing import replaced_when_complete
 from napari_panoptic.io.files.xml_files import xml_root
-from napari_panoptic.io.formats.format import Objects
+from napari_panoptic.io.formats.format import LoadedMasks, Objects
 from napari_panoptic.io.formats.polygons.imagescope import (
     LAYER_ATTRIBUTES,
     READER,
@@ -22,7 +22,7 @@ from napari_panoptic.io.formats.polygons.imagescope import (
 )
 from napari_panoptic.io.formats.polygons.model import AMBIGUOUS, Polygons, class_number
 from napari_panoptic.io.formats.polygons.polygon_format import polygon_format
-from napari_panoptic.io.formats.polygons.rasterize import RasterizedAnnotation, rasterize_polygons
+from napari_panoptic.io.formats.polygons.rasterize import rasterize_polygons
 from napari_panoptic.io.formats.polygons.trace import connected_areas, lines_of
 from napari_panoptic.kernels.fill import draw, draw_where_free
 from napari_panoptic.values.cohort import ClassScheme, Source
@@ -128,7 +128,7 @@ def _edit(tree: _Tree, polygons: Polygons, objects: Objects) -> None:
     change, every region is redrawn with its own pixels, and no two share any.
     """
     labels = objects.labels
-    before = rasterize_polygons(polygons, labels.shape, objects.scheme)
+    before = rasterize_polygons(polygons, labels.shape, objects.scheme).held()
     shown = dict(zip(before.labels.ids.tolist(), before.labels.class_index.tolist(), strict=True))
     wanted = dict(zip(labels.ids.tolist(), labels.class_index.tolist(), strict=True))
     lines = dict(zip(wanted, lines_of(labels), strict=True))
@@ -177,7 +177,7 @@ def _replace_area(tree: _Tree, polygons: Polygons, objects: Objects) -> None:
         tree.add(_region(line), AMBIGUOUS)
 
 
-def _is_same_area(before: RasterizedAnnotation, area: NDArray[np.bool_] | None) -> bool:
+def _is_same_area(before: LoadedMasks, area: NDArray[np.bool_] | None) -> bool:
     if before.ambiguous is None or area is None:
         return before.ambiguous is None and (area is None or not area.any())
     return np.array_equal(before.ambiguous, area)

@@ -9,18 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from napari_panoptic.common.errors import UnreadableFileError
-from napari_panoptic.common.findings import Finding
 from napari_panoptic.common.progress import CountReport, unreported
 from napari_panoptic.io.files.fingerprints import file_stamps
 from napari_panoptic.io.files.guard import TABLE_BYTES, check_file, check_length
 from napari_panoptic.io.files.json_files import parsing
 from napari_panoptic.io.formats.class_numbers import ClassNumbers, tables_beside
-from napari_panoptic.io.formats.format import (
-    Format,
-    LoadedMasks,
-    LoadRequest,
-    TiledMasks,
-)
+from napari_panoptic.io.formats.format import Format, OpenRequest, TiledMasks
 from napari_panoptic.io.formats.placing import (
     check_stated_shape,
     in_px_of_image,
@@ -31,12 +25,8 @@ from napari_panoptic.io.formats.polygons.model import PixelRule, PolygonFile
 from napari_panoptic.io.formats.polygons.outline import OutlineFile, Said
 from napari_panoptic.io.formats.polygons.outline_rules import in_convention
 from napari_panoptic.io.formats.polygons.patches import HELD, of_patch, size_of
-from napari_panoptic.io.formats.polygons.rasterize import (
-    outside_findings,
-    polygon_tiles,
-    rasterize_polygons,
-)
-from napari_panoptic.io.formats.reading import here, reading
+from napari_panoptic.io.formats.polygons.rasterize import rasterize_polygons
+from napari_panoptic.io.formats.reading import here, note, reading
 from napari_panoptic.io.pixels.label_windows import is_zarr
 from napari_panoptic.values.cohort import (
     UNSTATED,
@@ -110,52 +100,24 @@ class OutlineReader:
         stated = OutlineRules(self.vertices, Multipolygons.ONE_OBJECT)
         return in_convention(file, stated, path, side="", whole_only=self.whole_only)
 
-    def load(self, files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> LoadedMasks:
-        """Read and draw the objects of one side of a region."""
-        path = files.all_paths[0]
-        if request.shape is None:
+    def open(self, files: MaskFiles, scheme: ClassScheme, request: OpenRequest) -> TiledMasks:
+        """Read the objects of one side of a region, which are drawn whole or in windows."""
+        path, shape = files.all_paths[0], request.shape
+        if shape is None:
             raise UnreadableFileError(
                 "polygons can only be drawn if the size of the region is known, and neither its "
                 "image nor a mask of it could be read",
                 path=path,
             )
-        place = here()
-        file = self._of_region(files, scheme, place.team, request.shape, unreported)
-        drawn = rasterize_polygons(
-            file.polygons,
-            request.shape,
-            scheme,
-            region=place.region,
-            team=place.team,
-            is_patch=files.patch is not None,
-        )
-        return LoadedMasks(
-            replace(drawn.labels, known_scores=file.scores),
-            drawn.ambiguous,
-            replace(place, path=path).located((*file.findings, *drawn.findings)),
+        with reading(path):
+            file = self._of_region(files, scheme, shape, request.progress)
+            note(*file.findings)
+        is_patch = files.patch is not None
+        masks = rasterize_polygons(file.polygons, shape, scheme, path=path, is_patch=is_patch)
+        return replace(
+            masks,
+            labels=replace(masks.labels, known_scores=file.scores),
             mpp=file.mpp,
-            magnification=file.magnification,
-        )
-
-    def open_tiles(
-        self,
-        files: MaskFiles,
-        scheme: ClassScheme,
-        shape: tuple[int, int],
-        *,
-        progress: CountReport = unreported,
-    ) -> TiledMasks:
-        """Read the objects of one side of a slide, and draw them in windows."""
-        place = replace(here(), path=files.all_paths[0])
-        file = self._of_region(files, scheme, place.team, shape, progress)
-        tiles = polygon_tiles(file.polygons, scheme, shape)
-        findings: tuple[Finding, ...] = file.findings
-        if files.patch is None:
-            findings += tuple(outside_findings(file.polygons, shape, region=place.region))
-        return TiledMasks(
-            replace(tiles.labels, known_scores=file.scores),
-            tiles.ambiguous,
-            place.located(findings),
             magnification=file.magnification,
         )
 
@@ -163,11 +125,10 @@ class OutlineReader:
         self,
         files: MaskFiles,
         scheme: ClassScheme,
-        team: str | None,
         shape: tuple[int, int],
         progress: CountReport,
     ) -> PolygonFile:
-        path, side = files.all_paths[0], "reference" if team is None else "predictions"
+        path, side = files.all_paths[0], "reference" if here().team is None else "predictions"
 
         def read() -> PolygonFile:
             file = self.outlines(
@@ -205,8 +166,8 @@ def polygon_format(reader: OutlineReader, *, title: str, **fields: Any) -> Forma
     reader = replace(reader, what=reader.what or title)
     return Format(
         title=title,
-        load=reader.load,
-        open_tiles=reader.open_tiles,
+        open=reader.open,
+        in_windows=True,
         outlines=reader.outlines,
         in_shares=reader.in_shares,
         companions=tables_beside if reader.has_numbers else lambda path: (),  # noqa: ARG005

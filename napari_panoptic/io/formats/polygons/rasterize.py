@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ from napari_panoptic.common.text import counted, english_list
 from napari_panoptic.io.formats.format import TiledMasks
 from napari_panoptic.io.formats.labels.masks import vanished_findings
 from napari_panoptic.io.formats.polygons.model import AMBIGUOUS, Polygons, starts_of
+from napari_panoptic.io.formats.reading import here
 from napari_panoptic.kernels.fill import (
     Flat,
     bounds,
@@ -36,7 +38,7 @@ from napari_panoptic.values.labels import (
     pixels_of_ids,
     size_text,
 )
-from napari_panoptic.values.windowed_labels import Box, TiledArea, TiledLabels
+from napari_panoptic.values.windowed_labels import Box, TiledArea, TiledLabels, if_any
 
 NO_PIXEL = "no inner pixel"
 OUTSIDE = "outside the image"
@@ -50,96 +52,66 @@ MOST_PER_OBJECT = 16
 """Squares are enlarged until objects lie in at most this number of them on average."""
 
 
-@dataclass(frozen=True, eq=False)
-class RasterizedAnnotation:
-    """An annotation in pixels."""
-
-    #: The scored objects; ids are those of the polygons.
-    labels: LabelImage
-    #: bool (y, x), True where a polygon of the ambiguous class lies; None if there is no such
-    #: pixel. The labels below it are kept.
-    ambiguous: NDArray[np.bool_] | None
-    #: Objects that vanished, overlap, or lie partly outside the image.
-    findings: tuple[Finding, ...] = ()
-
-
 def rasterize_polygons(
     polygons: Polygons,
     shape: tuple[int, int],
     scheme: ClassScheme,
     *,
-    region: str | None = None,
-    team: str | None = None,
+    path: Path | None = None,
     is_patch: bool = False,
-) -> RasterizedAnnotation:
-    """Fill polygons.
+) -> TiledMasks:
+    """Make polygons readable as pixels, whole or in windows.
 
     By vertices, objects have the pixels of ``skimage.draw.polygon``; by centres,
     those whose centres lie inside, see `Polygons`. Within a class a later object
     overwrites an earlier one; then classes are flattened in the scheme's order.
-
-    Parameters
-    ----------
-    polygons
-        The objects.
-    shape
-        Height and width of the image in px.
-    scheme
-        The classes.
-    region, team
-        Names, for the findings; None as team for the annotation.
-    is_patch
-        Whether polygons are those of a slide, so that those that reach beyond the image are
-        nothing to report.
-    """
-    labels = _drawn(polygons, shape, scheme)
-    findings = (
-        *vanished_findings(labels.vanished, region=region),
-        *_overlapping(labels, region, team),
-        *(() if is_patch else outside_findings(polygons, shape, region=region)),
-    )
-    return RasterizedAnnotation(labels, _ambiguous(polygons, shape), findings)
-
-
-def polygon_tiles(polygons: Polygons, scheme: ClassScheme, shape: tuple[int, int]) -> TiledMasks:
-    """Make polygons readable in windows.
-
-    Any window has the pixels, and objects have the ids, that `rasterize_polygons` gives the
-    whole slide.
+    Labels below the ambiguous area are kept.
 
     Parameters
     ----------
     polygons
         The objects. Kept, not copied.
+    shape
+        Height and width of the image in px.
     scheme
         The classes.
-    shape
-        Height and width of the slide in px.
-
-    Returns
-    -------
-    TiledMasks
-        Without findings.
+    path
+        The file, for findings.
+    is_patch
+        Whether polygons are those of a slide, so that those that reach beyond the image are
+        nothing to report.
     """
-    scored = _scored_rows(polygons)
-    labels = _labels_of(polygons, scored)
-    objects = SquareIndex.of(polygons.flat, _drawing_order(polygons), labels, shape)
-    area = None
-    excluded = np.flatnonzero(polygons.class_index == AMBIGUOUS)
-    if len(excluded):
+    scored, side = _scored_rows(polygons), "annotation" if here().team is None else "prediction"
+    numbers, excluded = _labels_of(polygons, scored), polygons.class_index == AMBIGUOUS
+
+    @cache  # a whole image is drawn without it
+    def index() -> SquareIndex:
+        return SquareIndex.of(polygons.flat, _drawing_order(polygons), numbers, shape)
+
+    @cache
+    def index_of_area() -> SquareIndex:
         ones = np.ones(len(polygons), np.int32)
-        index = SquareIndex.of(polygons.flat, excluded, ones, shape)
-        area = TiledArea(shape, lambda box: _if_any(index.read(box)))
+        return SquareIndex.of(polygons.flat, np.flatnonzero(excluded), ones, shape)
+
+    def whole() -> tuple[LabelImage, tuple[Finding, ...]]:
+        labels = _drawn(polygons, shape, scheme)
+        found = vanished_findings(labels.vanished, path=path)
+        return labels, (*found, *_overlapping(labels.overlapping_px, side, path))
+
+    labels = TiledLabels(
+        shape=shape,
+        ids=polygons.ids[scored],
+        class_index=polygons.class_index[scored],
+        original_ids=polygons.ids[scored],
+        class_names=scheme.names,
+        read=lambda box: index().read(box),
+    )
+    area = TiledArea(shape, lambda box: if_any(index_of_area().read(box) > 0))
     return TiledMasks(
-        TiledLabels(
-            shape=shape,
-            ids=polygons.ids[scored],
-            class_index=polygons.class_index[scored],
-            original_ids=polygons.ids[scored],
-            class_names=scheme.names,
-            read=objects.read,
-        ),
-        area,
+        labels,
+        area if excluded.any() else None,
+        () if is_patch else tuple(_outside(polygons, shape, path)),
+        whole=whole,
     )
 
 
@@ -224,10 +196,6 @@ def _spans(boxes: NDArray[np.int64], square_px: int) -> NDArray[np.int64]:
     """Return int64 (n, 2): over how many squares each box extends along y and x."""
     spans: NDArray[np.int64] = -(-boxes[:, 2:] // square_px) - boxes[:, :2] // square_px
     return spans
-
-
-def _if_any(image: NDArray[np.int32]) -> NDArray[np.bool_] | None:
-    return image > 0 if image.any() else None
 
 
 def _scored_rows(polygons: Polygons) -> NDArray[np.int64]:
@@ -347,27 +315,18 @@ def _why_vanished(flat: Flat, rows: NDArray[np.int64], shape: tuple[int, int]) -
     return reasons
 
 
-def _ambiguous(polygons: Polygons, shape: tuple[int, int]) -> NDArray[np.bool_] | None:
-    if not (polygons.class_index == AMBIGUOUS).any():
-        return None
-    return _if_any(_all_of(polygons, AMBIGUOUS, np.ones(len(polygons), np.int32), shape))
-
-
-def _overlapping(labels: LabelImage, region: str | None, team: str | None) -> Iterator[Finding]:
-    if labels.overlapping_px:
-        side = "annotation" if team is None else "prediction"
+def _overlapping(count: int, side: str, path: Path | None) -> Iterator[Finding]:
+    if count:
         yield Finding(
             FindingKind.OVERLAPPING,
-            f"{labels.overlapping_px} px claimed by more than one object of the {side}; "
+            f"{count} px claimed by more than one object of the {side}; "
             f"the last one has them, unless overlaps are kept",
-            region=region,
-            count=labels.overlapping_px,
+            path=path,
+            count=count,
         )
 
 
-def outside_findings(
-    polygons: Polygons, shape: tuple[int, int], *, region: str | None
-) -> Iterator[Finding]:
+def _outside(polygons: Polygons, shape: tuple[int, int], path: Path | None) -> Iterator[Finding]:
     """Report the objects, ambiguous ones too, with vertices outside the image."""
     boxes = bounds(polygons.flat)
     sticks_out = (boxes[:, :2] < 0).any(axis=1) | (boxes[:, 2:] > shape).any(axis=1)
@@ -379,7 +338,7 @@ def outside_findings(
             f"{counted(len(ids), 'polygon')}, none in the image of {size_text(shape)}: "
             f"coordinates may be in px of another image or resolution, moved, or x and y swapped. "
             f"If so, set scale, offset or axes under [files] in cohort.toml (init proposes them)",
-            region=region,
+            path=path,
             count=len(ids),
         )
     if ids:
@@ -387,7 +346,7 @@ def outside_findings(
             FindingKind.OUTSIDE_IMAGE,
             f"{counted(len(ids), 'polygon')} with vertices outside the image of "
             f"{size_text(shape)}, cut at its edge: {english_list(ids)}",
-            region=region,
+            path=path,
             count=len(ids),
             object_ids=ids,
         )

@@ -2,19 +2,21 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
 from skimage.draw import polygon as reference_polygon
 
 from napari_panoptic.common.findings import FindingKind
+from napari_panoptic.io.formats.format import LoadedMasks
 from napari_panoptic.io.formats.polygons import rasterize
 from napari_panoptic.io.formats.polygons.model import PixelRule, Polygons
 from napari_panoptic.io.formats.polygons.rasterize import (
-    RasterizedAnnotation,
     SquareIndex,
     rasterize_polygons,
 )
+from napari_panoptic.io.formats.reading import reading
 from napari_panoptic.values.cohort import MONUSAC_CLASSES
 from napari_panoptic.values.labels import Vanished
 from tests.support.builders import Points, square
@@ -22,11 +24,12 @@ from tests.support.examples import seeds
 from tests.support.outlines import polygons_of
 
 SHAPE = (20, 30)
+PATH = Path("r_1.geojson")
 
 
-def draw(*outlines: tuple[str, Points | Sequence[tuple[float, float]]]) -> RasterizedAnnotation:
+def draw(*outlines: tuple[str, Points | Sequence[tuple[float, float]]]) -> LoadedMasks:
     polygons = polygons_of(outlines, MONUSAC_CLASSES)
-    return rasterize_polygons(polygons, SHAPE, MONUSAC_CLASSES, region="R_1")
+    return rasterize_polygons(polygons, SHAPE, MONUSAC_CLASSES, path=PATH).held()
 
 
 def test_a_square() -> None:
@@ -105,14 +108,14 @@ def between_points(*objects: Sequence[Points], holes: int = 0) -> Polygons:
 
 def test_an_object_that_is_all_hole_has_no_pixel() -> None:
     polygons = between_points([square(3, 3), square(3, 3)], holes=1)
-    drawn = rasterize_polygons(polygons, SHAPE, MONUSAC_CLASSES)
+    drawn = rasterize_polygons(polygons, SHAPE, MONUSAC_CLASSES).held()
     assert drawn.labels.vanished == (Vanished(1, "Epithelial", "no inner pixel"),)
 
 
 def test_an_object_without_the_centre_of_a_pixel_vanishes() -> None:
     thin = [(3.6, 1), (4.4, 1), (4.4, 9), (3.6, 9)]
     polygons = between_points([thin], [square(-9, 3)], [square(9, 3)])
-    drawn = rasterize_polygons(polygons, SHAPE, MONUSAC_CLASSES)
+    drawn = rasterize_polygons(polygons, SHAPE, MONUSAC_CLASSES).held()
     assert drawn.labels.vanished == (
         Vanished(1, "Epithelial", "no inner pixel"),
         Vanished(2, "Epithelial", "outside the image"),
@@ -125,18 +128,20 @@ def test_an_object_without_the_centre_of_a_pixel_vanishes() -> None:
 def test_an_object_along_the_frame_of_the_image_lies_inside() -> None:
     height, width = SHAPE
     frame = [(0, 0), (width, 0), (width, height), (0, height)]
-    drawn = rasterize_polygons(between_points([frame]), SHAPE, MONUSAC_CLASSES)
+    drawn = rasterize_polygons(between_points([frame]), SHAPE, MONUSAC_CLASSES).held()
     assert drawn.findings == ()
     assert (drawn.labels.index == 1).all()
     past = between_points([square(width - 4 + 0.01, 1)])
-    (finding,) = rasterize_polygons(past, SHAPE, MONUSAC_CLASSES).findings
+    (finding,) = rasterize_polygons(past, SHAPE, MONUSAC_CLASSES).held().findings
     assert finding.kind is FindingKind.OUTSIDE_IMAGE
 
 
 @pytest.mark.parametrize(("team", "side"), [(None, "annotation"), ("T", "prediction")])
 def test_overlaps_are_told_of_the_side_where_they_are(team: str | None, side: str) -> None:
     polygons = between_points([square(3, 3)], [square(5, 5)])
-    (finding,) = rasterize_polygons(polygons, SHAPE, MONUSAC_CLASSES, team=team).findings
+    with reading(team=team):
+        drawn = rasterize_polygons(polygons, SHAPE, MONUSAC_CLASSES)
+    (finding,) = drawn.held().findings
     assert finding.kind is FindingKind.OVERLAPPING
     assert finding.message.startswith(f"4 px claimed by more than one object of the {side};")
 
@@ -185,7 +190,7 @@ def test_what_vanishes_is_told_with_its_reason() -> None:
     assert drawn.labels.ids.tolist() == [5, 6, 8, 9]
     told = [f for f in drawn.findings if f.kind is FindingKind.VANISHED]
     assert sorted(id_ for finding in told for id_ in finding.object_ids) == [1, 2, 3, 4, 7]
-    assert all(finding.region == "R_1" for finding in drawn.findings)
+    assert all(finding.path == PATH for finding in drawn.findings)
 
 
 def test_overlaps_are_counted_once_per_pixel() -> None:

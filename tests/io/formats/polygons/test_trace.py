@@ -287,7 +287,7 @@ def test_a_whole_annotation_comes_back_from_its_file(tmp_path: Path, seed: int) 
     path = tmp_path / "annotation.xml"
     write_annotation(path, traced_outlines(written(image, ambiguous)), mpp=0.25)
     polygons = read_outlines(Source.IMAGESCOPE, path).polygons
-    again = rasterize_polygons(polygons, image.shape, MONUSAC_CLASSES)
+    again = rasterize_polygons(polygons, image.shape, MONUSAC_CLASSES).held()
 
     assert np.array_equal(again.labels.index, image.index)
     assert np.array_equal(again.labels.class_index, image.class_index)

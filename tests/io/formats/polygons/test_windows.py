@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.io.formats.polygons import rasterize
-from napari_panoptic.io.formats.polygons.rasterize import polygon_tiles, rasterize_polygons
+from napari_panoptic.io.formats.polygons.rasterize import SquareIndex, rasterize_polygons
 from napari_panoptic.io.formats.registry import open_masks
 from napari_panoptic.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
 from napari_panoptic.values.windowed_labels import Box, TiledLabels
@@ -71,7 +71,7 @@ def test_any_window_is_that_of_the_whole(
     files = geojson(tmp_path / "a.geojson", random_features(seed))
     tiles = open_masks(files, MONUSAC_CLASSES, SHAPE, region="R", team="T")
     file = read_outlines(Source.GEOJSON, files.all_paths[0])
-    whole = rasterize_polygons(file.polygons, SHAPE, MONUSAC_CLASSES)
+    whole = rasterize_polygons(file.polygons, SHAPE, MONUSAC_CLASSES).held()
     ids = whole.labels.id_image()
     assert tiles.ambiguous is not None
     assert whole.ambiguous is not None
@@ -117,7 +117,7 @@ def test_imagescope_polygons_without_an_ambiguous_area(tmp_path: Path) -> None:
     assert tiles.findings == ()
     whole = rasterize_polygons(
         read_outlines(Source.IMAGESCOPE, path).polygons, SHAPE, MONUSAC_CLASSES
-    )
+    ).held()
     window = id_window(tiles.labels, (0, 0, 20, 20))
     np.testing.assert_array_equal(window, whole.labels.id_image()[:20, :20])
     assert set(np.unique(window)) == {0, 1, 2}
@@ -148,6 +148,8 @@ def test_many_objects_over_the_whole_slide_take_few_places(tmp_path: Path) -> No
     }
     files = geojson(tmp_path / "a.geojson", [feature] * 50)
     file = read_outlines(Source.GEOJSON, files.all_paths[0])
-    labels = polygon_tiles(file.polygons, MONUSAC_CLASSES, (100_000, 100_000)).labels
-    assert len(labels.read.__self__.places) <= 50 * rasterize.MOST_PER_OBJECT
+    rows, shape = np.arange(50), (100_000, 100_000)
+    index = SquareIndex.of(file.polygons.flat, rows, rows.astype(np.int32) + 1, shape)
+    assert len(index.places) <= 50 * rasterize.MOST_PER_OBJECT
+    labels = rasterize_polygons(file.polygons, shape, MONUSAC_CLASSES).labels
     assert labels.read((99_000, 99_000, 99_010, 99_010))[0].max() == 50
