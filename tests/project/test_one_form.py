@@ -11,12 +11,13 @@ from tests.support.sources import nodes
 
 
 def called_in(name: str) -> set[str]:
-    """Return the modules that call a function, class or method of a name."""
+    """Return the modules that call a function, class or method of a name, or of a module's."""
     return {
         module
         for module, node in nodes()
         if isinstance(node, ast.Call)
-        and name in (getattr(node.func, "id", None), getattr(node.func, "attr", None))
+        and name
+        in (getattr(node.func, "id", ""), getattr(node.func, "attr", ""), ast.unparse(node.func))
     }
 
 
@@ -30,6 +31,29 @@ def called_in(name: str) -> set[str]:
         ("csv_bytes", ["report/columns.py", "report/writing.py", "tables/columns.py"]),
         # The regions of a cohort are gone through by one walk, with its findings and progress.
         ("ProcessPoolExecutor", ["nuclei/regions/run.py"]),
+        # Tables are written by their specification; formats of objects have CSV files besides.
+        (
+            "csv.writer",
+            [
+                "io/cohorts/comparison.py",
+                "io/formats/labels/arrays.py",
+                "io/formats/labels/label_tiff.py",
+            ],
+        ),
+        ("csv.DictWriter", []),
+        # Each face asks a question in one place: the command of two versions has its own inputs.
+        (
+            "answered",
+            [
+                "cli/compare.py",
+                "notebook.py",
+                "questions/question.py",
+                "report/answers.py",
+                "report/nuclei/region.py",
+                "viewer/panels/question/asking.py",
+                "viewer/panels/region_question.py",
+            ],
+        ),
         # Questions are asked by one object of the window, alone or together.
         (
             "gather_together",
@@ -58,6 +82,39 @@ def test_questions_gather_in_one_way() -> None:
         "viewer/jobs/cohort_work.py",  # the window's ranking is the pass of a report
         "viewer/panels/review/plan/work.py",  # lists the population of a plan
     }
+
+
+def test_reviews_are_stored_in_one_kind_of_file() -> None:
+    found = {
+        module
+        for module, node in nodes()
+        if isinstance(node, ast.Import) and "sqlite3" in {name.name for name in node.names}
+    }
+    formats = {"io/formats/dicom_files.py", "io/formats/polygons/annotation_store.py"}
+    assert found - formats == {
+        "review/file.py",
+        "review/earlier.py",  # reads the files of earlier versions
+    }
+
+
+def test_queues_of_objects_know_no_window() -> None:
+    found = {
+        module
+        for module, node in nodes()
+        if isinstance(node, ast.ClassDef)
+        and any("ObjectQueue" in ast.unparse(base) for base in node.bases)
+    }
+    assert found
+    assert all(module.startswith("display/") for module in found), found
+
+
+def test_one_value_limits_the_pixels_that_are_held() -> None:
+    found = [
+        module
+        for module, node in nodes()
+        if isinstance(node, ast.Assign) and "HELD_UP_TO_PX" in map(ast.unparse, node.targets)
+    ]
+    assert found == ["values/reading.py"]
 
 
 def test_no_class_name_has_two_meanings() -> None:
