@@ -23,7 +23,13 @@ from napari_panoptic.common.text import english_list
 from napari_panoptic.kernels.counts import AREA, FAR, FIRST, X1, Y0, Y1
 from napari_panoptic.nuclei.distances import KnownDistances
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluated
-from napari_panoptic.nuclei.overlap import OverlapCounter, OverlapTable, SideTable, overlap_table
+from napari_panoptic.nuclei.overlap import (
+    OverlapCounter,
+    OverlapTable,
+    SideTable,
+    overlap_table,
+    table_outside,
+)
 from napari_panoptic.nuclei.zone import Zone
 from napari_panoptic.values.labels import LabelImage, LabelPair, Scores
 from napari_panoptic.values.settings import EvaluationSettings
@@ -590,7 +596,7 @@ class EditedPair:
             self._outside = None
             return None
         if self._outside is None or not zone.is_same(self._outside[0]):
-            outside = overlap_table(pair, zone.codes)
+            outside = table_outside(pair, table, zone.codes)
             self._outside = zone, OverlapCounter.from_table(outside, pair.reference.shape)
         return self._outside[1].table().with_places_of(table)
 
@@ -610,7 +616,10 @@ class EditedPair:
         for ys, xs in near.boxes:
             reference, prediction = (self._sides[each].index[ys, xs] for each in SIDES)
             codes = zone.codes(pair, (ys.start, xs.start, ys.stop, xs.stop))
-            counter.add((ys.start, xs.start), reference, prediction, codes, sign=sign)
+            void = None if pair.ambiguous is None else pair.ambiguous[ys, xs]
+            corner = ys.start, xs.start
+            counter.add(corner, reference, prediction, void, sign=sign)
+            counter.add_zone(corner, reference, prediction, codes, sign=-sign)
 
     def _box(self, y0: int, x0: int, y1: int, x1: int) -> Box:
         """Return the box as slices, checked to lie in the image."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,12 +26,13 @@ from napari_panoptic.kernels.counts import (
     add_pairs,
     blank_rows,
     count_window,
+    count_zone,
     no_pairs,
     pair_keys,
     pair_rows,
     sum_runs,
 )
-from napari_panoptic.kernels.threads import bands_of, in_threads
+from napari_panoptic.kernels.threads import THREADS_FROM_PX, bands_of, in_threads
 from napari_panoptic.values.labels import LabelPair
 from napari_panoptic.values.vocabulary import Side, of_side
 from napari_panoptic.values.windowed_labels import Box
@@ -45,7 +48,7 @@ _SUMS = [AREA, SUM_Y, SUM_X, VOID_AREA, VOID_SUM_Y, VOID_SUM_X]
 _LEAST, _MOST = [Y0, X0, FIRST], [Y1, X1]
 
 Codes = Callable[[LabelPair, Box], NDArray[np.uint8]]
-"""Returns how the pixels of a box (y0, x0, y1, x1) count, see `OverlapCounter.add`."""
+"""Returns which pixels of a box (y0, x0, y1, x1) lie in a zone, see `OverlapCounter.add_zone`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,67 +174,85 @@ class OverlapTable:
         )
 
 
-def overlap_table(pair: LabelPair, codes: Codes | None = None) -> OverlapTable:
+def overlap_table(pair: LabelPair) -> OverlapTable:
     """Count areas and intersections of a label pair in one pass.
 
     Memory grows with the number of overlapping pairs, not with the product of the numbers of
     objects.
-
-    Parameters
-    ----------
-    pair
-        The label pair.
-    codes
-        How its pixels count; None if all do, those in the ambiguous area by themselves.
 
     Raises
     ------
     ValueError
         If an image holds a number that no object has.
     """
-    if pair.has_planes:
-        return _table_of_planes(pair, codes)
-    reference, prediction = pair.reference, pair.prediction
 
-    def counted(rows: slice) -> OverlapCounter:
+    def counted(i: int, j: int, rows: slice) -> OverlapCounter:
         counter = OverlapCounter.for_pair(pair)
-        void = _void_of(pair, rows, codes)
-        counter.add((rows.start, 0), reference.index[rows], prediction.index[rows], void)
+        void = None if pair.ambiguous is None else pair.ambiguous[rows]
+        sheets = pair.reference.sheets[i][rows], pair.prediction.sheets[j][rows]
+        counter.add((rows.start, 0), *sheets, void)
         return counter
 
-    is_small = reference.index.size < max(
-        _THREADS_FROM_PX, _THREADS_FROM_PX_PER_OBJECT * (len(reference) + len(prediction))
-    )
-    bands = [slice(0, len(reference.index))] if is_small else bands_of(reference.shape)
-    counter, *others = in_threads(counted, bands)
-    for other in others:
-        counter.merge(other)
-    return counter.table()
+    return _summed(pair, OverlapCounter.for_pair(pair), counted).table()
 
 
-def _void_of(
-    pair: LabelPair, rows: slice, codes: Codes | None
-) -> NDArray[np.bool_] | NDArray[np.uint8] | None:
-    if codes is not None:
-        return codes(pair, (rows.start, 0, rows.stop, pair.reference.shape[1]))
-    return None if pair.ambiguous is None else pair.ambiguous[rows]
+def table_outside(pair: LabelPair, whole: OverlapTable, codes: Codes) -> OverlapTable:
+    """Count the pixels of a label pair that lie outside of a zone.
+
+    Parameters
+    ----------
+    pair
+        The label pair.
+    whole
+        The counts of all its pixels.
+    codes
+        Tells which of them lie in the zone; only they are counted again.
+
+    Returns
+    -------
+    OverlapTable
+        In the rows of all counts, with the same boxes and first pixels.
+    """
+    width = pair.reference.shape[1]
+
+    def counted(i: int, j: int, rows: slice) -> OverlapCounter:
+        counter = OverlapCounter.for_pair(pair)
+        for part in _strips((rows.stop - rows.start, width)):
+            start, stop = rows.start + part.start, rows.start + part.stop
+            sheets = pair.reference.sheets[i][start:stop], pair.prediction.sheets[j][start:stop]
+            zone = codes(pair, (start, 0, stop, width))
+            counter.add_zone((start, 0), *sheets, zone, sign=-1)
+        return counter
+
+    start = OverlapCounter.from_table(whole, pair.reference.shape)
+    found = _summed(pair, start, counted, threads_from_px=THREADS_FROM_PX)
+    return found.table().with_places_of(whole)
 
 
-def _table_of_planes(pair: LabelPair, codes: Codes | None) -> OverlapTable:
-    """Count objects that share pixels, every two planes by themselves.
+def _summed(
+    pair: LabelPair,
+    total: OverlapCounter,
+    counted: Callable[[int, int, slice], OverlapCounter],
+    *,
+    threads_from_px: int = _THREADS_FROM_PX,
+) -> OverlapCounter:
+    """Add the counts of bands of lines, and of every two planes where objects share pixels.
 
     Each object lies in one plane. So the pixels that two objects share are counted once,
     where their planes meet. The object's own pixels would be counted once for each plane of
     the other side; they are taken from the first.
     """
-    total = OverlapCounter.for_pair(pair)
-    void = _void_of(pair, slice(0, pair.reference.shape[0]), codes)
-    for i, reference in enumerate(pair.reference.sheets):
-        for j, prediction in enumerate(pair.prediction.sheets):
-            counter = OverlapCounter.for_pair(pair)
-            counter.add((0, 0), reference, prediction, void)
-            total.merge(counter, rows=(j == 0, i == 0))
-    return total.table()
+    reference, prediction = pair.reference, pair.prediction
+    shape = reference.shape
+    is_small = shape[0] * shape[1] < max(
+        threads_from_px, _THREADS_FROM_PX_PER_OBJECT * (len(reference) + len(prediction))
+    )
+    bands = [slice(0, shape[0])] if is_small else bands_of(shape)
+    for i in range(len(reference.sheets)):
+        for j in range(len(prediction.sheets)):
+            for counter in in_threads(partial(counted, i, j), bands):
+                total.merge(counter, rows=(j == 0, i == 0))
+    return total
 
 
 class OverlapCounter:
@@ -279,7 +300,7 @@ class OverlapCounter:
         corner_yx: tuple[int, int],
         reference: NDArray[np.int32],
         prediction: NDArray[np.int32],
-        void: NDArray[np.bool_] | NDArray[np.uint8] | None = None,
+        void: NDArray[np.bool_] | None = None,
         *,
         sign: int = 1,
     ) -> None:
@@ -293,8 +314,7 @@ class OverlapCounter:
             int32 images (y, x) of one shape: 0 is background, else the row of the
             object, plus one.
         void
-            bool image (y, x): the ambiguous area, or None if there is none. Or uint8, how pixels
-            count: 0 as any, 1 as those in the ambiguous area, 2 not at all.
+            bool image (y, x): the ambiguous area, or None if there is none.
         sign
             1 to add, -1 to subtract; bounding boxes and first pixels do not shrink then.
 
@@ -304,17 +324,38 @@ class OverlapCounter:
             For a number that no object has.
         """
         area = np.zeros((0, 0), np.uint8) if void is None else void.view(np.uint8)
+        self._add(count_window, corner_yx, (reference, prediction, area), sign)
+
+    def add_zone(
+        self,
+        corner_yx: tuple[int, int],
+        reference: NDArray[np.int32],
+        prediction: NDArray[np.int32],
+        codes: NDArray[np.uint8],
+        *,
+        sign: int = 1,
+    ) -> None:
+        """Add the pixels of a window that lie in a zone, or subtract them; else as :meth:`add`.
+
+        Parameters
+        ----------
+        codes
+            uint8 image (y, x): 2 in the zone, 3 where the ambiguous area is, too.
+        """
+        self._add(count_zone, corner_yx, (reference, prediction, codes), sign)
+
+    def _add(
+        self,
+        count: Callable[..., NDArray[np.int32]],
+        corner_yx: tuple[int, int],
+        images: Sequence[NDArray[Any]],
+        sign: int,
+    ) -> None:
         top, left = int(corner_yx[0]), int(corner_yx[1])
-        for rows in _strips(reference.shape):
-            runs = count_window(
-                reference[rows],
-                prediction[rows],
-                area[rows],
-                (top + rows.start, left),
-                self._shape[1],
-                sign,
-                *self.rows,
-            )
+        for rows in _strips(images[0].shape):
+            strips = (image[rows] for image in images)
+            corner = top + rows.start, left
+            runs = count(*strips, corner, self._shape[1], sign, *self.rows)
             if len(runs):
                 self._runs.append(runs.copy())  # the kernel returns a part of a long buffer
             del runs  # frees the buffer before the next one is allocated

@@ -92,7 +92,7 @@ def evaluate_tiles(
     zone, rest = Zone.of(table, settings), run.part(counted, 1.0)
     outside = None
     if zone is not None:
-        outside = _counted(pair, rest.part(0.0, 0.4), zone).with_places_of(table)
+        outside = _outside(pair, table, zone, rest.part(0.0, 0.4))
         rest = rest.part(0.4, 1.0)
     return _evaluated(pair, table, settings, KnownDistances.none(), rest, outside)
 
@@ -116,7 +116,7 @@ def evaluate_tiles_again(
     if not has_same_zone(evaluation, settings):
         zone, outside = Zone.of(table, settings), table
         if zone is not None:
-            outside = _counted(pair, run.part(0.0, 0.4), zone).with_places_of(table)
+            outside = _outside(pair, table, zone, run.part(0.0, 0.4))
             run = run.part(0.4, 1.0)
     return _evaluated(pair, table, settings, evaluation.distances, run, outside)
 
@@ -225,29 +225,39 @@ def boxes_touched(boxes: Iterable[Box], shape: tuple[int, int], edge: int) -> li
     return [all_windows[k] for k in np.flatnonzero(is_touched).tolist()]
 
 
-def _counted(pair: TiledPair, run: WindowRun, zone: Zone | None = None) -> OverlapTable:
-    """Count every pixel once; without those in a zone, if there is one."""
+def _counted(pair: TiledPair, run: WindowRun) -> OverlapTable:
+    """Count every pixel once."""
     boxes = windows(pair.reference.shape, window_edge(pair, run.window_px))
     counter = OverlapCounter(len(pair.reference), len(pair.prediction), pair.reference.shape)
     one_at_a_time = threading.Lock()
 
     def add(box: Box) -> None:
-        window = _read(pair, box, zone)
+        void = None if pair.ambiguous is None else pair.ambiguous.read(box)
+        sides = pair.reference.read(box), pair.prediction.read(box)
         # Reading takes longer than counting, and a counter for each thread much memory.
         with one_at_a_time:
-            counter.add(box[:2], *window)
+            counter.add(box[:2], *sides, void)
 
-    run.over(boxes, add, "counting overlaps" if zone is None else "leaving out the border")
+    run.over(boxes, add, "counting overlaps")
     return counter.table()
 
 
-def _read(
-    pair: TiledPair, box: Box, zone: Zone | None
-) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.bool_] | NDArray[np.uint8] | None]:
-    if zone is not None:
-        return pair.reference.read(box), pair.prediction.read(box), zone.codes(pair, box)
-    void = None if pair.ambiguous is None else pair.ambiguous.read(box)
-    return pair.reference.read(box), pair.prediction.read(box), void
+def _outside(pair: TiledPair, whole: OverlapTable, zone: Zone, run: WindowRun) -> OverlapTable:
+    """Count the pixels outside of a zone: all but those in it, which lie near annotated objects."""
+    shape, edge = pair.reference.shape, window_edge(pair, run.window_px)
+    near = whole.reference.bbox + np.array([-zone.px, -zone.px, zone.px, zone.px], np.int32)
+    near = np.clip(near, 0, [*shape, *shape])
+    counter = OverlapCounter.from_table(whole, shape)
+    one_at_a_time = threading.Lock()
+
+    def subtract(box: Box) -> None:
+        codes = zone.codes(pair, box)
+        sides = pair.reference.read(box), pair.prediction.read(box)
+        with one_at_a_time:
+            counter.add_zone(box[:2], *sides, codes, sign=-1)
+
+    run.over(boxes_touched(near.tolist(), shape, edge), subtract, "leaving out borders")
+    return counter.table().with_places_of(whole)
 
 
 def _evaluated(

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from napari_panoptic.kernels.zone import UNCERTAIN, mark_zone
 from napari_panoptic.nuclei.ambiguity import cuts_reference, removed
-from napari_panoptic.nuclei.overlap import OverlapTable, overlap_table
+from napari_panoptic.nuclei.overlap import OverlapTable, table_outside
 from napari_panoptic.values.labels import LabelPair
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import Side
@@ -76,12 +76,12 @@ class Zone:
         return np.array([isqrt(square) for square in squares], np.int32)
 
     def codes(self, pair: LabelPair | TiledPair, box: Box) -> NDArray[np.uint8]:
-        """Return how the pixels of a box (y0, x0, y1, x1) count.
+        """Return which pixels of a box (y0, x0, y1, x1) lie in the zone.
 
         Returns
         -------
         uint8 (y, x)
-            0 for a pixel that counts, 1 in the ambiguous area, 2 in the zone.
+            1 in the ambiguous area, plus 2 in the zone.
         """
         y0, x0, y1, x1 = box
         height, width = pair.reference.shape
@@ -96,11 +96,11 @@ class Zone:
         cut = area if self.cuts_reference else _NO_AREA
         for sheet in sheets:
             mark_zone(sheet, cut, self.kept, self.reach, lines, codes)
-        return codes[:, x0 - left : x1 - left]
+        return np.ascontiguousarray(codes[:, x0 - left : x1 - left])
 
     def mask(self, pair: LabelPair | TiledPair, box: Box) -> NDArray[np.bool_]:
         """Return which pixels (y, x) of a box lie in the zone."""
-        found: NDArray[np.bool_] = self.codes(pair, box) == UNCERTAIN
+        found: NDArray[np.bool_] = self.codes(pair, box) >= UNCERTAIN
         return found
 
 
@@ -129,4 +129,4 @@ def counted_outside(
         without a zone.
     """
     zone = Zone.of(table, settings)
-    return None if zone is None else overlap_table(pair, zone.codes).with_places_of(table)
+    return None if zone is None else table_outside(pair, table, zone.codes)
