@@ -230,6 +230,29 @@ class FailureSet:
         return replace(block, failures=replace(block.failures, columns=part))
 
 
+def decided_by_zone(evaluation: Evaluation, region: Region, team: str) -> FailureSet:
+    """Return the objects whose status would differ without the uncertain border.
+
+    A matched pair is named once, by its annotated object.
+
+    Parameters
+    ----------
+    evaluation
+        Of a region that is held.
+    region, team
+        Whose evaluation it is.
+    """
+    decided = {side: evaluation.decided_by_zone(side) for side in SIDES}
+    partner = evaluation.outcomes.prediction.partner
+    is_matched = np.flatnonzero(partner >= 0)
+    is_named = decided[Side.REFERENCE][partner[is_matched]]
+    decided[Side.PREDICTION][is_matched[is_named]] = False
+    ids = {side: evaluation.outcomes.side(side).ids[decided[side]] for side in SIDES}
+    names = (FailureName(team, region.name, side, int(i)) for side in SIDES for i in ids[side])
+    given = Block(team, region.patient, region.name, objects_with_ids(evaluation, ids))
+    return FailureSet("decided by the border", frozenset(names), given=(given,))
+
+
 @dataclass(frozen=True, eq=False)
 class CohortFailures:
     """The failures of several regions and teams in common columns."""

@@ -128,11 +128,36 @@ class Evaluation(Generic[PairT]):
 
         No pixel of them that counts lies outside of the zone, so that they are ignored.
         """
-        if self.judged.counted is self.table:
-            return np.zeros(len(self.table.side(side)), np.bool_)
-        before = judge(self.table, self.settings).side(side)
+        before = self.judged_whole.side(side)
         found: NDArray[np.bool_] = self.judged.side(side).gone & ~before.gone
         return found
+
+    @cached_property
+    def judged_whole(self) -> JudgedOverlap:
+        """The table after the ambiguous policy if there were no zone."""
+        has_zone = self.judged.counted is not self.table
+        return judge(self.table, self.settings) if has_zone else self.judged
+
+    def decided_by_zone(self, side: Side) -> NDArray[np.bool_]:
+        """Return bool (n,): the objects of a side whose status would differ without the zone.
+
+        None on a slide under the centroid rule, which would have to be read again.
+        """
+        before = self._without_zone.side(side).status
+        found: NDArray[np.bool_] = self.outcomes.side(side).status != before
+        return found
+
+    @cached_property
+    def _without_zone(self) -> Outcomes:
+        """The outcomes, but for their distances, if there were no zone."""
+        settings = self.settings.replaced(zone_px=0, distances=False)
+        is_centroid = settings.matching is Matching.CENTROID
+        if self.judged_whole is self.judged or (
+            is_centroid and not isinstance(self.pair, LabelPair)
+        ):
+            return self.outcomes
+        judged, known = self.judged_whole, self.distances
+        return evaluated(self.pair, self.table, settings, known, judged=judged).outcomes
 
     @cached_property
     def metrics(self) -> Metrics:

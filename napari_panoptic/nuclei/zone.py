@@ -15,6 +15,7 @@ from math import isqrt, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_panoptic.kernels.threads import bands_of, in_threads
 from napari_panoptic.kernels.zone import UNCERTAIN, mark_zone
 from napari_panoptic.nuclei.ambiguity import cuts_reference, removed
 from napari_panoptic.nuclei.overlap import OverlapTable, table_outside
@@ -100,7 +101,13 @@ class Zone:
 
     def mask(self, pair: LabelPair | TiledPair, box: Box) -> NDArray[np.bool_]:
         """Return which pixels (y, x) of a box lie in the zone."""
-        found: NDArray[np.bool_] = self.codes(pair, box) >= UNCERTAIN
+        y0, x0, y1, x1 = box
+        found = np.empty((y1 - y0, x1 - x0), np.bool_)
+
+        def mark(rows: slice) -> None:
+            found[rows] = self.codes(pair, (y0 + rows.start, x0, y0 + rows.stop, x1)) >= UNCERTAIN
+
+        in_threads(mark, bands_of(found.shape))
         return found
 
 

@@ -119,3 +119,17 @@ def test_the_element_of_nuceval() -> None:
 def test_what_makes_no_sense_is_refused(values: dict[str, object], said: str) -> None:
     with pytest.raises(SettingsError, match=said):
         EvaluationSettings(**values)
+
+
+@pytest.mark.parametrize("seed", seeds(60))
+def test_what_the_zone_decides_differs_without_it(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    case = random_pair(rng, tuple(int(n) for n in rng.integers(8, 33, 2)))
+    now = evaluate_case(case, **settings_of(seed))
+    before = evaluate_again(now, now.settings.replaced(zone_px=0))
+    for side in Side:
+        is_other = now.outcomes.side(side).status != before.outcomes.side(side).status
+        np.testing.assert_array_equal(now.decided_by_zone(side), is_other)
+        np.testing.assert_array_equal(
+            now.judged_whole.side(side).area, before.judged.side(side).area
+        )
