@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.display.styles import CAUSE_WORDS, count_text, length_text, ratio_text
+from napari_panoptic.nuclei.ambiguity import JudgedOverlap
 from napari_panoptic.nuclei.evaluate import Evaluation
+from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.outcomes import SideOutcomes
 from napari_panoptic.tables.figures import percent
 from napari_panoptic.values.vocabulary import (
@@ -81,6 +83,55 @@ def explain(evaluation: AnyEvaluation, side: Side, row: int) -> Sentence:
     if cause not in _SENTENCES:
         return (f"{CAUSE_WORDS[cause].capitalize()}: {CAUSE_MEANINGS[cause]}",)
     return _SENTENCES[cause](near)
+
+
+def explain_border(evaluation: AnyEvaluation, side: Side, row: int) -> Sentence:
+    """Describe what the uncertain border takes from an object, and from its overlap.
+
+    Parameters
+    ----------
+    evaluation
+        The evaluation; not changed.
+    side, row
+        The object: its row in the outcomes.
+
+    Returns
+    -------
+    Sentence
+        Its pixels there, and the IoU with its partner without and with the zone; for an unmatched
+        object, with the one that overlaps it most. Empty if no pixel of it lies there.
+    """
+    now, whole = evaluation.judged, evaluation.judged_whole
+    total = int(whole.side(side).area[row])
+    inside = total - int(now.side(side).area[row])
+    if not inside:
+        return ()
+    lies = f"Of its {count_text(total)} px {count_text(inside)} lie in the uncertain border"
+    whole_ious, now_ious = (_ious(judged, side, row) for judged in (whole, now))
+    partner = int(evaluation.outcomes.side(side).partner[row])
+    if partner != NO_PARTNER:
+        other: Sentence = ("IoU ",)
+    elif found := now_ious or whole_ious:
+        partner = max(found, key=lambda row: (found[row], -row))
+        named = _named(evaluation.outcomes.other(side), partner)
+        other = f"IoU with {side.other} ", named, ": "
+    else:
+        return (f"{lies}.",)
+    before, after = (ratio_text(each.get(partner, 0.0)) for each in (whole_ious, now_ious))
+    zone = f"{after} with a zone of {evaluation.settings.zone_px} px."
+    return (f"{lies}; ", *other, f"{before} without it, {zone}")
+
+
+def _ious(judged: JudgedOverlap, side: Side, row: int) -> dict[int, float]:
+    """Return the IoU with each object of the other side that overlaps an object, by its row."""
+    pairs = np.flatnonzero(judged.rows_of_pairs(side) == row)
+    return dict(
+        zip(
+            judged.rows_of_pairs(side.other)[pairs].tolist(),
+            judged.iou[pairs].tolist(),
+            strict=True,
+        )
+    )
 
 
 @dataclass(frozen=True, eq=False)

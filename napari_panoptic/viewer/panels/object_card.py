@@ -14,7 +14,13 @@ from qtpy.QtWidgets import QBoxLayout, QWidget
 from napari_panoptic.display import styles
 from napari_panoptic.display.crops import CropSource, bounded_field_px
 from napari_panoptic.display.describe import ObjectFacts, facts_of
-from napari_panoptic.display.explanation import Named, Sentence, explain, plain_text
+from napari_panoptic.display.explanation import (
+    Named,
+    Sentence,
+    explain,
+    explain_border,
+    plain_text,
+)
 from napari_panoptic.display.object_rows import COLUMNS
 from napari_panoptic.explain.failures import FailureName
 from napari_panoptic.live.session import Selection
@@ -37,6 +43,7 @@ CROP_PX, SMALLEST_CROP_PX = 200, 100
 _MARGINS_PX = 24
 """Around picture and text, and between them."""
 _UNBROKEN = str.maketrans(" \N{THIN SPACE}", "\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}")
+_WHOLE_NUMBERS = str.maketrans("\N{THIN SPACE}", "\N{NARROW NO-BREAK SPACE}")
 LONGEST_IN_ONE_LINE = 24
 """Most characters of a value that stays on one line."""
 ROOM = 1.5
@@ -212,7 +219,7 @@ class ObjectCard(ScrollPanel):
         """Write a sentence with links in the colour of the text."""
         colour = self.palette().color(QPalette.ColorRole.WindowText).name()
         return "".join(
-            html.escape(part)
+            html.escape(part.translate(_WHOLE_NUMBERS))
             if isinstance(part, str)
             else f"<a style='color:{colour}' href='{part.side}/{part.id}'>{part.id}</a>"
             for part in sentence
@@ -276,9 +283,10 @@ class ObjectPresenter(SeenPresenter[ObjectCard]):
             partner = Named(across, facts.partner_row, facts.partner_id)
         rows = self.link.panels.objects.model.rows
         at = rows.row_of(side, row)
+        why, border = explain(evaluation, side, row), explain_border(evaluation, side, row)
         return Card(
             facts,
-            explain(evaluation, side, row),
+            (*why, " ", *border) if border else why,
             self._reason(FailureName(selection.team, snapshot.region.name, side, selection.id)),
             partner,
             verdict=rows.text(at, _VERDICT) if at < len(rows) else "",
