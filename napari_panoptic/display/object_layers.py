@@ -25,6 +25,9 @@ HATCH_RIM_PX = 2
 HATCH_COLOUR = (0.1, 0.1, 0.1, 0.75)
 """RGBA of hatch lines."""
 
+ZONE_COLOUR = (0.45, 0.45, 0.45, 0.7)
+"""RGBA of the uncertain border: no hue, since tissue has one, and no lines, as ambiguous areas."""
+
 SELECTED, SELECTED_EDGE, PARTNER, PARTNER_EDGE, HALO, PARTNER_HALO = range(1, 7)
 """Values in an emphasis image: two rings around the object, and around its partner; or whatever
 lies within a line around the object, and around its partner."""

@@ -209,6 +209,8 @@ class DrawnArea:
     ----------
     area
         The area.
+    is_hatched
+        Whether it is drawn so. Otherwise it is filled, and from afar it is not drawn.
     on_failure, on_arrival
         As in `DecodedWindows`; the latter also when the small picture is there.
     """
@@ -217,6 +219,7 @@ class DrawnArea:
         self,
         area: TiledArea,
         *,
+        is_hatched: bool = True,
         on_failure: Callable[[PanopticError | OSError], None] = lambda _error: None,
         on_arrival: Callable[[], None] = lambda: None,
     ) -> None:
@@ -229,8 +232,10 @@ class DrawnArea:
         self._overview = np.zeros([-(-edge // self._step) for edge in area.shape], np.bool_)
         self._on_failure, self._on_arrival = on_failure, on_arrival
         self._is_left = False
+        self._is_hatched = is_hatched
         self._reader = Thread(target=self._read_overview, daemon=False)
-        self._reader.start()
+        if is_hatched:
+            self._reader.start()
 
     @property
     def is_busy(self) -> bool:
@@ -255,6 +260,8 @@ class DrawnArea:
                 columns = slice(x0 // factor - x, -(-x1 // factor) - x)
                 near[rows, columns] = mask[rows, columns]
             mask, rim_px = near, HATCH_RIM_PX
+        if not self._is_hatched:
+            return mask.view(np.uint8)
         return hatching(mask, rim_px=rim_px, corner_px=y + x)
 
     def _from_afar(self, factor: int, y: int, x: int, height: int, width: int) -> NDArray[np.bool_]:

@@ -93,6 +93,8 @@ class Look:
     reference_line_px: float = REFERENCE_LINE_PX
     #: The same of predictions.
     prediction_line_px: float = PREDICTION_LINE_PX
+    #: Whether the uncertain border is drawn.
+    with_zone: bool = True
 
     def __post_init__(self) -> None:
         """Check the opacity and the widths."""

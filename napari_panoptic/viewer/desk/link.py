@@ -476,6 +476,7 @@ class Link:
     def _follow_edits(self) -> None:
         """Bring lists and rings up to date with the edits of the last moment."""
         self._finish_edits()
+        self.scene.show_zone()
         if self._session.selection is not None:
             self.scene.emphasise(self._session.selection)
         self.edits_rested.emit()

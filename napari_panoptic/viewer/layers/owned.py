@@ -22,6 +22,7 @@ from napari_panoptic.viewer.kit.shown import show_info, shown
 
 IMAGE = "image"
 AMBIGUOUS = "ambiguous areas"
+ZONE = "uncertain border"
 REFERENCE = "reference"
 SELECTED = "selected object"
 

@@ -22,8 +22,9 @@ from napari_panoptic.display.object_layers import PixelSize
 from napari_panoptic.display.styles import ColourBy, Display, Look
 from napari_panoptic.live.session import Selection
 from napari_panoptic.live.snapshots import RegionSnapshot
+from napari_panoptic.nuclei.zone import Zone
 from napari_panoptic.values.cohort import ClassScheme
-from napari_panoptic.values.labels import LabelImage
+from napari_panoptic.values.labels import LabelImage, LabelPair
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.kit.events import Within
 from napari_panoptic.viewer.kit.shown import shown
@@ -41,6 +42,7 @@ from napari_panoptic.viewer.layers.owned import (
     REFERENCE,
     RESULTS,
     SELECTED,
+    ZONE,
     OwnedLayers,
     Owner,
     Slot,
@@ -122,6 +124,26 @@ class _SceneSlot(Slot):
     def is_waiting(self) -> bool:
         """Whether objects are still to be filled in."""
         return self.content is not None and not self.is_filled
+
+
+@dataclass(frozen=True, eq=False)
+class _Band:
+    """The uncertain border of a region, and what it depends on."""
+
+    pair: LabelPair
+    zone: Zone
+
+    def is_same(self, other: object) -> bool:
+        """Return whether another band has the same pixels."""
+        if not isinstance(other, _Band):
+            return False
+        mine, theirs = self.pair, other.pair
+        is_same_place = mine.reference is theirs.reference and mine.ambiguous is theirs.ambiguous
+        return is_same_place and self.zone.is_same(other.zone)
+
+    def picture(self) -> NDArray[np.uint8]:
+        """Return uint8 (y, x): 1 in the zone."""
+        return self.zone.mask(self.pair, (0, 0, *self.pair.reference.shape)).view(np.uint8)
 
 
 def _role(side: Side, team: str | None) -> str:
@@ -333,6 +355,30 @@ class Scene:
         self._fill_ambiguous(mask)
         self._arrange()
 
+    def show_zone(self) -> None:
+        """Draw the uncertain border of the region as it is now; hide it where there is none."""
+        if self.alternative is not None:  # which hides it
+            return
+        band, slot = self._band if self._look.with_zone else None, self._own.slot(ZONE)
+        if band is None:
+            self._own.hide_empty(ZONE)
+            return
+        if slot is None:
+            layer = self._add_labels(ZONE, ZONE, band.picture()).layer
+            layer.colormap = label_colours(np.array([(0, 0, 0, 0), contents.ZONE_COLOUR]))
+            self._arrange()
+        elif not band.is_same(slot.content):
+            self._put_picture(slot.layer, band.picture())
+        self._own.show_content(ZONE, band)
+
+    @property
+    def _band(self) -> _Band | None:
+        """The uncertain border of the region that is held, if its settings have one."""
+        evaluations = {} if self._snapshot is None else self._snapshot.evaluations
+        found = evaluations.get(self._team or "") or next(iter(evaluations.values()), None)
+        zone = None if found is None else Zone.of(found.table, found.settings)
+        return None if found is None or zone is None else _Band(found.pair, zone)
+
     def object_layer(self, side: Side, team: str | None) -> tuple[Labels, LayerValues] | None:
         """Return the layer of the reference or of a team, and what its values stand for."""
         slot = self._own.slot(_role(side, team))
@@ -512,13 +558,13 @@ class Scene:
         if mask is None or not mask.any():
             self._hide_empty(AMBIGUOUS)
             if slot is not None and self._snapshot is not None:
-                self._put_hatching(slot.layer, np.zeros(self._snapshot.shape, np.uint8))
+                self._put_picture(slot.layer, np.zeros(self._snapshot.shape, np.uint8))
             return
         if slot is None:
             layer = self._add_labels(AMBIGUOUS, AMBIGUOUS, contents.hatching(mask)).layer
             layer.colormap = label_colours(np.array([(0, 0, 0, 0), contents.HATCH_COLOUR]))
         elif slot.content is not mask:
-            self._put_hatching(slot.layer, contents.hatching(mask))
+            self._put_picture(slot.layer, contents.hatching(mask))
         self._forget_visible(AMBIGUOUS)
         self._own.show_content(AMBIGUOUS, mask)
 
@@ -533,7 +579,7 @@ class Scene:
         if slot is not None and slot.content is None:
             self._visible_before.pop(role, None)
 
-    def _put_hatching(self, layer: Labels, picture: NDArray[np.uint8]) -> None:
+    def _put_picture(self, layer: Labels, picture: NDArray[np.uint8]) -> None:
         with drawn_once(layer):
             put_data(layer, picture, self.camera.pixels)
 
@@ -624,7 +670,7 @@ class Scene:
     def _arrange(self) -> None:
         """Put the own layers in order, wherever those of others are."""
         teams = sorted(slot.role for slot in self._own if slot.is_team)
-        self._own.arrange([IMAGE, AMBIGUOUS, REFERENCE, *teams, SELECTED])
+        self._own.arrange([IMAGE, AMBIGUOUS, ZONE, REFERENCE, *teams, SELECTED])
 
     def _activate(self) -> None:
         """Make the image active at first: keys and mouse then change no objects."""
@@ -640,6 +686,7 @@ class Scene:
             self._hide_own(self.alternative)
             self.alternative.apply_look(self._look)
             return
+        self.show_zone()
         self._apply_colours()
         self._apply_contours()
         is_hidden = self._look.display is Display.HIDDEN

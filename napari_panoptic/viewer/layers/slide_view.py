@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,12 @@ from napari_panoptic.display.failure_cells import (
     usual_diameter_px,
 )
 from napari_panoptic.display.listed import ListedObjects
-from napari_panoptic.display.object_layers import EMPHASIS_COLOURS, HATCH_COLOUR, PixelSize
+from napari_panoptic.display.object_layers import (
+    EMPHASIS_COLOURS,
+    HATCH_COLOUR,
+    ZONE_COLOUR,
+    PixelSize,
+)
 from napari_panoptic.display.slide_layers import (
     LEVELS_FROM_PIXELS,
     DrawnArea,
@@ -34,6 +40,7 @@ from napari_panoptic.live.session import Selection
 from napari_panoptic.live.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.outcomes import Outcomes
+from napari_panoptic.nuclei.zone import Zone
 from napari_panoptic.values.cohort import ClassScheme
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.values.windowed_labels import TiledArea, TiledPair
@@ -45,6 +52,7 @@ from napari_panoptic.viewer.layers.owned import (
     IMAGE,
     REFERENCE,
     SELECTED,
+    ZONE,
     OwnedLayers,
     Owner,
     Slot,
@@ -76,6 +84,7 @@ class _Arrivals(QObject):
         return lambda: self.arrived.emit(name)
 
 
+_AREA_COLOURS = {AMBIGUOUS: HATCH_COLOUR, ZONE: ZONE_COLOUR}
 _State = tuple[ColourBy, tuple[int, ...], ListedObjects | None]
 
 
@@ -107,7 +116,8 @@ class SlideView:
         self._viewer, self._scene = viewer, scene
         self._own = OwnedLayers(viewer, Owner.SLIDE, _SlideSlot)
         self._sides: dict[Side, DrawnSide] = {}
-        self._area: DrawnArea | None = None
+        self._areas: dict[str, DrawnArea] = {}
+        self._zone: Zone | None = None
         self._display: Display | None = None
         self._outcomes: Outcomes | None = None
         self._cells: FailureCells | None = None
@@ -127,7 +137,7 @@ class SlideView:
     @property
     def is_busy(self) -> bool:
         """Whether pixels are being read; objects are drawn roughly until they are there."""
-        is_area_busy = self._area is not None and self._area.is_busy
+        is_area_busy = any(area.is_busy for area in self._areas.values())
         return is_area_busy or any(side.windows.is_busy for side in self._sides.values())
 
     @property
@@ -159,6 +169,7 @@ class SlideView:
         self._diameter_px = usual_diameter_px(outcomes)
         with active_kept(self._viewer):
             self._fill_area(pair.ambiguous)
+            self._fill_zone(evaluation)
             self._fill_side(Side.REFERENCE, REFERENCE, evaluation, scheme)
             self._fill_side(Side.PREDICTION, self._scene.name_of(team), evaluation, scheme)
             self._fill_failures()
@@ -186,7 +197,8 @@ class SlideView:
             return
         self._outcomes, self._cells, self._display = None, None, None
         self._team, self.region = None, None
-        self._let_area_go()
+        for role in list(self._areas):
+            self._let_area_go(role)
         for side in self._sides.values():
             side.leave()
         self._sides.clear()
@@ -252,7 +264,8 @@ class SlideView:
         if far:
             self._colour_cells()
         self._show(FAILURES, visible=shown and far)
-        self._show(AMBIGUOUS, visible=self._area is not None)
+        self._show(AMBIGUOUS, visible=AMBIGUOUS in self._areas)
+        self._show(ZONE, visible=ZONE in self._areas and look.with_zone and not far)
         self.scale_changed.emit(scale_text() if self._shows_cells() else "")
 
     def emphasise(self, selection: Selection | None) -> None:
@@ -309,17 +322,31 @@ class SlideView:
             slot.layer.colormap = label_colours(apart_colours(scheme))
             slot.scheme = scheme
 
-    def _fill_area(self, area: TiledArea | None) -> None:
-        """Show where objects do not count; the same pixels are not read again."""
-        if area is not None and self._area is not None and self._area.area is area:
+    def _fill_area(self, area: TiledArea | None, role: str = AMBIGUOUS) -> None:
+        """Show where objects or pixels do not count; the same pixels are not read again."""
+        before = self._areas.get(role)
+        if area is not None and before is not None and before.area is area:
             return
-        self._let_area_go()
+        self._let_area_go(role)
         if area is None:
             return
-        told = self._arrivals.teller(AMBIGUOUS)
-        self._area = DrawnArea(area, on_failure=_tell, on_arrival=told)
-        layer = self._put_levels(AMBIGUOUS, AMBIGUOUS, self._area.levels).layer
-        layer.colormap = label_colours(np.array([(0, 0, 0, 0), HATCH_COLOUR]))
+        told = self._arrivals.teller(role)
+        is_hatched = role == AMBIGUOUS
+        drawn = DrawnArea(area, is_hatched=is_hatched, on_failure=_tell, on_arrival=told)
+        self._areas[role] = drawn
+        layer = self._put_levels(role, role, drawn.levels).layer
+        layer.colormap = label_colours(np.array([(0, 0, 0, 0), _AREA_COLOURS[role]]))
+
+    def _fill_zone(self, evaluation: Evaluation[TiledPair]) -> None:
+        """Show the uncertain border under the objects."""
+        pair, before = evaluation.pair, self._zone
+        self._zone = Zone.of(evaluation.table, evaluation.settings)
+        area = (
+            None if self._zone is None else TiledArea(self._shape, partial(self._zone.mask, pair))
+        )
+        if self._zone is not None and self._zone.is_same(before) and ZONE in self._areas:
+            area = self._areas[ZONE].area
+        self._fill_area(area, ZONE)
 
     def _put_levels(self, role: str, name: str, levels: Sequence[Any]) -> _SlideSlot:
         """Set the levels of a hidden layer of labels, which is added if it is not there."""
@@ -342,8 +369,8 @@ class SlideView:
         put_in_place(layer, self._pixels)
         return self._own.add(role, layer)
 
-    def _let_area_go(self) -> None:
-        area, self._area = self._area, None
+    def _let_area_go(self, role: str) -> None:
+        area = self._areas.pop(role, None)
         if area is not None:
             area.leave()
 

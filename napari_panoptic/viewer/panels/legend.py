@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+import numpy as np
 from psygnal import Signal, SignalInstance
 from qtpy.QtCore import QSignalBlocker, Qt
 from qtpy.QtGui import (  # type: ignore[attr-defined]
@@ -21,6 +22,7 @@ from qtpy.QtWidgets import QMenu, QSizePolicy, QSlider, QToolButton, QWidget, QW
 from napari_panoptic.display import styles
 from napari_panoptic.display.object_rows import ObjectFilter
 from napari_panoptic.display.styles import ColourBy, Display, Look
+from napari_panoptic.explain.failures import decided_by_zone
 from napari_panoptic.live.session import EditedEvaluation
 from napari_panoptic.nuclei.outcomes import Outcomes, SideOutcomes
 from napari_panoptic.values.cohort import ClassScheme, Rgb
@@ -28,10 +30,15 @@ from napari_panoptic.values.labels import LabelImage
 from napari_panoptic.values.vocabulary import SIDES, Side, Status
 from napari_panoptic.viewer.kit.layouts import Grow, row_of
 from napari_panoptic.viewer.kit.menus import TickMenu
-from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel
+from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel, show_info
 from napari_panoptic.viewer.kit.widgets import Clickable, opens_menu, outline_icon
 from napari_panoptic.viewer.panels.objects.presenter import ObjectsPresenter
-from napari_panoptic.viewer.panels.part import BLIND_SENTENCE, Connections, Presenter
+from napari_panoptic.viewer.panels.part import (
+    BLIND_SENTENCE,
+    Connections,
+    Presenter,
+    Surroundings,
+)
 
 OPACITY_PX = 120
 """Least width of the slider for the opacity of filled objects."""
@@ -43,7 +50,10 @@ _STATUS_SIDES: Mapping[Status, Sequence[Side]] = {
     Status.IGNORED: SIDES,
 }
 _ICON_WIDTHS: Mapping[Side, float] = {Side.REFERENCE: 2.5, Side.PREDICTION: 1.5}
-_SHORT_WORDS = {str(status): word for status, word in styles.SHORT_STATUS_WORDS.items()}
+_SHORT_WORDS = {
+    **{str(status): word for status, word in styles.SHORT_STATUS_WORDS.items()},
+    "decided by border": "border",
+}
 _ICON_PX, _BETWEEN_PX, UNLIMITED_PX = 16, 10, 1 << 20
 
 
@@ -59,6 +69,8 @@ class Chip:
     counts: Mapping[Side, int | None]
     #: One sentence.
     meaning: str
+    #: What a click does.
+    click: str = "Click to list only these; again for all."
 
 
 def status_chips(outcomes: Outcomes | None) -> list[Chip]:
@@ -91,6 +103,25 @@ def class_chips(
         )
         for number, (name, colour) in enumerate(zip(scheme.names, colours, strict=True), start=1)
     ]
+
+
+NONE_DECIDED = (
+    "No status in this region depends on the uncertain border. Widen it in the settings to look "
+    "for others."
+)
+BORDER = "decided by border"
+_BORDER_GREY: Rgb = (128, 128, 128)
+
+
+def border_chip(decided: Mapping[Side, int]) -> Chip:
+    """Return the entry of the uncertain border, with how many objects it decides."""
+    return Chip(
+        BORDER,
+        _BORDER_GREY,
+        {**decided},
+        "Grey bands are the uncertain border; the status of these objects depends on it.",
+        "Click to show them in the gallery, and to lead through them with N.",
+    )
 
 
 class LegendEntry(Clickable, PlainLabel):
@@ -139,6 +170,15 @@ class ViewMenu(QToolButton):
         self.opacity.setRange(round(100 * styles.LEAST_FILL_OPACITY), 100)
         self.opacity.setMinimumWidth(OPACITY_PX)
         self.opacity.valueChanged.connect(self._on_opacity)
+        self.zone = QAction("uncertain border", menu)
+        self.zone.setCheckable(True)
+        self.zone.setVisible(False)
+        self.zone.setToolTip("Whether the uncertain border is drawn as a grey band.")
+        self.zone.triggered.connect(
+            lambda on: self.look_chosen.emit(replace(self._look, with_zone=on))
+        )
+        menu.addAction(self.zone)
+        menu.addSeparator()
         self._opacity = QWidgetAction(menu)
         self._opacity.setDefaultWidget(self.opacity)
         menu.addAction(self._opacity)
@@ -151,6 +191,7 @@ class ViewMenu(QToolButton):
         for colours, action in self._colours.items():
             action.setChecked(colours is look.colour_by)
             action.setVisible(with_colours)
+        self.zone.setChecked(look.with_zone)
         with QSignalBlocker(self.opacity):
             self.opacity.setValue(round(100 * look.fill_opacity))
         self._opacity.setVisible(look.display is Display.FILL)
@@ -221,8 +262,17 @@ class LegendStrip(QWidget):
         reference: LabelImage | None,
         prediction: LabelImage | None,
         scheme: ClassScheme | None,
+        decided: Mapping[Side, int] | None = None,
     ) -> None:
-        """Show counts per side, by status or class, as objects are coloured."""
+        """Show counts per side, by status or class, as objects are coloured.
+
+        Parameters
+        ----------
+        outcomes, reference, prediction, scheme
+            The objects and their classes, as far as there are any.
+        decided
+            How many objects the uncertain border decides; None without one.
+        """
         labels: dict[Side, LabelImage | SideOutcomes | None] = {
             Side.REFERENCE: reference,
             Side.PREDICTION: prediction,
@@ -230,9 +280,11 @@ class LegendStrip(QWidget):
         if outcomes is not None:  # these leave out objects that were erased
             labels = {side: outcomes.side(side) for side in Side}
         if self._look.colour_by is ColourBy.CLASS and scheme is not None:
-            self.fill(class_chips(labels, scheme))
+            chips = class_chips(labels, scheme)
         else:
-            self.fill(status_chips(outcomes))
+            chips = status_chips(outcomes)
+        self.view.zone.setVisible(decided is not None)
+        self.fill([*chips, *([] if decided is None else [border_chip(decided)])])
 
     def show_instead(self, text: str) -> None:
         """Set the meaning of the colours of another view; empty for none."""
@@ -284,7 +336,7 @@ class LegendStrip(QWidget):
             if count is not None
         )
         here = f" Here: {exact}." if exact else ""
-        entry.setToolTip(f"{chip.meaning}{here} Click to list only these; again for all.")
+        entry.setToolTip(f"{chip.meaning}{here} {chip.click}")
 
     def _rebuild(self) -> None:
         for entry in self.chips.values():
@@ -305,13 +357,18 @@ class LegendPresenter(Presenter[LegendStrip]):
     title = "Legend"
     shows_outcomes = False  # it has a text of its own for that
 
+    def __init__(self, around: Surroundings, panel: LegendStrip) -> None:
+        super().__init__(around, panel)
+        self._decided: Mapping[Side, int] | None = None
+
     def connections(self) -> Connections:
         """Listen to session, state and strip."""
         session, panel, events = self.session, self.panel, self.link.state.events
         return [
-            (session.region_changed, self._show_counts),
-            (session.team_changed, self._show_counts),
-            (session.threshold_changed, self._show_counts),
+            (session.region_changed, self._count),
+            (session.team_changed, self._count),
+            (session.threshold_changed, self._count),
+            (self.link.edits_rested, self._count),
             (session.edited, self._on_edited),
             (events.look, self._show_look),
             (events.is_blind, self._show_blind),
@@ -322,6 +379,7 @@ class LegendPresenter(Presenter[LegendStrip]):
     def refresh(self) -> None:
         """Show look and counts."""
         self._show_blind(self.link.state.is_blind)
+        self._count()
         self._show_look(self.link.state.look)
 
     def cycle_display(self) -> None:
@@ -347,6 +405,15 @@ class LegendPresenter(Presenter[LegendStrip]):
         if edit.team == self.session.team:
             self._show_counts()
 
+    def _count(self, _changed: object = None) -> None:
+        """Count the objects that the uncertain border decides, and show all counts."""
+        evaluation, self._decided = self.session.evaluation, None
+        if evaluation is not None and evaluation.settings.zone_px:
+            self._decided = {
+                side: int(np.count_nonzero(evaluation.decided_by_zone(side))) for side in SIDES
+            }
+        self._show_counts()
+
     def _show_counts(self, _changed: object = None) -> None:
         session = self.session
         snapshot, evaluation = session.snapshot, session.shown
@@ -355,13 +422,29 @@ class LegendPresenter(Presenter[LegendStrip]):
             None if snapshot is None else snapshot.reference,
             None if snapshot is None else snapshot.predictions.get(session.team or ""),
             session.cohort.scheme,
+            self._decided,
         )
 
     def _list(self, word: str) -> None:
         """List only the objects of an entry; the same one again lists all."""
+        if word == BORDER:
+            self._show_decided()
+            return
         words = frozenset({word})
         is_status = word in set(Status)
         wanted = ObjectFilter(
             statuses=words if is_status else None, classes=None if is_status else words
         )
         self.link.presenter(ObjectsPresenter).list_only(wanted)
+
+    def _show_decided(self) -> None:
+        """Show the objects that the uncertain border decides in the gallery and the queue."""
+        session = self.session
+        evaluation, snapshot = session.evaluation, session.snapshot
+        if evaluation is None or snapshot is None:
+            return
+        found = decided_by_zone(evaluation, snapshot.region, str(session.team))
+        if found.names:
+            self.link.show_objects(found)
+        else:
+            show_info(NONE_DECIDED)

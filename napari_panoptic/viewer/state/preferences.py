@@ -167,6 +167,7 @@ class Preferences:
                 float(self._get("desk", "fill_opacity", FILL_OPACITY)),
                 float(self._get("desk", "reference_line_px", REFERENCE_LINE_PX)),
                 float(self._get("desk", "prediction_line_px", PREDICTION_LINE_PX)),
+                bool(self._get("desk", "with_zone", True)),
             )
         except (TypeError, ValueError):
             return Look()
@@ -178,6 +179,7 @@ class Preferences:
         if look.display is not Display.HIDDEN:
             self._set("desk", "display", str(look.display))
         self._set("desk", "fill_opacity", look.fill_opacity)
+        self._set("desk", "with_zone", look.with_zone)
 
     @property
     def object_filter(self) -> ObjectFilter:

@@ -15,12 +15,13 @@ from napari_panoptic.display.slide_layers import CLASSES, CODES, told_apart
 from napari_panoptic.display.styles import ColourBy, Display, Look
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.live.session import Session
+from napari_panoptic.nuclei.zone import Zone
 from napari_panoptic.values.vocabulary import Side, Status
 from napari_panoptic.values.windowed_labels import TiledArea
 from napari_panoptic.viewer.desk.failure_steps import NONE_LISTED
 from napari_panoptic.viewer.layers import slide_view
 from napari_panoptic.viewer.layers.outlines import LayerOutlines, outlines_of
-from napari_panoptic.viewer.layers.owned import AMBIGUOUS
+from napari_panoptic.viewer.layers.owned import AMBIGUOUS, ZONE
 from napari_panoptic.viewer.layers.slide_view import FAILURES, ON_SLIDE
 from napari_panoptic.viewer.panels.failures.scope import Scope
 from napari_panoptic.viewer.panels.title import EVALUATE, STOP, SlidePresenter
@@ -385,6 +386,27 @@ def test_excluded_areas_are_hatched_near_and_from_afar(desk, zoom_to, wait_until
     desk.link.request(region=SLIDE)
     wait_until(lambda: desk.is_settled)
     assert not layer.visible  # there is none in the file
+
+
+@pytest.mark.long
+def test_the_uncertain_border_is_drawn_near(desk, slide_cohort, zoom_to, wait_until):
+    desk.link.request(settings=desk.session.protocol.replaced(zone_px=2))
+    wait_until(lambda: desk.is_settled)
+    evaluation, view = desk.session.shown, desk.link.slides
+    layer = view.layer(ZONE)
+    zoom_to(NEAR, (200, 350))
+    assert layer.visible
+    np.asarray(layer.data[0])
+    wait_until(lambda: not view.is_busy)
+    zone = Zone.of(evaluation.table, evaluation.settings)
+    expected = zone.mask(pair_shown(desk, slide_cohort), (0, 0, *SHAPES[SLIDE]))
+    np.testing.assert_array_equal(np.asarray(layer.data[0]), expected)
+    zoom_to(FAR, (200, 350))
+    assert not layer.visible
+    desk.link.request(settings=desk.session.protocol)
+    wait_until(lambda: desk.is_settled)
+    zoom_to(NEAR, (200, 350))
+    assert not layer.visible
 
 
 def test_what_cannot_be_read_is_told(monkeypatch):
