@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import sys
 import tomllib
@@ -30,6 +31,22 @@ PAGE = (DOCS / "tasks" / "add-a-format.md").read_text(encoding="utf-8")
 MODULE, OUTLINES = re.findall(r"^```python\n(.*?)^```$", PAGE, re.M | re.S)
 (PROJECT,) = re.findall(r"^```toml\n(.*?)^```$", PAGE, re.M | re.S)
 SHAPE = (12, 16)
+IN_WINDOWS_AND_BACK = """
+from napari_panoptic.io.pixels.label_windows import TiledPixels
+
+def read_tiled(path, item, classes):
+    found = read(path, item, classes)
+    window = lambda box: found.numbers[box[0] : box[2], box[1] : box[3]]
+    return Numbered(TiledPixels(path, found.numbers.shape, 0, window), found.entries)
+
+def write(path, objects):
+    named = zip(objects.labels.ids, objects.labels.class_names_of_objects())
+    header = "\\n".join(f"{id_} {name}" for id_, name in named)
+    np.savetxt(path, objects.labels.id_image(), "%d", header=header)
+    return (path,)
+
+"""
+"""What a mask format of a page needs to be read in windows, and to be written."""
 Install = Callable[..., None]
 
 
@@ -108,6 +125,41 @@ def test_the_page_tells_how_to_bring_a_format(install: Install, tmp_path: Path) 
     with pytest.raises(UnreadableFileError, match="rows of ids") as caught:
         load_masks(region.reference, cohort.scheme, shape=None, region="a_1")
     assert (caught.value.path, caught.value.region) == (root / "a_1.txt", "a_1")
+
+
+def test_a_mask_format_in_windows_and_back(
+    install: Install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is found by `init`, and converted, opened as a slide, and documented like others."""
+    head, tail = MODULE.replace("=read,", "=read_tiled, write=write, in_windows=True,").split(
+        "GRID"
+    )
+    install("nuclei-grid", f"{head}{IN_WINDOWS_AND_BACK}GRID{tail}", {"grid": "nuclei_grid:GRID"})
+    root = tmp_path / "cohort"
+    numbers = np.loadtxt(grid(root / "annotation" / "a_1.grid.txt"), int)
+    grid(root / "models" / "round" / "a_1.grid.txt")
+    (root / "images").mkdir()
+    Image.fromarray(noise(*SHAPE)).save(root / "images" / "a_1.png")
+    fixes = (f"--fix=class:{name}" for name in ("epithelial", "Lymphocyte", "Odd"))
+    assert main(["init", str(root), *fixes]) == 0
+    assert main(["evaluate", str(root), "--output", str(tmp_path / "tables")]) == 0
+    objects = pd.read_csv(tmp_path / "tables" / "objects.csv")
+    assert objects[["id", "status"]].values.tolist() == [[id_, "TP"] for id_ in (3, 7, 9) * 2]
+
+    cohort = open_cohort(root)
+    files = cohort.predictions["round", "a_1"][Source("grid")]
+    tiles = open_masks(files, cohort.scheme, SHAPE).labels
+    window = np.concatenate([[0], tiles.ids])[tiles.read((2, 3, 9, 12))]
+    np.testing.assert_array_equal(window, numbers[2:9, 3:12])
+
+    back = tmp_path / "back"
+    to_grid = ["--team", "round", "--to", "grid", "--output", str(back)]
+    assert main(["convert", str(root), *to_grid]) == 0
+    np.testing.assert_array_equal(np.loadtxt(back / "a_1.grid.txt"), numbers)
+
+    monkeypatch.syspath_prepend(str(DOCS))
+    pages = importlib.import_module("generated")
+    assert "grid" in pages.commands("convert")
 
 
 def test_among_the_folders_of_monusac_its_files_are_found(install: Install, tmp_path: Path) -> None:

@@ -229,10 +229,13 @@ def write_conic(folder: Path, count: int, regions: Iterable[Objects]) -> tuple[F
         If the regions have different sizes, or no number is read as a class of theirs.
     """
     path = folder / "labels.npy"
+    numbers = np.zeros(0, np.int64)
 
     def channels(objects: Objects) -> NDArray[np.int32]:
-        entries = ClassNumbers(path, objects.scheme).written()
-        numbers = np.array([0, *(n if isinstance(n, int) else 0 for n in entries)])
+        nonlocal numbers
+        if not len(numbers):  # all regions have one scheme
+            entries = ClassNumbers(path, objects.scheme).written()
+            numbers = np.array([0, *(n if isinstance(n, int) else 0 for n in entries)])
         of_object = numbers[objects.labels.class_index]
         if not of_object.all():
             name = objects.labels.class_names_of_objects()[of_object == 0][0]

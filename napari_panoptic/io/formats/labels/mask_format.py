@@ -142,7 +142,7 @@ def class_masks_format(
                 note(_unscored(name, paths))
         if shape is None:
             raise refuse(
-                "the submission has no mask for this region, and neither its image nor another "
+                "there is no mask of a class for this region, and neither its image nor another "
                 "mask states its size; add the image"
             )
         return flattened(own, shape, scheme)
