@@ -11,8 +11,7 @@ from typing import Any
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.text import composed
 from napari_panoptic.io.files.guard import check_file, check_length
-from napari_panoptic.io.files.json_files import parsed_json, parsing
-from napari_panoptic.io.files.parsed_files import kept_until_changed
+from napari_panoptic.io.files.json_files import kept_until_changed, parsed_json, parsing
 from napari_panoptic.io.files.stated_names import checked_name
 
 

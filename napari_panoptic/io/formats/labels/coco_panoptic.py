@@ -22,8 +22,7 @@ from napari_panoptic.common.errors import CohortError, UnreadableFileError, Unwr
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.text import counted, english_list, shortened, visible
 from napari_panoptic.io.files.guard import check_file, check_length
-from napari_panoptic.io.files.json_files import parsed_json, parsing
-from napari_panoptic.io.files.parsed_files import kept_until_changed
+from napari_panoptic.io.files.json_files import kept_until_changed, parsed_json, parsing
 from napari_panoptic.io.files.replacing import replaced_when_complete
 from napari_panoptic.io.files.stated_names import checked_name
 from napari_panoptic.io.formats.class_numbers import ClassNumbers

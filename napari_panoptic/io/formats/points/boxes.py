@@ -19,7 +19,7 @@ from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.text import counted, english_list
 from napari_panoptic.io.files.guard import check_file
-from napari_panoptic.io.files.parsed_files import kept_until_changed
+from napari_panoptic.io.files.json_files import kept_until_changed
 from napari_panoptic.io.formats.coco_files import CocoContent, coco_refused, read_coco
 from napari_panoptic.values.detections import Points, unique_ids
 

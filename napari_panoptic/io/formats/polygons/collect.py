@@ -16,7 +16,6 @@ from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.text import counted, english_list
 from napari_panoptic.io.formats.class_numbers import ClassNumbers
-from napari_panoptic.io.formats.polygons.areas import areas_around
 from napari_panoptic.io.formats.polygons.model import (
     AMBIGUOUS,
     LARGEST_COORDINATE,
@@ -28,7 +27,7 @@ from napari_panoptic.io.formats.polygons.model import (
 )
 from napari_panoptic.io.formats.polygons.outline import MadeBy, Note, Outline, Said, Stated
 from napari_panoptic.io.formats.scores import score_value
-from napari_panoptic.kernels.fill import CROSSING, DEGENERATE, odd_shapes
+from napari_panoptic.kernels.fill import CROSSING, DEGENERATE, bounds, odd_shapes
 from napari_panoptic.values.cohort import ClassScheme
 from napari_panoptic.values.labels import Scores
 
@@ -240,7 +239,7 @@ class Collector:
             polygons = polygons.of_rows(known)
         if self._detections and self._around:
             inner, outer = ids[np.array(self._detections) - 1], ids[np.array(self._around) - 1]
-            is_area = areas_around(polygons, outer, inner)
+            is_area = _areas_around(polygons, outer, inner)
             found += object_findings(_OUTLINES_OF_DETECTIONS, polygons.ids[is_area], self._path)
             polygons = polygons.of_rows(~is_area)
         scores = np.asarray(self._scores, np.float64)
@@ -344,3 +343,32 @@ def _unknown_classes(
             count=len(ids),
             object_ids=tuple(ids),
         )
+
+
+def _areas_around(
+    polygons: Polygons, outer_ids: NDArray[np.int64], inner_ids: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """Return bool (n,): which of the outer objects a user drew around detected nuclei.
+
+    They contain an inner object of at most half their box, whose centre counts. One of nearly
+    the same size is the same nucleus outlined twice.
+    """
+    import shapely
+
+    outer, inner = (np.isin(polygons.ids, ids) for ids in (outer_ids, inner_ids))
+    boxes = bounds(polygons.flat)
+    inside, size = boxes[inner], (boxes[:, 2:] - boxes[:, :2]).prod(axis=1)
+    inside = inside[np.argsort(inside[:, 1] + inside[:, 3])]
+    y, x = ((inside[:, :2] + inside[:, 2:]) / 2).T
+    areas = (inside[:, 2:] - inside[:, :2]).prod(axis=1)
+    found = np.zeros(len(polygons), np.bool_)
+    for row in np.flatnonzero(outer).tolist():
+        y0, x0, y1, x1 = boxes[row].tolist()
+        near = slice(*np.searchsorted(x, (x0, x1)).tolist())
+        fits = (y[near] >= y0) & (y[near] <= y1) & (2 * areas[near] <= size[row])
+        for ring in range(*polygons.object_starts[row : row + 2].tolist()) if fits.any() else ():
+            line = polygons.vertices_xy[polygons.ring_starts[ring] : polygons.ring_starts[ring + 1]]
+            if len(line) > 2 and not polygons.is_hole[ring]:
+                shape = shapely.Polygon(line)
+                found[row] |= shapely.contains_xy(shape, x[near][fits], y[near][fits]).any()
+    return found

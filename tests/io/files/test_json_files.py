@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from napari_panoptic.common.cache import ByteCache
-from napari_panoptic.io.files import parsed_files
-from napari_panoptic.io.files.parsed_files import kept_until_changed
+from napari_panoptic.io.files import json_files
+from napari_panoptic.io.files.json_files import kept_until_changed
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_a_file_that_changed_is_parsed_again(tmp_path: Path, parsed: list[str]) 
 def test_the_least_recently_used_are_dropped(
     tmp_path: Path, parsed: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parsed_files, "PARSED", ByteCache(25, keeps_last=True))
+    monkeypatch.setattr(json_files, "PARSED", ByteCache(25, keeps_last=True))
 
     @kept_until_changed
     def content(path: Path) -> int:
