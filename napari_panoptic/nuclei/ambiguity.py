@@ -156,11 +156,12 @@ def removed(table: SideTable, side: Side, settings: EvaluationSettings) -> NDArr
     policy = settings.ambiguous
     if not (cuts_reference(policy) if side is Side.REFERENCE else cuts_prediction(policy)):
         return np.zeros(len(table), np.bool_)
-    is_removed: NDArray[np.bool_] = _share(table) > settings.share_limit
+    is_removed: NDArray[np.bool_] = ambiguous_share(table) > settings.share_limit
     return is_removed
 
 
-def _share(side: SideTable) -> NDArray[np.float64]:
+def ambiguous_share(side: SideTable) -> NDArray[np.float64]:
+    """Return the share (n,) of each object's pixels in the ambiguous area."""
     share: NDArray[np.float64] = side.void_area / np.maximum(side.area, 1)
     return share
 
@@ -183,6 +184,6 @@ def _judge_side(
         area=area,
         centroid_yx_px=sum_yx / np.maximum(pixels, 1)[:, np.newaxis],
         gone=gone,
-        ambiguous_share=_share(whole),
+        ambiguous_share=ambiguous_share(whole),
         bbox=whole.bbox,
     )

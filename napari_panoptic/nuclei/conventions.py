@@ -16,9 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_panoptic.nuclei.ambiguity import ambiguous_share
 from napari_panoptic.nuclei.overlap import OverlapTable, SideTable, overlap_table
+from napari_panoptic.nuclei.windowed_evaluation import tiles_outside
+from napari_panoptic.nuclei.zone import Element, Zone, counted_outside
 from napari_panoptic.statistics.graphs import pairs_by_component
-from napari_panoptic.statistics.means import means_defined, quotients
+from napari_panoptic.statistics.means import means_defined, quotient, quotients
 from napari_panoptic.values.conventions import (
     AddedOver,
     ClassMean,
@@ -33,6 +36,8 @@ from napari_panoptic.values.conventions import (
     figures_of,
 )
 from napari_panoptic.values.labels import LabelImage, LabelPair
+from napari_panoptic.values.settings import EvaluationSettings
+from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.values.windowed_labels import TiledPair
 
 FloatArray = NDArray[np.float64]
@@ -58,6 +63,30 @@ class Ambiguity(StrEnum):
     CLIP_BACKGROUND = "clip, background void"
 
 
+@dataclass(frozen=True)
+class Uncertain:
+    """The rules of settings with an uncertain border, or a share of ambiguous areas."""
+
+    settings: EvaluationSettings
+
+    def __str__(self) -> str:
+        share, zone = self.settings.ambiguous_share, self.settings.zone_px
+        words = "" if share is None else f", share {share:g}"
+        return f"{self.settings.ambiguous}{words}" + (f", zone {zone} px" if zone else "")
+
+
+Rules = Ambiguity | Uncertain
+"""Which pixels and objects count."""
+
+
+def rules_of(settings: EvaluationSettings) -> Rules:
+    """Return which pixels and objects count under some settings."""
+    if not settings.is_uncertain:
+        return Ambiguity(str(settings.ambiguous))
+    names = "ambiguous", "ambiguous_share", "zone_px"
+    return Uncertain(EvaluationSettings(**{name: getattr(settings, name) for name in names}))
+
+
 class Sum(IntEnum):
     """The sums over the objects of a class, or of all."""
 
@@ -73,7 +102,7 @@ class Sum(IntEnum):
 
 @dataclass(frozen=True, eq=False)
 class RegionSums:
-    """What every convention needs of a team in a region, under one ambiguous policy."""
+    """What every convention needs of a team in a region, under one set of rules."""
 
     #: "objects pairs" -> float64 (K, 8), whose columns are `Sum`: K = 1 for all together, else the
     #: number of classes. What cannot be had is missing.
@@ -147,9 +176,10 @@ def met(
     table: OverlapTable,
     classes: tuple[IntArray, IntArray],
     n_classes: int,
-    ambiguity: Ambiguity,
+    rules: Rules,
+    counted: OverlapTable | None = None,
 ) -> Met:
-    """Apply an ambiguous policy to an overlap table, as `napari_panoptic.nuclei.ambiguity` does.
+    """Apply rules to an overlap table, as `napari_panoptic.nuclei.ambiguity` does.
 
     Parameters
     ----------
@@ -159,22 +189,29 @@ def met(
         Of the annotated and the predicted objects, from 1.
     n_classes
         The number of scored classes.
-    ambiguity
-        Which pixels count.
+    rules
+        Which pixels and objects count.
+    counted
+        The counts of the pixels outside of the zone; None without one.
     """
+    if isinstance(rules, Uncertain):
+        ambiguity, limit = Ambiguity(str(rules.settings.ambiguous)), rules.settings.share_limit
+    else:
+        ambiguity, limit = rules, 0.5 if rules is Ambiguity.MAJORITY else 1.0
+    counted = counted or table
     keeps_all = ambiguity in (Ambiguity.KEEP, Ambiguity.BACKGROUND)
     cuts_reference = not keeps_all and ambiguity is not Ambiguity.CLIP_PREDICTIONS
-    shared = table.intersection if keeps_all else table.intersection - table.void_intersection
-    chosen = np.flatnonzero(shared > 0)
-    rows, columns, shared = (
-        table.pair_reference[chosen],
-        table.pair_prediction[chosen],
-        shared[chosen],
-    )
+    shared = counted.intersection
+    shared = shared if keeps_all else shared - counted.void_intersection
+    is_cut = cuts_reference, not keeps_all
+    inside = [ambiguous_share(table.side(side)) > limit for side in Side]
     sides = [
-        _side(own, classes[number], ambiguity, is_cut=not keeps_all if number else cuts_reference)
-        for number, own in enumerate((table.reference, table.prediction))
+        _side(counted.side(side), own, ambiguity, is_inside, is_cut=cut)
+        for side, own, is_inside, cut in zip(Side, classes, inside, is_cut, strict=True)
     ]
+    rows, columns = counted.pair_reference, counted.pair_prediction
+    chosen = np.flatnonzero((shared > 0) & sides[0].exists[rows] & sides[1].exists[columns])
+    rows, columns, shared = rows[chosen], columns[chosen], shared[chosen]
     if ambiguity is Ambiguity.VOID:
         mostly = table.prediction.void_area > table.prediction.area / 2
         sides[1] = replace(sides[1], ignored=mostly)
@@ -192,17 +229,20 @@ def met(
     return Met(sides[0], sides[1], rows, columns, shared, iou, n_classes)
 
 
-def _side(side: SideTable, classes: IntArray, ambiguity: Ambiguity, *, is_cut: bool) -> _Side:
+def _side(
+    side: SideTable, classes: IntArray, ambiguity: Ambiguity, inside: BoolArray, *, is_cut: bool
+) -> _Side:
     area = side.area - side.void_area if is_cut else side.area
-    is_mostly_inside = side.void_area > side.area / 2
     is_majority = ambiguity is Ambiguity.MAJORITY
+    if is_cut and not is_majority:
+        area = np.where(inside, 0, area)
     sum_yx = side.sum_yx - side.void_sum_yx if is_cut and not is_majority else side.sum_yx
     pixels = area if is_cut and not is_majority else side.area
     return _Side(
         classes=classes,
         area=area,
         exists=(side.area if is_majority else area) > 0,
-        ignored=is_mostly_inside & is_majority,
+        ignored=inside & is_majority,
         centroid_yx_px=sum_yx / np.maximum(pixels, 1)[:, np.newaxis],
     )
 
@@ -393,6 +433,7 @@ def region_sums(
         for objects in (ObjectScope.TOGETHER, ObjectScope.BY_CLASS)
         for rule in _OVERLAP_RULES
     }
+    sums |= _sums_of_nuceval(found)
     types = types_of(found)
     if types is not None:
         alone = np.zeros((1, len(Sum)))
@@ -404,25 +445,58 @@ def region_sums(
     return RegionSums(sums, types)
 
 
+def _sums_of_nuceval(found: Met) -> dict[str, FloatArray]:
+    # The best of equal IoUs has the larger union.
+    nearly = replace(found, iou=found.shared / (found.union + 1e-6))
+    return {
+        key_of(ObjectScope.NUCEVAL, rule): sums_by(rule, own, by_class=False)
+        for rule, own in (
+            *((rule, found) for rule in (Pairs.PIXELS, Pairs.ABOVE_HALF)),
+            (Pairs.BEST_IOU, nearly),
+        )
+    }
+
+
 def sums_of_pair(
-    pair: LabelPair | TiledPair, table: OverlapTable, ambiguity: Ambiguity
+    pair: LabelPair | TiledPair,
+    table: OverlapTable,
+    rules: Rules,
+    outside: OverlapTable | None = None,
 ) -> RegionSums:
     """Sum up a label pair for all conventions but those of class masks.
 
-    Those of pieces are missing for a pair that is read in windows.
+    Those of pieces are missing for a pair that is read in windows. With an uncertain border, or
+    a share of ambiguous areas, only the conventions that know them have sums.
 
     Parameters
     ----------
     pair, table
         The label pair, each pixel in one object, and its counts.
-    ambiguity
-        Which pixels count.
+    rules
+        Which pixels and objects count.
+    outside
+        The counts of the pixels outside of the uncertain border; None if they are not known: for
+        a pair that is read in windows, all sums are missing then.
     """
     classes = pair.reference.class_index, pair.prediction.class_index
-    found = region_sums(table, classes, len(pair.class_names), ambiguity)
+    n = len(pair.class_names)
+    if isinstance(rules, Uncertain):
+        if isinstance(pair, LabelPair):
+            outside = outside or counted_outside(pair, table, rules.settings)
+            other = counted_outside(pair, table, rules.settings, Element.NUCEVAL)
+        elif outside is None:
+            return RegionSums({}, None)
+        else:
+            zone = Zone.of(table, rules.settings, Element.NUCEVAL)
+            other = tiles_outside(pair, table, zone)
+        found = met(table, classes, n, rules, outside)
+        key = key_of(ObjectScope.BY_CLASS, Pairs.ABOVE_HALF)
+        usual = {key: sums_by(Pairs.ABOVE_HALF, found, by_class=True)}
+        return RegionSums(usual | _sums_of_nuceval(met(table, classes, n, rules, other)), None)
+    sums = region_sums(table, classes, n, rules)
     if not isinstance(pair, LabelPair):
-        return found
-    return replace(found, sums={**found.sums, **sums_of_pieces(pair, ambiguity)})
+        return sums
+    return replace(sums, sums={**sums.sums, **sums_of_pieces(pair, rules)})
 
 
 def sums_of_pieces(pair: LabelPair, ambiguity: Ambiguity) -> dict[str, FloatArray]:
@@ -588,6 +662,9 @@ class TeamSums:
         values, is_error = _values(stack, counts, formula, convention)
         if is_error.any():
             return _NOTHING, []
+        if convention.mean_over is MeanOver.NUCLEI:
+            weight = self._annotated(convention)
+            return Value(quotient(float(values[:, 0] @ weight), float(weight.sum())), len(self)), []
         if convention.mean_over is MeanOver.NOTHING:
             return _of_classes(values[0])
         levels = self._levels_of(convention)
@@ -614,6 +691,10 @@ class TeamSums:
             added[units] - stack, counted[units] > counts, formula, convention
         )
         is_rest = regions[units] > 1
+        if convention.mean_over is MeanOver.NUCLEI:
+            weight = self._annotated(convention)
+            weighted = weight * before[:, 0]
+            return quotients(weighted.sum() - weighted, weight.sum() - weight)
         after[~is_rest] = np.nan
         errors = np.asarray(is_error.any(axis=1))
         others = np.count_nonzero(errors) - errors[units]
@@ -641,6 +722,11 @@ class TeamSums:
             case _:
                 counts = np.ones(stack.shape[:2], bool)
         return stack * counts[..., np.newaxis], counts
+
+    def _annotated(self, convention: Convention) -> FloatArray:
+        """Return the number (R,) of annotated nuclei that count in each region."""
+        key = key_of(convention.objects, Pairs.ABOVE_HALF)
+        return np.array([own.sums[key][0, _ANNOTATED].sum() for own in self.regions])
 
     def _units(self, convention: Convention) -> IntArray:
         """Return the number (R,) of the region, patient or set that each region is added to."""
@@ -718,7 +804,7 @@ def _regrouped(
 
 
 def figure_rows(
-    sums: TeamSums, names: Iterable[str], ambiguity: Ambiguity, classes: Sequence[str]
+    sums: TeamSums, names: Iterable[str], rules: Rules, classes: Sequence[str]
 ) -> Iterator[dict[str, Any]]:
     """Yield the rows of ``conventions.csv`` but for the team: of all objects, then of each class.
 
@@ -728,8 +814,8 @@ def figure_rows(
         Of a team.
     names
         The conventions; see `napari_panoptic.values.conventions.figures_of`.
-    ambiguity
-        The ambiguous policy of the sums.
+    rules
+        Which pixels and objects count in the sums.
     classes
         The names of the scored classes.
     """
@@ -741,7 +827,7 @@ def figure_rows(
             if figure.of_classes:
                 by_class = sums.by_class(figure.formula, figure.convention)
                 found += zip(classes, by_class, strict=False)
-            choices = choices_of(sums.in_effect(figure.convention), str(ambiguity))
+            choices = choices_of(sums.in_effect(figure.convention), str(rules))
             for word, one in found:
                 place = {"convention": name, "figure": figure.name, "class": word}
                 yield {**place, "value": one.value, "units": one.units, **choices}
@@ -749,13 +835,14 @@ def figure_rows(
 
 _NOTHING = Value(float("nan"), None)
 _COUNTS = [Sum.TP, Sum.FP, Sum.FN]
+_ANNOTATED = [Sum.TP, Sum.FN]
 
 
 def _quotients(sums: FloatArray, formula: Formula, constant: Constant) -> FloatArray:
     """Compute a formula of sums (..., 8); NaN for 0 / 0."""
     tp, fp, fn, iou, shared, union = np.moveaxis(sums[..., Sum.TP :], -1, 0)
     weight = tp + fp / 2 + fn / 2
-    every = 1e-8 if constant is Constant.EVERY else 0.0
+    every = {Constant.EVERY: 1e-8, Constant.LARGER: 1e-6}.get(constant, 0.0)
     of_sq = 1e-6 if constant in (Constant.SQ, Constant.BOTH) else every
     of_dq = 1e-6 if constant is Constant.BOTH else every
     match formula:

@@ -33,7 +33,6 @@ from napari_panoptic.nuclei.outcomes import Outcomes, outcomes
 from napari_panoptic.nuclei.overlap import OverlapTable, overlap_table
 from napari_panoptic.nuclei.zone import Zone, counted_outside
 from napari_panoptic.values.cohort import MONUSAC_CLASSES
-from napari_panoptic.values.conventions import CONVENTIONS
 from napari_panoptic.values.labels import LabelPair, Scores, checked_mask
 from napari_panoptic.values.settings import EvaluationSettings, Matching, Overlaps
 from napari_panoptic.values.vocabulary import Side
@@ -184,30 +183,31 @@ class Evaluation(Generic[PairT]):
 
         One row per convention, figure and class (empty for all): value (NaN where the published
         code has none), units, and the eight choices; see `napari_panoptic.values.conventions`.
+        With an uncertain border, or a share of ambiguous areas, of the conventions that know them.
         """
         import pandas as pd
 
         from napari_panoptic.nuclei.class_masks import evaluate_classes
         from napari_panoptic.nuclei.conventions import (
-            Ambiguity,
             RegionPlace,
             RegionSums,
             TeamSums,
             figure_rows,
+            rules_of,
             sums_of_pair,
         )
 
-        pair, table = self.pair, self.table
-        ambiguity = Ambiguity(str(self.settings.ambiguous))
+        pair, table, rules = self.pair, self.table, rules_of(self.settings)
         by_class: dict[str, NDArray[np.float64]] = {}
         if isinstance(pair, LabelPair):
             flat = pair.with_overlaps(Overlaps.FLATTEN)
             table = table if flat is pair else overlap_table(flat)
             usual = EvaluationSettings(ambiguous=self.settings.ambiguous, distances=False)
             pair, by_class = flat, evaluate_classes(flat, usual).sums
-        found = sums_of_pair(pair, table, ambiguity)
+        outside = self.judged.counted if pair is self.pair else None
+        found = sums_of_pair(pair, table, rules, outside)
         sums = TeamSums([RegionPlace("")], [RegionSums({**found.sums, **by_class}, found.types)])
-        rows = figure_rows(sums, CONVENTIONS, ambiguity, pair.class_names)
+        rows = figure_rows(sums, self.settings.known_by, rules, pair.class_names)
         return pd.DataFrame(list(rows)).astype({"units": "Int64"})
 
 

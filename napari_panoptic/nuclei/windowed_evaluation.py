@@ -97,6 +97,11 @@ def evaluate_tiles(
     return _evaluated(pair, table, settings, KnownDistances.none(), rest, outside)
 
 
+def tiles_outside(pair: TiledPair, whole: OverlapTable, zone: Zone | None) -> OverlapTable | None:
+    """Count the pixels of a slide outside of a zone, if there is one, given those of all pixels."""
+    return None if zone is None else _outside(pair, whole, zone, WindowRun())
+
+
 def evaluate_tiles_again(
     evaluation: Evaluation[TiledPair],
     settings: EvaluationSettings,

@@ -125,7 +125,10 @@ def _read(
 
 
 def counted_outside(
-    pair: LabelPair, table: OverlapTable, settings: EvaluationSettings
+    pair: LabelPair,
+    table: OverlapTable,
+    settings: EvaluationSettings,
+    element: Element = Element.DISK,
 ) -> OverlapTable | None:
     """Count the pixels of a label pair that lie outside of the zone of some settings.
 
@@ -135,5 +138,5 @@ def counted_outside(
         In the rows of the counts of all pixels, and with their boxes and first pixels; None
         without a zone.
     """
-    zone = Zone.of(table, settings)
+    zone = Zone.of(table, settings, element)
     return None if zone is None else table_outside(pair, table, zone.codes)

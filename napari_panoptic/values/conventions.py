@@ -22,6 +22,7 @@ class ObjectScope(StrEnum):
     BY_CLASS = "by-class"  # those of one class at a time
     PIECES = "pieces"  # as together, each object split into its 8-connected pieces
     CLASS_MASKS = "class-masks"  # by class, each on its own mask, whatever other classes cover
+    NUCEVAL = "together, border of nuceval"  # as together; an uncertain border has its element
 
 
 class Pairs(StrEnum):
@@ -55,6 +56,7 @@ class MeanOver(StrEnum):
     PATIENTS = "patients"  # of sums over a patient; of regions: regions of a patient, then patients
     TISSUES = "tissues"  # regions of a tissue, then tissues
     FOLDS = "folds, tissues"  # regions of a fold of a tissue, then folds, then tissues
+    NUCLEI = "regions by nuclei"  # regions, each weighted by its annotated nuclei that count
 
 
 class ClassMean(StrEnum):
@@ -84,6 +86,7 @@ class Constant(StrEnum):
     SQ = "1e-6 for SQ"
     BOTH = "1e-6 for SQ and DQ"
     EVERY = "1e-8"
+    LARGER = "1e-6"
 
 
 class Formula(StrEnum):
@@ -253,6 +256,21 @@ def _cellseg_metrics() -> tuple[NamedFigure, ...]:
     )
 
 
+def _nuceval(mean_over: MeanOver) -> tuple[NamedFigure, ...]:
+    above = Convention(
+        ObjectScope.NUCEVAL,
+        Pairs.ABOVE_HALF,
+        mean_over=mean_over,
+        nothing=Nothing.ONE,
+        constant=Constant.LARGER,
+    )
+    return (
+        NamedFigure("dice", _DICE, replace(above, pairs=Pairs.PIXELS)),
+        NamedFigure("aji", _AJI, replace(above, pairs=Pairs.BEST_IOU)),
+        *(NamedFigure(str(formula), formula, above) for formula in (_DQ, _SQ, _PQ)),
+    )
+
+
 def _monusac(corrected: Iterable[Mistake]) -> tuple[NamedFigure, ...]:
     right = frozenset(corrected)
     convention = Convention(
@@ -297,6 +315,8 @@ CONVENTIONS: Mapping[str, tuple[NamedFigure, ...]] = {
     CHALLENGE_PROTOCOL: _monusac(()),
     CORRECTED_PROTOCOL: _monusac(Mistake),
     DEFAULT_PROTOCOL: (NamedFigure("pq", _PQ, DISENTANGLED),),
+    "nuceval": _nuceval(MeanOver.REGIONS),
+    "nuceval-weighted": _nuceval(MeanOver.NUCLEI),
 }
 """Name of each published convention -> its figures.
 

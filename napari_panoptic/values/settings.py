@@ -61,8 +61,8 @@ class Outlines(StrEnum):
 
 DISTANCE_PERCENTILE = 95.0
 WIDEST_ZONE_PX = 20
-KNOW_ZONES = (DEFAULT_PROTOCOL,)
-"""The conventions whose figures can leave out the uncertain border."""
+KNOW_ZONES = (DEFAULT_PROTOCOL, "nuceval", "nuceval-weighted")
+"""The conventions that know uncertain borders, and shares of ambiguous areas."""
 _E = TypeVar("_E", bound=StrEnum)
 
 
@@ -183,12 +183,22 @@ class EvaluationSettings:
                 f"found {self.zone_px}"
             )
         known = KNOW_ZONES
-        if (self.zone_px or share is not None) and self.convention not in known:
+        if self.is_uncertain and self.convention not in known:
             raise SettingsError(
                 f"the convention {self.convention} knows neither an uncertain border nor a share "
                 f"of ambiguous areas (zone_px, ambiguous_share): leave them out, or choose one "
                 f"of {english_list(known)}"
             )
+
+    @property
+    def is_uncertain(self) -> bool:
+        """Whether there is an uncertain border, or a share of ambiguous areas."""
+        return self.zone_px > 0 or self.ambiguous_share is not None
+
+    @property
+    def known_by(self) -> tuple[str, ...]:
+        """The named conventions that can be computed under these settings."""
+        return KNOW_ZONES if self.is_uncertain else tuple(CONVENTIONS)
 
     @property
     def share_limit(self) -> float:

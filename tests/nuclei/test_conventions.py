@@ -522,6 +522,8 @@ def test_empty_regions_count_what_the_convention_says(pairs, seed):
                 assert np.isnan(after), (name, figure.name)
             elif is_mean and convention.nothing.value == "0":
                 assert after == pytest.approx(before * n / (n + 2), abs=1e-12), name
+            elif is_mean and convention.nothing is Nothing.ONE:
+                assert after == pytest.approx((before * n + 2) / (n + 2), abs=1e-12), name
             else:
                 assert after == pytest.approx(before, abs=1e-12, nan_ok=True), (name, figure.name)
 

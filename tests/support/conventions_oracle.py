@@ -94,11 +94,16 @@ def pairs_of(rule: str, own: Sequence[Thing], other: Sequence[Thing]) -> list[tu
         apart = np.array([[dist(a, b) for b in ends[1]] for a in ends[0]])
         assigned = zip(*(at.tolist() for at in linear_sum_assignment(apart)), strict=True)
         return [pair for pair in assigned if apart[pair] <= 12]
-    if rule in ("best-iou", "largest-overlap"):
+    if rule in ("best-iou", "nearly-best-iou", "largest-overlap"):
+        if rule == "nearly-best-iou":
+            met = {
+                (i, j): len(own[i].seen & other[j].seen) / (len(own[i].seen | other[j].seen) + 1e-6)
+                for i, j in met
+            }
         found = []
         for i, a in enumerate(own):
             partners = [j for k, j in met if k == i]
-            if rule == "best-iou":
+            if rule != "largest-overlap":
                 found += [(i, max(partners, key=lambda j: met[i, j]))] if partners else []
             else:
                 shared = {j: len(a.seen & other[j].seen) for j in partners}
@@ -187,6 +192,8 @@ class Region:
 
     def counts(self, objects: str, rule: str) -> list[Counts]:
         """Return the sums of all objects, or of each class."""
+        if objects == "together, border of nuceval":
+            return [counted(rule.replace("best-iou", "nearly-best-iou"), *self.together)]
         if objects == "together":
             return [counted(rule, *self.together)]
         if objects == "pieces":
@@ -240,6 +247,10 @@ def value(region: Region, formula: str, convention: Any) -> tuple[float, list[fl
     if formula in ("type-f1", "type-accuracy"):
         by_type, accuracy = region.types()
         return accuracy, by_type
+    if convention.mean_over == "regions by nuclei":
+        annotated = region.counts("together", "iou>0.5")[0]
+        if not annotated.tp + annotated.fn:
+            return nan, [nan]
     found = []
     for counts in region.counts(str(convention.objects), str(convention.pairs)):
         one = _quotient(counts, formula, str(convention.constant), str(convention.nothing))
@@ -266,8 +277,8 @@ def _quotient(n: Counts, formula: str, constant: str, nothing: str) -> float | N
         return nan
     if not below:
         return 1.0 if nothing == "1" else 0.0
-    every = 1e-8 if constant == "1e-8" else 0
-    for_sq = 1e-6 if constant.startswith("1e-6") else every
+    every = float(constant) if constant in ("1e-8", "1e-6") else 0
+    for_sq = 1e-6 if constant.startswith("1e-6 for SQ") else every
     for_dq = 1e-6 if constant == "1e-6 for SQ and DQ" else every
 
     def over(above: float, *parts: float) -> float:

@@ -17,7 +17,7 @@ from napari_panoptic.common.findings import Finding
 from napari_panoptic.io.files.replacing import replaced_when_complete
 from napari_panoptic.nuclei.averages import RegionCounts
 from napari_panoptic.nuclei.class_masks import ClassEvaluations
-from napari_panoptic.nuclei.conventions import Ambiguity, RegionSums, sums_of_pair
+from napari_panoptic.nuclei.conventions import RegionSums, rules_of, sums_of_pair
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.metrics import Counts, count
@@ -153,9 +153,10 @@ def with_figures(
     """
     if isinstance(evaluation, Evaluation):
         objects = evaluation.objects if with_objects else None
-        is_usual = settings.convention == DEFAULT_PROTOCOL
-        ambiguity = Ambiguity(str(settings.ambiguous))
-        sums = None if is_usual else sums_of_pair(evaluation.pair, evaluation.table, ambiguity)
+        sums = None
+        if settings.convention != DEFAULT_PROTOCOL:
+            rules, outside = rules_of(settings), evaluation.judged.counted
+            sums = sums_of_pair(evaluation.pair, evaluation.table, rules, outside)
         areas = evaluation.table.areas
         return replace(result, objects=objects, counts=evaluation.counts, sums=sums, areas=areas)
     return replace(
