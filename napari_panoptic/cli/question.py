@@ -17,6 +17,7 @@ from napari_panoptic.cli.console import (
     tables_in,
 )
 from napari_panoptic.cli.inputs import (
+    UNCERTAIN,
     nuclei_from,
     restoration_from,
     settings_from,
@@ -34,6 +35,7 @@ from napari_panoptic.cli.options import (
     add_restoration,
     add_rules_of_objects,
     add_source,
+    add_uncertain,
     metric_from,
 )
 from napari_panoptic.cli.parser import add_choice
@@ -86,6 +88,8 @@ class QuestionCommand:
             add_source(parser)
             add_restoration(parser, default=usual.restoration)
             add_choice(parser, "--ambiguous", AmbiguousPolicy, "how ambiguous areas are treated")
+            if self.kind.takes_uncertain:
+                add_uncertain(parser)
 
     def run(self, options: argparse.Namespace) -> int:
         """Answer the question: write its files, and print what was found."""
@@ -154,9 +158,9 @@ class QuestionCommand:
                 "protocol": options.protocol,
                 "held_up_to_px": options.held_up_to,
             }
-        chosen = restoration_from(options)
-        if options.ambiguous is not None:
-            chosen["ambiguous"] = options.ambiguous
+        chosen = restoration_from(options) | {
+            name: value for name in UNCERTAIN if (value := getattr(options, name, None)) is not None
+        }
         return {"settings": usual.replaced(**chosen)}
 
 

@@ -17,7 +17,7 @@ from napari_panoptic.explain.failures import FailureSet
 from napari_panoptic.io.images.slides import SlideImage
 from napari_panoptic.io.tables.metadata import Metadata, metadata_beside, read_metadata
 from napari_panoptic.nuclei.class_masks import evaluate_classes
-from napari_panoptic.nuclei.conventions import Ambiguity, RegionSums, TeamSums, figure_rows
+from napari_panoptic.nuclei.conventions import RegionSums, Rules, TeamSums, figure_rows, rules_of
 from napari_panoptic.nuclei.regions.cohort_evaluation import place_of
 from napari_panoptic.nuclei.regions.looks import Teams
 from napari_panoptic.questions.answer import Answer, AnswerPlot, AnswerTable, UnansweredError
@@ -118,8 +118,8 @@ def _published(text: str) -> tuple[tuple[str, float], ...]:
 class CohortSums:
     """What is kept of a cohort."""
 
-    #: Team -> ambiguous policy -> its sums over the regions in which every team could be evaluated.
-    teams: Mapping[str, Mapping[Ambiguity, TeamSums]]
+    #: Team -> rules -> its sums over the regions in which every team could be evaluated.
+    teams: Mapping[str, Mapping[Rules, TeamSums]]
     #: The names of these regions.
     regions: Sequence[str]
     #: What conventions count in different ways, and what was odd.
@@ -144,6 +144,7 @@ class Conventions(Question):
     tables = (VALUES, MATCHES)
     takes_windows = True
     own_settings = EvaluationSettings()
+    takes_uncertain = True
 
     #: Names of the teams.
     teams: tuple[str, ...] = option("names of teams, separated by commas (default: all)")
@@ -184,7 +185,18 @@ class Conventions(Question):
     )
 
     def why_not(self, cohort: Cohort) -> str:
-        """Return which published figure has no evaluated team, or is one of several of a team."""
+        """Return which published figure has no evaluated team, or is one of several of a team.
+
+        Or which convention knows no uncertain border, if there is one.
+        """
+        able = self.settings.known_by
+        others = [name for name in self.convention if name not in able]
+        if self.settings.is_uncertain and others:
+            return (
+                f"conventions: expected {english_list(able)}, which alone know an uncertain "
+                "border (--zone) and a share of ambiguous areas (--ambiguous-share), found "
+                f"'{others[0]}'; leave it or these options out"
+            )
         named = [team for team, _ in self.published]
         if again := [team for team in dict.fromkeys(named) if named.count(team) > 1]:
             return f"published figures: found several of '{again[0]}'; give one for each team"
@@ -196,9 +208,11 @@ class Conventions(Question):
 
     @classmethod
     def suited(cls, settings: EvaluationSettings) -> EvaluationSettings:
-        """Return how objects are read, and the ambiguous policy: conventions say the rest."""
+        """Return how objects are read, and which pixels count: conventions say the rest."""
         return EvaluationSettings(
             ambiguous=settings.ambiguous,
+            ambiguous_share=settings.ambiguous_share,
+            zone_px=settings.zone_px,
             restoration=settings.restoration,
             radius=settings.radius,
             distances=False,
@@ -207,13 +221,13 @@ class Conventions(Question):
     @property
     def shown(self) -> tuple[str, ...]:
         """The names of the conventions."""
-        return self.convention or tuple(CONVENTIONS)
+        return self.convention or self.settings.known_by
 
     @property
-    def ambiguities(self) -> tuple[Ambiguity, ...]:
-        """The ambiguous policies that are tried; that of the settings first."""
-        own = Ambiguity(str(self.settings.ambiguous))
-        return (own, *(each for each in Ambiguity if each is not own)) if self.published else (own,)
+    def rules(self) -> tuple[Rules, ...]:
+        """Which pixels and objects count, as it is tried; that of the settings first."""
+        own = rules_of(self.settings)
+        return tuple(dict.fromkeys((own, *(detective.RULES if self.published else ()))))
 
     @property
     def matching(self) -> EvaluationSettings:
@@ -237,17 +251,17 @@ class Conventions(Question):
     ) -> TeamRegion | Finding | None:
         """Sum up the pairs of a team, and list what conventions count in different ways."""
         ((team, found),) = teams.items()
-        evaluation, ambiguities = found.evaluation, self.ambiguities
+        evaluation, rules = found.evaluation, self.rules
         if evaluation is None:
             return None
-        if isinstance(evaluation.pair, TiledPair):
-            return TeamRegion(team, region, sums_under(evaluation, None, ambiguities), ())
+        if isinstance(evaluation.pair, TiledPair) or self.settings.is_uncertain:
+            return TeamRegion(team, region, sums_under(evaluation, None, rules), ())
         try:
             classes = evaluate_classes(evaluation.pair, evaluation.settings)
         except LabelError as error:
             return Finding.unreadable(error, region=region.name, team=team)
-        listed = differences(evaluation, classes, ambiguities[0], (team, region.name))
-        return TeamRegion(team, region, sums_under(evaluation, classes, ambiguities), listed)
+        listed = differences(evaluation, classes, rules[0], (team, region.name))
+        return TeamRegion(team, region, sums_under(evaluation, classes, rules), listed)
 
     def joined(self, cohort: Cohort, gathered: Gathered) -> CohortSums:
         """Put the sums of each team together, of the regions in which every team has some."""
@@ -266,7 +280,7 @@ class Conventions(Question):
         teams = {
             team: {
                 each: TeamSums(places, [own[team].sums[each] for own in compared])
-                for each in self.ambiguities
+                for each in self.rules
             }
             for team in self.teams
         }
@@ -281,12 +295,12 @@ class Conventions(Question):
         self, cohort: Cohort, gathered: CohortSums, progress: Progress = UNWATCHED
     ) -> Answer:
         """Compute the figures, their ranks, and what fits published ones."""
-        ambiguity = self.ambiguities[0]
-        sums = {team: own[ambiguity] for team, own in gathered.teams.items()}
+        rules = self.rules[0]
+        sums = {team: own[rules] for team, own in gathered.teams.items()}
         rows = [
             {"team": team, **row}
             for team, own in sums.items()
-            for row in figure_rows(own, self.shown, ambiguity, cohort.scheme.names)
+            for row in figure_rows(own, self.shown, rules, cohort.scheme.names)
         ]
         scores = [(name, score_of(name)) for name in self.shown]
         values = np.array(
@@ -296,7 +310,7 @@ class Conventions(Question):
             ]
         )
         matches = self._candidates(gathered)
-        notes = [detective.advice(gathered.teams, ambiguity, gathered.regions)]
+        notes = [detective.advice(gathered.teams, rules, gathered.regions)]
         if self.published:
             published = dict(self.published)
             notes += detective.summary(
@@ -334,7 +348,7 @@ class Conventions(Question):
                     {
                         "convention": name,
                         "figure": figure.name,
-                        **choices_of(in_effect(figure.convention), str(ambiguity)),
+                        **choices_of(in_effect(figure.convention), str(rules)),
                         "comparable_with": comparable_with(figure.formula, figure.convention),
                     }
                     for name in self.shown
@@ -350,7 +364,7 @@ class Conventions(Question):
             return []
         sums = [gathered.teams[team] for team, _ in self.published]
         tried, figures = detective.try_all(self.figure, sums), [own for _, own in self.published]
-        in_effect = sums[0][self.ambiguities[0]].in_effect
+        in_effect = sums[0][self.rules[0]].in_effect
         return detective.candidates(self.figure, figures, tried, self.decimals, in_effect)
 
 
@@ -360,8 +374,8 @@ class TeamRegion:
 
     team: str
     region: Region
-    #: Ambiguous policy -> its sums.
-    sums: Mapping[Ambiguity, RegionSums]
+    #: Rules -> its sums.
+    sums: Mapping[Rules, RegionSums]
     differences: Sequence[Difference]
 
 

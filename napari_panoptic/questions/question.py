@@ -139,6 +139,8 @@ class Question(AnyQuestion):
     own_settings: ClassVar[EvaluationSettings | None] = None
     """The settings to start from in place of a protocol; its command only offers how objects are
     read, and the ambiguous policy."""
+    takes_uncertain: ClassVar[bool] = False
+    """Whether that command also offers the uncertain border and the share of ambiguous areas."""
     share_of_gathering: ClassVar[float] = 0.5
     """The share of the work that `gather` is; the rest is `answered`."""
 

@@ -13,7 +13,7 @@ import pytest
 
 from napari_panoptic.cli.main import main
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.nuclei.conventions import Ambiguity, RegionPlace, TeamSums
+from napari_panoptic.nuclei.conventions import Ambiguity, RegionPlace, TeamSums, rules_of
 from napari_panoptic.questions.conventions import Conventions, scores_of
 from napari_panoptic.questions.engines.detective import advice
 from napari_panoptic.statistics.ranks import competition_ranks
@@ -24,7 +24,7 @@ from napari_panoptic.values.conventions import (
     figures_of,
     score_of,
 )
-from napari_panoptic.values.settings import EvaluationSettings
+from napari_panoptic.values.settings import KNOW_ZONES, EvaluationSettings
 from napari_panoptic.values.vocabulary import Side
 
 
@@ -119,12 +119,47 @@ def exit_status(arguments):
         (["--published", "careful=0.6", "--published", "careful=0.6"], "found several of"),
         (["--figure", "miou"], "invalid choice"),
         (["--decimals", "0"], "must be at least 1"),
+        (["--zone", "2", "--convention", "nuceval,conic"], "found 'conic'"),
+        (["--ambiguous-share", "0.5", "--convention", "pannuke"], "found 'pannuke'"),
+        (["--zone", "21"], "zone_px must be"),
+        (["--ambiguous-share", "0.5", "--ambiguous", "keep"], "has no effect under"),
     ],
 )
 def test_wrong_arguments(folder, tmp_path, capsys, options, said):
     arguments = ["conventions", str(folder), *options, "-o", str(tmp_path / "out")]
     assert exit_status(arguments) == 2
     assert said in capsys.readouterr().err
+
+
+def test_with_a_border_the_conventions_that_know_it(folder, tmp_path):
+    """By themselves, and as protocols; the usual PQ is that of an evaluation."""
+    options = ["--zone", "2", "--ambiguous-share", "0.25"]
+    common = [str(folder), "--teams", "careful,merger", *options]
+    assert main(["conventions", *common, "-o", str(tmp_path / "all")]) == 0
+    frame = pd.read_csv(tmp_path / "all" / "conventions.csv", keep_default_na=False)
+    assert list(dict.fromkeys(frame["convention"])) == [*KNOW_ZONES]
+    assert set(frame["ambiguous"]) == {"clip, share 0.25, zone 2 px"}
+    assert set(frame["class"]) == {""}
+    values = frame[frame["figure"] == "pq"].set_index("team")
+    for name in KNOW_ZONES:
+        out, own = tmp_path / name, values[values["convention"] == name]
+        assert main(["evaluate", *common, "--protocol", name, "-o", str(out)]) == 0
+        score = json.loads((out / "evaluation.json").read_text(encoding="utf-8"))["score"]
+        assert score == pytest.approx(own["value"].to_dict(), rel=1e-12)
+
+
+def test_a_published_figure_names_nuceval_with_its_border(three_regions):
+    teams, settings = ("careful", "merger"), EvaluationSettings(zone_px=2, ambiguous="keep")
+    sums = Conventions(teams=teams, settings=settings).gather(three_regions).teams
+    own = rules_of(settings)
+    figure = score_of("nuceval-weighted")
+    published = tuple((t, round(sums[t][own].figure(*figure[1:3]).value, 6)) for t in teams)
+    asked = Conventions(teams=teams, published=published, decimals=6)
+    found = next(t for t in asked.answer(three_regions).tables if t.spec.file == "matches.csv")
+    best = found.frame[found.frame["matches"] == "yes"].iloc[0]
+    assert best["convention"] == "nuceval-weighted pq"
+    assert best["mean_over"] == "regions by nuclei"
+    assert "zone 2 px" in best["ambiguous"]
 
 
 def test_nothing_to_evaluate(tmp_path, capsys):

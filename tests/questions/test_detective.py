@@ -61,7 +61,7 @@ def test_every_combination_is_tried_once(tried):
     assert len({(convention, ambiguity) for convention, ambiguity, _ in tried}) == len(tried)
     objects = {convention.objects for convention, _, _ in tried}
     assert objects == set(ObjectScope)
-    assert {ambiguity for _, ambiguity, _ in tried} == set(Ambiguity)
+    assert {ambiguity for _, ambiguity, _ in tried} == set(detective.RULES)
 
 
 @needs_shared_cases

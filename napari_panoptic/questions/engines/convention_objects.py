@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 from napari_panoptic.explain.failures import FailureName
 from napari_panoptic.nuclei.class_masks import ClassEvaluations, counted_by_id
 from napari_panoptic.nuclei.conventions import (
-    Ambiguity,
     RegionSums,
+    Rules,
     centroid_pairs,
     met,
     pairs_by,
     pieces_of,
+    rules_of,
     sums_of_pair,
 )
 from napari_panoptic.nuclei.evaluate import Evaluation
@@ -59,28 +60,32 @@ NOT_BY_ID = "matches nothing, but a matched nucleus has its number: not counted 
 def sums_under(
     evaluation: Evaluation | Evaluation[TiledPair],
     classes: ClassEvaluations | None,
-    ambiguities: Sequence[Ambiguity],
-) -> dict[Ambiguity, RegionSums]:
-    """Return what all conventions need of a team in a region, under each ambiguous policy.
+    rules: Sequence[Rules],
+) -> dict[Rules, RegionSums]:
+    """Return what all conventions need of a team in a region, under each of several rules.
+
+    Of a region that is read in windows, those of other borders than the evaluation's are missing.
 
     Parameters
     ----------
     evaluation
         All classes together, each pixel in one object.
     classes
-        Each class alone, under the first of the policies; None if there is none.
-    ambiguities
-        The policies.
+        Each class alone, under the first of the rules; None if there is none.
+    rules
+        Which pixels and objects count.
     """
-    found = {each: sums_of_pair(evaluation.pair, evaluation.table, each) for each in ambiguities}
+    pair, table, own = evaluation.pair, evaluation.table, rules_of(evaluation.settings)
+    outside = {own: evaluation.judged.counted}
+    found = {each: sums_of_pair(pair, table, each, outside.get(each)) for each in rules}
     if classes is not None:
-        first = found[ambiguities[0]]
-        found[ambiguities[0]] = RegionSums({**first.sums, **classes.sums}, first.types)
+        first = found[rules[0]]
+        found[rules[0]] = RegionSums({**first.sums, **classes.sums}, first.types)
     return found
 
 
 def differences(
-    evaluation: Evaluation, classes: ClassEvaluations, ambiguity: Ambiguity, place: tuple[str, str]
+    evaluation: Evaluation, classes: ClassEvaluations, rules: Rules, place: tuple[str, str]
 ) -> list[Difference]:
     """List the objects of a team in a region that conventions count in different ways.
 
@@ -88,15 +93,15 @@ def differences(
     ----------
     evaluation, classes
         All classes together, and each alone.
-    ambiguity
-        The ambiguous policy of both.
+    rules
+        Which pixels and objects count in both.
     place
         Team and region.
     """
     return [
         Difference(reason, *place, class_name, tuple(FailureName(*place, *name) for name in names))
         for reason, class_name, names in (
-            *_of_pairs(evaluation, ambiguity),
+            *_of_pairs(evaluation, rules),
             *_of_classes(classes),
         )
         if names
@@ -106,10 +111,10 @@ def differences(
 Named = list[tuple[Side, int]]
 
 
-def _of_pairs(evaluation: Evaluation, ambiguity: Ambiguity) -> Iterator[tuple[str, str, Named]]:
+def _of_pairs(evaluation: Evaluation, rules: Rules) -> Iterator[tuple[str, str, Named]]:
     pair = evaluation.pair
     sides = pair.reference.class_index, pair.prediction.class_index
-    found = met(evaluation.table, sides, len(pair.class_names), ambiguity)
+    found = met(evaluation.table, sides, len(pair.class_names), rules)
     every = np.arange(len(found.rows))
     above = pairs_by(Pairs.ABOVE_HALF, found, every)
 

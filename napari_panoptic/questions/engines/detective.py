@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.common.text import counted, english_list
-from napari_panoptic.nuclei.conventions import Ambiguity, TeamSums
+from napari_panoptic.nuclei.conventions import Ambiguity, Rules, TeamSums, Uncertain, rules_of
 from napari_panoptic.values.conventions import (
     CHOICES,
     CONVENTIONS,
@@ -24,7 +24,9 @@ from napari_panoptic.values.conventions import (
     ObjectScope,
     Pairs,
     choices_of,
+    figures_of,
 )
+from napari_panoptic.values.settings import KNOW_ZONES, AmbiguousPolicy, EvaluationSettings
 
 FORMULAS: Mapping[str, Formula] = {
     "pq": Formula.PQ,
@@ -50,18 +52,36 @@ _PAIRS: Mapping[str, tuple[Pairs, ...]] = {
     "recall": (*_OVERLAPS, Pairs.CENTROIDS),
 }
 _CONSTANTS: Mapping[str, tuple[Constant, ...]] = {
-    "pq": tuple(Constant),
+    "pq": (Constant.NONE, Constant.SQ, Constant.BOTH, Constant.EVERY),
     "sq": (Constant.NONE, Constant.SQ, Constant.EVERY),
     "dq": (Constant.NONE, Constant.BOTH, Constant.EVERY),
 }
 _AVERAGES = (
-    *((AddedOver.REGION, mean) for mean in MeanOver if mean is not MeanOver.NOTHING),
+    *(
+        (AddedOver.REGION, mean)
+        for mean in MeanOver
+        if mean not in (MeanOver.NOTHING, MeanOver.NUCLEI)
+    ),
     (AddedOver.PATIENT, MeanOver.PATIENTS),
     (AddedOver.SET, MeanOver.NOTHING),
 )
 _NOTHING = tuple(each for each in Nothing if not each.value.startswith("error"))
 FloatArray = NDArray[np.float64]
-Teams = Mapping[str, Mapping[Ambiguity, TeamSums]]
+Teams = Mapping[str, Mapping[Rules, TeamSums]]
+RULES: Sequence[Rules] = (
+    *Ambiguity,
+    *(
+        rules_of(EvaluationSettings(ambiguous=policy, ambiguous_share=share, zone_px=zone_px))
+        for zone_px, (policy, share) in product(
+            range(4),
+            (
+                (AmbiguousPolicy.KEEP, None),
+                *((AmbiguousPolicy.CLIP, share) for share in (None, 0.25, 0.5)),
+            ),
+        )
+    ),
+)
+"""Which pixels and objects may count: the ambiguous policies, and NucEval's parameters."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +89,7 @@ class Candidate:
     """A combination of choices, and what it gives."""
 
     convention: Convention
-    ambiguity: Ambiguity
+    ambiguity: Rules
     #: The names of conventions and their figure; empty without any.
     name: str
     #: The figure of each team with a published one.
@@ -127,6 +147,8 @@ def _is_of(figure: str, formula: Formula, convention: Convention) -> bool:
 def _can_be(objects: ObjectScope, pairs: Pairs) -> bool:
     """Return whether there are such pairs of such objects."""
     match objects:
+        case ObjectScope.NUCEVAL:  # by its name only
+            return False
         case ObjectScope.CLASS_MASKS:
             return pairs in (Pairs.ABOVE_HALF, Pairs.ABOVE_HALF_BY_ID)
         case ObjectScope.TOGETHER:
@@ -134,24 +156,29 @@ def _can_be(objects: ObjectScope, pairs: Pairs) -> bool:
     return pairs not in (Pairs.ABOVE_HALF_BY_ID, Pairs.CENTROIDS)
 
 
-Tried = tuple[Convention, Ambiguity, tuple[float, ...]]
+Tried = tuple[Convention, Rules, tuple[float, ...]]
 """A combination of choices, and what it gives for each team."""
 
 
-def try_all(figure: str, teams: Sequence[Mapping[Ambiguity, TeamSums]]) -> list[Tried]:
+def try_all(figure: str, teams: Sequence[Mapping[Rules, TeamSums]]) -> list[Tried]:
     """Compute a figure of teams by all combinations of choices; undefined ones are left out.
+
+    With an uncertain border, or a share of ambiguous areas, only by conventions that know them.
 
     Parameters
     ----------
     figure
         One of `FORMULAS`.
     teams
-        Of each team: ambiguous policy -> its sums.
+        Of each team: rules -> its sums.
     """
+    known = {own.convention for name in KNOW_ZONES for own in figures_of(name)}
     first, formula = next(iter(teams[0].values())), FORMULAS[figure]
     found = []
     for convention in dict.fromkeys(map(first.in_effect, combinations(figure, first.levels))):
         for ambiguity in teams[0]:
+            if isinstance(ambiguity, Uncertain) and convention not in known:
+                continue
             values = tuple(own[ambiguity].figure(formula, convention).value for own in teams)
             if not np.isnan(values).any():
                 found.append((convention, ambiguity, values))
@@ -223,7 +250,7 @@ def what_differs(groups: Sequence[Sequence[Candidate]]) -> str:
 
 
 def region_that_tells(
-    one: Candidate, other: Candidate, formula: Formula, sums: Mapping[Ambiguity, TeamSums]
+    one: Candidate, other: Candidate, formula: Formula, sums: Mapping[Rules, TeamSums]
 ) -> int:
     """Return the number of the region without which two candidates differ least."""
     values = [sums[own.ambiguity].without_each(formula, own.convention) for own in (one, other)]
@@ -282,25 +309,26 @@ def described(one: Candidate) -> str:
     return f"{one.name} ({own})" if one.name else own
 
 
-def advice(teams: Teams, ambiguity: Ambiguity, regions: Sequence[str]) -> str:
+def advice(teams: Teams, rules: Rules, regions: Sequence[str]) -> str:
     """Return whether the order of two teams depends on the convention; empty if it does not.
 
     Parameters
     ----------
     teams
-        Team -> ambiguous policy -> its sums.
-    ambiguity
-        The policy that is looked at.
+        Team -> rules -> its sums.
+    rules
+        Which pixels and objects count in the sums that are looked at.
     regions
         Names of the regions.
     """
     from napari_panoptic.values.conventions import DISENTANGLED, figure_words, score_of
 
-    own = {team: found[ambiguity] for team, found in teams.items()}
+    own = {team: found[rules] for team, found in teams.items()}
     usual = {team: sums.figure(Formula.PQ, DISENTANGLED).value for team, sums in own.items()}
     ordered = sorted((t for t in usual if not np.isnan(usual[t])), key=lambda t: -usual[t])
     # Another order by PQ tells more than that of another figure.
-    names = sorted(CONVENTIONS, key=lambda name: score_of(name).formula is not Formula.PQ)
+    known = KNOW_ZONES if isinstance(rules, Uncertain) else CONVENTIONS
+    names = sorted(known, key=lambda name: score_of(name).formula is not Formula.PQ)
     for name, (ahead, behind) in product(names, pairwise(ordered)):
         label, formula, convention, *_ = score_of(name)
         values = [own[team].figure(formula, convention).value for team in (ahead, behind)]

@@ -20,7 +20,7 @@ from napari_panoptic.common.progress import Progress, StoppedError
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.formats.registry import BUILT_IN, load_masks
 from napari_panoptic.live.snapshots import load_in_steps
-from napari_panoptic.nuclei.conventions import Ambiguity
+from napari_panoptic.nuclei.conventions import rules_of
 from napari_panoptic.nuclei.evaluate import evaluate
 from napari_panoptic.nuclei.regions import reading as pipeline
 from napari_panoptic.nuclei.regions.cohort_evaluation import CohortEvaluation, InputWatch
@@ -32,7 +32,7 @@ from napari_panoptic.nuclei.regions.results import RegionResult, object_frames
 from napari_panoptic.nuclei.regions.run import PROCESSES, THREADS, RegionDone, run_regions
 from napari_panoptic.questions.conventions import Conventions
 from napari_panoptic.values.cohort import Cohort
-from napari_panoptic.values.conventions import CONVENTIONS, ObjectScope
+from napari_panoptic.values.conventions import CONVENTIONS, ObjectScope, score_of
 from napari_panoptic.values.settings import EvaluationSettings
 from tests.support.builders import write_svs
 from tests.support.dask_cluster import Cluster
@@ -296,15 +296,24 @@ def test_polygons_without_a_pixel_are_told_of(tmp_path: Path) -> None:
     assert [f for f in seen.findings if f.kind is FindingKind.VANISHED] == vanished
 
 
-@pytest.mark.parametrize("policy", ["clip", "majority"])
-def test_conventions_are_the_same(folder: Path, policy: str) -> None:
+@pytest.mark.parametrize(
+    "settings",
+    [
+        EvaluationSettings(),
+        EvaluationSettings(ambiguous="majority"),
+        EvaluationSettings(zone_px=2, ambiguous_share=0.25),
+    ],
+    ids=["clip", "majority", "zone"],
+)
+def test_conventions_are_the_same(folder: Path, settings: EvaluationSettings) -> None:
     """All but those of pieces and class masks, which need a region as a whole."""
     cohort = open_cohort(folder)
-    asked = Conventions(teams=("alpha", "beta"), settings=EvaluationSettings(ambiguous=policy))
+    asked = Conventions(teams=("alpha", "beta"), settings=settings)
     held, read = asked.gather(cohort), replace(asked, held_up_to_px=1).gather(cohort)
     assert read.regions == held.regions
     for team in asked.teams:
-        own, expected = (one.teams[team][Ambiguity(policy)] for one in (read, held))
+        own, expected = (one.teams[team][rules_of(settings)] for one in (read, held))
+        assert not np.isnan(own.figure(*score_of("nuceval-weighted")[1:3]).value)
         for figure in (figure for figures in CONVENTIONS.values() for figure in figures):
             value = own.figure(figure.formula, figure.convention)
             if figure.convention.objects in (ObjectScope.PIECES, ObjectScope.CLASS_MASKS):
