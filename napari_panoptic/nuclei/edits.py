@@ -590,7 +590,7 @@ class EditedPair:
     def _counted_outside(
         self, pair: LabelPair, table: OverlapTable, settings: EvaluationSettings
     ) -> OverlapTable | None:
-        """Return the counts outside of the zone, counted anew if it is another one."""
+        """Return the counts outside of the zone, counted again if it is another one."""
         zone = Zone.of(table, settings)
         if zone is None:
             self._outside = None

@@ -53,8 +53,8 @@ _TITLES: Mapping[str, tuple[str, str]] = {
     ),
     "zone_px": (
         "Uncertain border",
-        "Pixels on either side of annotated borders that do not count, as long as nobody knows "
-        "where exactly a nucleus ends.",
+        "Pixels on either side of annotated borders that do not count, since annotators place the "
+        "edge of a nucleus differently.",
     ),
     "outlines": (
         "Outline distance",
