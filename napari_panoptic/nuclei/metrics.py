@@ -376,6 +376,20 @@ def class_sums(
     return tp, fp, fn
 
 
+def detection_sums(confusion: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return both sides (..., C) of the fraction that is the detection F1 of each class.
+
+    A class has its nuclei, whatever their predicted class, and the predictions without a nucleus.
+
+    Parameters
+    ----------
+    confusion
+        (..., C + 1, C + 1): confusion matrices.
+    """
+    found = 2 * confusion[..., 1:, 1:].sum(axis=-1)
+    return found, found + confusion[..., 1:, 0] + confusion[..., 0, 1:]
+
+
 class ClassQuality(NamedTuple):
     """PQ, SQ and DQ of classes, in arrays of any shape; NaN where undefined."""
 

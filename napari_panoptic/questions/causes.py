@@ -13,7 +13,7 @@ from napari_panoptic.common.text import counted
 from napari_panoptic.explain.failures import FailureName, FailureSet
 from napari_panoptic.explain.what_if import tally_all
 from napari_panoptic.nuclei.evaluate import Evaluation
-from napari_panoptic.nuclei.metrics import class_quality, class_sums
+from napari_panoptic.nuclei.metrics import class_quality, class_sums, detection_sums
 from napari_panoptic.questions.answer import Answer, AnswerTable
 from napari_panoptic.questions.engines.cohort_objects import CAUSES_OF, FAILURES
 from napari_panoptic.questions.question import Gathered, TeamQuestion
@@ -132,13 +132,9 @@ class Causes(TeamQuestion):
 
 
 def _changes(confusion: IntArray, iou_sum: FloatArray) -> FloatArray:
-    """Return the changes (4, 1 + C, causes) of PQ, SQ, DQ and F1, of all classes, then each.
-
-    F1 is that of detection: a class has its nuclei, and the predictions without a nucleus.
-    """
+    """Return the changes (4, 1 + C, causes) of PQ, SQ, DQ and F1, of all classes, then each."""
     quality = class_quality(*class_sums(confusion), iou_sum)
-    found, fp = confusion[:, 1:, 1:].sum(axis=2), confusion[:, 0, 1:]
-    sums = np.stack([2 * found, 2 * found + confusion[:, 1:, 0] + fp])
+    sums = np.stack(detection_sums(confusion))
     of_all = [means_defined(own, axis=-1) for own in quality] + [quotients(*sums.sum(axis=-1))]
     by_class = [*quality, quotients(*sums)]
     figures = np.stack([np.column_stack(own) for own in zip(of_all, by_class, strict=True)])

@@ -123,10 +123,11 @@ OWN: Mapping[tuple[str, str], Try] = {
     ("compare", "--classes"): Try("A", base=TWO),
     ("compare", "--teams"): Try("alpha", base="{tables} {other_tables} --teams beta"),
     ("compare", "--protocol"): Try("stardist"),  # what its links open
+    ("borders", "--zone"): Try("2", is_refused=True),  # it tries all
     ("compare", "--correct"): NO_SCORE,
     **{
         (command, option): NO_SCORE
-        for command in ("causes", "groups", "scores", "slices", "sweep")
+        for command in ("borders", "causes", "groups", "scores", "slices", "sweep")
         for option in ("--protocol", "--correct")
     },
     **{
@@ -197,6 +198,7 @@ BASES: Mapping[str, str] = {
     "init": "{folder}",
     "sample": "{out}/sample",
     "sweep": "{cohort} --settings {settings}",
+    "borders": "{cohort}",
     "conventions": "{cohort}",
     "ranking": "{cohort}",
     "suspects": "{cohort}",

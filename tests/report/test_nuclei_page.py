@@ -73,8 +73,8 @@ from tests.support.reports import (
 
 SECTIONS = (
     "summary", "settings", "data", "teams", "patients", "classes", "confusion", "statistics",
-    "robustness", "overlaps", "size", "cause", "slices", "causes", "conventions", "groups",
-    "suspects", "region", "gallery", "methods",
+    "robustness", "overlaps", "size", "cause", "slices", "borders", "causes", "conventions",
+    "groups", "suspects", "region", "gallery", "methods",
 )  # fmt: skip
 VOID = {"meta", "img", "br"}
 
@@ -201,7 +201,7 @@ def test_every_table_can_be_downloaded(shown: Page) -> None:
     assert len(set(names)) == len(names)
     assert sum(str(name).endswith(".csv") for name in names) == n_tables
     n_plots = sum(tag == "figure" and a.get("class") == "plot" for tag, a in shown.elements)
-    assert sum(str(name).endswith(".svg") for name in names) == n_plots == 15
+    assert sum(str(name).endswith(".svg") for name in names) == n_plots == 17
 
 
 def test_figures_are_those_of_the_evaluation(report: CohortReport, shown: Page) -> None:

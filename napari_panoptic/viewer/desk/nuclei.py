@@ -206,7 +206,7 @@ WORKSPACES = (
         "Rank teams and compare regions and patients",
         Arrangement(
             left=DockArea(0.29, (Stack((REGIONS,)),)),
-            right=DockArea(0.71, (Stack(("Ranking", "Conventions")),)),
+            right=DockArea(0.71, (Stack(("Ranking", "Conventions", "Borders")),)),
             has_image=False,
         ),
         "Ranking",

@@ -136,7 +136,8 @@ def test_another_team_stops_what_depends_on_it_alone(bring, open_desk, wait_unti
 def test_the_ranking_answers_conventions_too(bring, open_desk, wait_until, monkeypatch):
     part = bring(RankingPresenter, "Cohort")
     conventions = open_desk.presenter(ConventionsPresenter)
-    assert set(asked_with(open_desk, part)) == {conventions, part}
+    borders = open_desk.presenter(presenter_type("Borders"))
+    assert set(asked_with(open_desk, part)) == {borders, conventions, part}
     looks, kind = [], type(conventions.question().question)
     real = kind.look
     monkeypatch.setattr(kind, "look", lambda *args: looks.append(args[0]) or real(*args))
