@@ -9,7 +9,7 @@ import pytest
 
 from napari_panoptic.live.session import Session
 from napari_panoptic.values.vocabulary import Side
-from tests.support.edited_sessions import check, restore, session_in, shown_labels, square
+from tests.support.edited_sessions import check, restore, session_in, show, shown_labels, square
 
 NEW = 9999
 CLASSES = {NEW: "Lymphocyte"}
@@ -76,16 +76,22 @@ def test_edits_undone_under_another_restoration_show_its_masks(
     check(session)
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_any_sequence_of_edits_equals_a_recount(session: Session, seed: int) -> None:
+@pytest.mark.parametrize(
+    ("seed", "steps"),
+    [*((seed, 40) for seed in range(6)), pytest.param(6, 1000, marks=pytest.mark.long)],
+)
+def test_any_sequence_of_edits_equals_a_recount(session: Session, seed: int, steps: int) -> None:
     random = np.random.default_rng(seed)
     teams = [team.name for team in session.cohort.competing_teams]
     names = session.cohort.scheme.names
     strokes: list[tuple[Side, str, np.ndarray, np.ndarray, np.ndarray]] = []
     height, width = shown_labels(session, Side.REFERENCE).shape
-    for _ in range(40):
+    if seed % 2 == 0:
+        show(session, settings=session.settings.replaced(zone_px=2))
+    for _ in range(steps):
         side = list(Side)[random.integers(2)]
-        action = random.choice(["paint", "paint", "undo", "undo", "restore", "team", "class"])
+        kinds = ["paint", "paint", "undo", "undo", "restore", "team", "class", "zone"]
+        action = random.choice(kinds)
         labels = shown_labels(session, side)
         if action == "paint":
             y, x = square(random.integers(height - 8), random.integers(width - 8), 8)
@@ -101,6 +107,9 @@ def test_any_sequence_of_edits_equals_a_recount(session: Session, seed: int) -> 
             session.edit(side, y, x, ids, classes=known)
         elif action == "restore":
             restore(session, str(random.choice(["border-removed", "border-dilated"])))
+        elif action == "zone" and seed % 3 == 0:
+            zone_px = int(random.integers(5))
+            show(session, settings=session.settings.replaced(zone_px=zone_px))
         elif action == "team":
             session.set_team(str(random.choice(teams)))
         elif action == "class" and (own := np.unique(labels.id_image())[1:]).size:
