@@ -331,13 +331,14 @@ class OwnedLayers(Generic[S]):
 def show_image(own: OwnedLayers[S], image: SlideImage, pixels: PixelSize) -> None:
     """Show the image of a region on the layer of the role ``IMAGE``, which is added if needed."""
     slot = own.slot(IMAGE)
-    if slot is not None and (slot.layer.multiscale or len(image.levels) > 1):
+    is_new = slot is None or slot.content is not image
+    if slot is not None and is_new and (slot.layer.multiscale or len(image.levels) > 1):
         own.remove(IMAGE)  # a layer cannot change between one level and several
         slot = None
     if slot is None:
         data, options, _ = image_layer_data(image, pixels)
         own.add(IMAGE, Image(data, **{**options, "name": own.free_name(IMAGE)}))
-    elif slot.content is not image:
+    elif is_new:
         put_in_place(slot.layer, pixels)
         slot.layer.data = image.levels[0]
     own.show_content(IMAGE, image)

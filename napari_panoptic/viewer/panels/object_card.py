@@ -256,7 +256,7 @@ class ObjectPresenter(SeenPresenter[ObjectCard]):
             (self.link.panels.objects.verdicts_changed, self.refresh),
             (self.panel.object_wanted, self.select_id),
             *(
-                (part.widget.answer_changed, self.refresh)
+                (part.widget.answer_changed, self._on_answer)
                 for part in self.link.parts
                 if isinstance(part.widget, QuestionView)
             ),
@@ -287,14 +287,25 @@ class ObjectPresenter(SeenPresenter[ObjectCard]):
         return Card(
             facts,
             (*why, " ", *border) if border else why,
-            self._reason(FailureName(selection.team, snapshot.region.name, side, selection.id)),
+            self._reason(selection),
             partner,
             verdict=rows.text(at, _VERDICT) if at < len(rows) else "",
             draw=self._drawing(snapshot, selection),
         )
 
-    def _reason(self, name: FailureName) -> Reason | None:
+    def _on_answer(self) -> None:
+        """Show the reason of another answer; of several that change, most have none."""
+        selection, card = self.session.selection, self.panel.card
+        reason = None if selection is None else self._reason(selection)
+        if reason != (None if card is None else card.reason):
+            self.refresh()
+
+    def _reason(self, selection: Selection) -> Reason | None:
         """Return the reason of a failure from the first answer that has one; asks no question."""
+        if self.session.snapshot is None:
+            return None
+        region = self.session.snapshot.region.name
+        name = FailureName(selection.team, region, selection.side, selection.id)
         presenters = (part.presenter for part in self.link.parts)
         asked = (own for own in presenters if isinstance(own, QuestionPresenter))
         return next(filter(None, (own.reason(name) for own in asked)), None)
