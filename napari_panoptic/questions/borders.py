@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,14 +22,7 @@ from napari_panoptic.nuclei.regions.region import slide_workers
 from napari_panoptic.nuclei.windowed_evaluation import evaluate_tiles_again
 from napari_panoptic.questions.answer import Answer, AnswerPlot, AnswerTable
 from napari_panoptic.questions.question import Gathered, Question, option
-from napari_panoptic.statistics.bootstrap import (
-    LEVEL,
-    RESAMPLES,
-    SEED,
-    Interval,
-    mean_interval,
-    mean_intervals,
-)
+from napari_panoptic.statistics.bootstrap import LEVEL, RESAMPLES, SEED, mean_intervals
 from napari_panoptic.statistics.friedman import TeamFigures
 from napari_panoptic.statistics.means import means_defined, quotients
 from napari_panoptic.statistics.ranks import competition_ranks
@@ -46,9 +38,6 @@ from napari_panoptic.tables.ranks import friedman_sentence, rank_of
 from napari_panoptic.values.cohort import Cohort, Region
 from napari_panoptic.values.vocabulary import SIDES, Side
 from napari_panoptic.values.windowed_labels import TiledPair
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -71,9 +60,7 @@ BORDERS = columns.TableSpec(
     "class, team and width; an empty class stands for all classes",
     [
         columns.name_column("team"),
-        columns.TableColumn(
-            "class", lambda row: columns.CellContent(row["class"] or "all classes"), ("class",)
-        ),
+        columns.class_column(),
         columns.whole("zone_px", "px", "width of the border without which the figures are"),
         columns.number("pq", "PQ", about="mean over patients, as the other figures"),
         _ends("pq", _INTERVAL),
@@ -85,7 +72,6 @@ BORDERS = columns.TableSpec(
             for column in (columns.number(key, FIGURE_NAMES[key]), _ends(key))
         ),
         columns.unshown("patients", about="number with a PQ"),
-        columns.unshown("tp", "fp", "fn", about="sums over the cohort"),
         columns.whole("changed", "changed", "objects of both sides with another status at 0 px"),
         columns.whole(
             "vanished_reference",
@@ -165,9 +151,11 @@ class Borders(Question):
         ranked = _statistics(figures, cohort)
         frame = BORDERS.frame(_rows(of_teams, figures, ranked, classes))
         width = _with_um(SAID_PX, gathered.parts)
-        lost = [_loss(team, own[:, :, 0, 0], width) for team, own in figures.items()]
-        gone = [_vanished(row, width) for row in _said(frame)]
-        headline, *ranking = [*_ranking(ranked), *lost]
+        said = frame[(frame["class"] == "") & (frame["zone_px"] == SAID_PX)].to_dict("records")
+        headline, *others = [*_ranking(ranked), *(_loss(row, width) for row in said)]
+        changed = (_changed(row, width) for row in said)
+
+        printed = len(WIDTHS_PX) * len(self.teams)
 
         def objects(row: int) -> FailureSet:
             team, name, px = (frame[key][row] for key in ("team", "class", "zone_px"))
@@ -177,16 +165,8 @@ class Borders(Question):
 
         return Answer(
             headline,
-            (*ranking, *gone, _NOTE),
-            (
-                AnswerTable(
-                    BORDERS,
-                    frame,
-                    objects,
-                    has_others=True,
-                    printed=len(WIDTHS_PX) * len(self.teams),
-                ),
-            ),
+            (*others, *changed, _NOTE),
+            (AnswerTable(BORDERS, frame, objects, has_others=True, printed=printed),),
             _plots(counts, classes),
             self.record(
                 cohort,
@@ -228,7 +208,7 @@ class TeamBorders:
 
 
 def _at_width(first: Evaluation[Any], px: int) -> Evaluation[Any]:
-    """Evaluate the same region without a border of some width."""
+    """Evaluate the region again without the border of some width."""
     settings = first.settings.replaced(zone_px=px)
     if isinstance(first.pair, TiledPair):
         return evaluate_tiles_again(first, settings, workers=slide_workers())
@@ -289,9 +269,6 @@ def _rows(
                     row |= {figure: mean.mean, f"{figure}_low": mean.low}
                     row[f"{figure}_high"] = mean.high
                 row["patients"] = means[team][px, 0, index].n
-                for key in ("tp", "fp", "fn"):
-                    sums = [getattr(own.counts[px], key) for own in parts]
-                    row[key] = sum(int(own[index - 1] if name else own.sum()) for own in sums)
                 changed = {side: [own.changed(px, side, index) for own in parts] for side in SIDES}
                 row["changed"] = sum(len(rows) for own in changed.values() for rows in own)
                 for side, own in changed.items():
@@ -307,7 +284,7 @@ def _means(figures: FloatArray) -> NDArray[np.object_]:
     gain = figures[:, :, :1] - figures[:, :1, :1]
     every = np.concatenate([figures, gain], axis=2)
     series = every.reshape(len(every), -1).T
-    found: list[Interval] = mean_intervals([own[~np.isnan(own)] for own in series])
+    found = mean_intervals([own[~np.isnan(own)] for own in series])
     return np.array(found, object).reshape(every.shape[1:])
 
 
@@ -342,29 +319,22 @@ def _with_um(px: int, parts: Sequence[TeamBorders]) -> str:
     return f"{px} px ({' to '.join(ends)} µm)"
 
 
-def _loss(team: str, pq: FloatArray, width: str) -> str:
-    """Return how much of the loss of a team is border, given its PQ (patients, widths)."""
-    before, after = pq[~np.isnan(pq[:, [0, SAID_PX]]).any(axis=1)][:, [0, SAID_PX]].T
-    if not len(before):
-        return f"{team}: no patient has a PQ with and without the {width} along annotated borders."
-    gain = mean_interval(after - before)
-    share = ratio(gain.mean) if gain.mean > 0 else "none"
-    certain = f" ({_INTERVAL} {interval(gain.low, gain.high)})" if gain.n > 1 else ""
+def _loss(row: Mapping[Any, Any], width: str) -> str:
+    """Return how much of the loss of a team is border, over the patients with a PQ without it."""
+    pq, gain = row["pq"], row["gain"]
+    if np.isnan(gain):
+        return f"{row['team']}: no patient has a PQ without the {width} along annotated borders."
+    ends = interval(row["gain_low"], row["gain_high"])
+    certain = f" ({_INTERVAL} {ends})" if row["patients"] > 1 else ""
     return (
-        f"{team}: PQ {ratio(before.mean())}; without the {width} along annotated borders "
-        f"{ratio(after.mean())}: {share} of the loss of {ratio(1 - before.mean())} is border"
-        f"{certain}."
+        f"{row['team']}: PQ {ratio(pq - gain)}; without the {width} along annotated borders "
+        f"{ratio(pq)}: {ratio(gain) if gain > 0 else 'none'} of the loss of {ratio(1 - pq + gain)} "
+        f"is border{certain}."
     )
 
 
-def _said(frame: pd.DataFrame) -> list[dict[Any, Any]]:
-    """Return the rows of the teams over all classes that sentences are about."""
-    chosen = frame[(frame["class"] == "") & (frame["zone_px"] == SAID_PX)]
-    return chosen.to_dict("records")
-
-
-def _vanished(row: Mapping[Any, Any], width: str) -> str:
-    """Return how many objects of a team do not count any more."""
+def _changed(row: Mapping[Any, Any], width: str) -> str:
+    """Return how many objects of a team change, and how many do not count any more."""
     nuclei = counted(row["vanished_reference"], "annotated object")
     return (
         f"{row['team']}: without {width}, {counted(row['changed'], 'object')} of both sides have "
@@ -373,57 +343,47 @@ def _vanished(row: Mapping[Any, Any], width: str) -> str:
     )
 
 
-def _ranking(ranked: Mapping[int, TeamStatistics]) -> Iterator[str]:
+def _ranking(found: Mapping[int, TeamStatistics]) -> Iterator[str]:
     """Yield which team is the first at which width, and how certain that is."""
-    if not ranked:
+    if not found:
         return
-    order = {px: _order(own) for px, own in ranked.items()}
-    if not all(order.values()):
+    teams, ranks = found[0].comparison.teams, {px: _ranks(own) for px, own in found.items()}
+    if not all(map(all, ranks.values())):
         yield "The teams cannot be ranked: no patient has a PQ of every team."
         return
-    runs = [[*own] for _, own in groupby(order, lambda px: order[px][0])]
-    best = {own[0]: english_list(order[own[0]][0]) for own in runs}
-    if len(runs) == 1:
+    best = {
+        px: english_list([team for team, rank in zip(teams, own, strict=True) if rank == 1])
+        for px, own in ranks.items()
+    }
+    starts = [px for px in WIDTHS_PX if px == 0 or best[px] != best[px - 1]]
+    if len(starts) == 1:
         yield f"{best[0]}: the highest PQ at every width from 0 to {WIDTHS_PX[-1]} px."
     else:
-        own = (f"{best[run[0]]} at {_span(run)}" for run in runs)
-        yield f"The team with the highest PQ changes: {', '.join(own)}."
-    for px in sorted({0, SAID_PX, *best}):
-        comparison = ranked[px].comparison
-        if len(comparison.teams) > 2:
-            yield friedman_sentence(comparison, f"PQ at {px} px", "patient")
-        yield from _lead(order[px], ranked[px], px)
-    others = [px for px in WIDTHS_PX if order[px] != order[0]]
-    where = f"differs from that at 0 px at {english_list(others)} px" if others else "never changes"
-    yield f"The order of the teams by mean PQ {where}."
+        own = ", ".join(f"{best[px]} from {px} px" for px in starts)
+        yield f"The team with the highest PQ changes: {own} on."
+    for px in sorted({SAID_PX, *starts}):
+        if len(teams) > 2:
+            yield friedman_sentence(found[px].comparison, f"PQ at {px} px", "patient")
+        if ranks[px].count(1) == 1:
+            first, second = (teams[ranks[px].index(rank)] for rank in (1, 2))
+            yield _lead(first, second, found[px], px)
+    others = [px for px in WIDTHS_PX if ranks[px] != ranks[0]]
+    if others:
+        yield f"The teams have another order than at 0 px at {english_list(others)} px."
 
 
-def _order(found: TeamStatistics) -> list[list[str]]:
-    """Return the teams by mean PQ, over the patients with a PQ of each; equal ones together."""
-    teams = found.comparison.teams
-    ranks = competition_ranks(means_defined(found.comparison.figures.values, axis=1)).tolist()
-    return [
-        [team for team, rank in zip(teams, ranks, strict=True) if rank == place]
-        for place in sorted({*ranks} - {0})
-    ]
+def _ranks(found: TeamStatistics) -> list[int]:
+    """Return the ranks of teams by mean PQ, over the patients with a PQ of each; 0 without any."""
+    means = means_defined(found.comparison.figures.values, axis=1)
+    return [int(rank) for rank in competition_ranks(means)]
 
 
-def _span(widths: Sequence[int]) -> str:
-    return f"{' to '.join(dict.fromkeys(map(str, (widths[0], widths[-1]))))} px"
-
-
-def _lead(order: Sequence[Sequence[str]], found: TeamStatistics, px: int) -> Iterator[str]:
-    """Yield how far the first team is above the second, if there is one first team."""
-    if len(order) < 2 or len(order[0]) > 1:
-        return
-    first, second = order[0][0], order[1][0]
-    for pair in found.pairs:
-        if {pair.first, pair.second} == {first, second}:
-            apart = pair.difference
-            ends = apart.low, apart.high
-            if pair.first == second:
-                ends = -apart.high, -apart.low
-            yield (
-                f"At {px} px, {first} is {ratio(abs(apart.mean))} above {second} ({_INTERVAL} "
-                f"{interval(*ends)}; Wilcoxon test, Holm-corrected p {p_value(pair.holm_p)})."
-            )
+def _lead(first: str, second: str, found: TeamStatistics, px: int) -> str:
+    """Return how far the first team is above the second."""
+    pair = next(own for own in found.pairs if {own.first, own.second} == {first, second})
+    apart = pair.difference
+    ends = (apart.low, apart.high) if pair.first == first else (-apart.high, -apart.low)
+    return (
+        f"At {px} px, {first} is {ratio(abs(apart.mean))} above {second} ({_INTERVAL} "
+        f"{interval(*ends)}; Wilcoxon test, Holm-corrected p {p_value(pair.holm_p)})."
+    )

@@ -33,9 +33,7 @@ COSTS = columns.TableSpec(
     "class and cause that it has, the most expensive first; an empty class stands for all classes",
     [
         columns.unshown("team"),
-        columns.TableColumn(
-            "class", lambda row: columns.CellContent(row["class"] or "all classes"), ("class",)
-        ),
+        columns.class_column(),
         columns.words("cause", about="of FN and FP; misclassified nuclei count as one"),
         columns.whole("failures"),
         columns.number("d_pq", "ΔPQ", signed, _ABOUT),

@@ -178,6 +178,11 @@ def name_column(key: str, title: Child = None, about: str = "") -> TableColumn:
     return TableColumn(title or key, lambda row: CellContent(named(str(row[key]))), (key,), about)
 
 
+def class_column() -> TableColumn:
+    """Return the column of classes; an empty class stands for all."""
+    return TableColumn("class", lambda row: CellContent(row["class"] or "all classes"), ("class",))
+
+
 def number(
     key: str,
     title: Child = None,
