@@ -16,6 +16,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from napari_panoptic.cli.main import command_parser
+from napari_panoptic.features.known import FEATURES
 from napari_panoptic.tables.columns import TableSpec
 
 if TYPE_CHECKING:
@@ -43,6 +44,18 @@ def describe_table(spec: TableSpec) -> str:
     if len(rows) == 1:
         return f"{head}: {rows[0][0]}" + (f" ({rows[0][1]})" if rows[0][1] else "")
     return f"{head}:\n\n{_markdown_table(('columns', 'meaning'), rows)}"
+
+
+def features(_: str) -> str:
+    """Describe the features of objects; neighbouring ones of one meaning share a row."""
+    rows = []
+    for (about, is_usual), group in groupby(
+        FEATURES.values(), key=lambda f: (f.source, f.is_usual)
+    ):
+        names = ", ".join(f"`{own.key}`" for own in group)
+        rows.append((names, about if is_usual else f"{about}; only with `--features`"))
+    rows.append(("others", "columns of `--metadata`, `--covariates` and plugins"))
+    return _markdown_table(("feature", "of the whole object, before the ambiguous policy"), rows)
 
 
 def commands(content: str) -> str:
@@ -168,6 +181,7 @@ def _markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str
 DIRECTIVES: dict[str, Callable[[str], str]] = {
     "csv-files": tables,
     "commands": commands,
+    "features": features,
     "shared-options": shared_options,
     "window-keys": keys,
 }

@@ -15,6 +15,7 @@ from napari_panoptic.common.progress import UNWATCHED, Progress
 from napari_panoptic.common.records import fields_of
 from napari_panoptic.common.text import english_list
 from napari_panoptic.explain.failures import FailureName, FailureSet
+from napari_panoptic.features.known import FEATURES, USUAL, chosen_features
 from napari_panoptic.io.images.slides import SlideImage
 from napari_panoptic.io.tables.covariates import read_covariates
 from napari_panoptic.io.tables.metadata import Metadata, metadata_beside, read_metadata
@@ -187,6 +188,13 @@ class Slices(Question):
         menu=_causes,
         is_late=True,
     )
+    features: tuple[str, ...] = option(
+        f"measure only these, separated by commas, of {english_list(list(FEATURES), limit=99)} "
+        f"(default: {','.join(USUAL)}); your own covariates are searched in any case",
+        USUAL,
+        read=lambda word: chosen_features(word.split(",")),
+        metavar="NAMES",
+    )
     covariates: Path | None = option(
         "a table with the columns patient, region, side, id, and one for each covariate",
         None,
@@ -210,7 +218,8 @@ class Slices(Question):
     )
 
     def __post_init__(self) -> None:
-        """Refuse a cause that objects of the side do not have."""
+        """Refuse a cause that objects of the side do not have, and unknown features."""
+        object.__setattr__(self, "features", chosen_features(self.features))
         if self.cause not in (None, *CAUSES_OF[self.searched_side]):
             raise SettingsError(
                 f"--cause: objects of the {self.searched_side} have no cause '{self.cause}'; "
@@ -238,7 +247,7 @@ class Slices(Question):
         evaluation = teams[self.team].evaluation
         if evaluation is None:
             return None
-        return measured_region(evaluation, region, self.team, image)
+        return measured_region(evaluation, region, self.team, image, self.features)
 
     def joined(self, cohort: Cohort, gathered: Gathered) -> CohortObjects:
         """Return the objects of all regions, with the covariates of tables."""

@@ -103,6 +103,16 @@ def test_the_same_command_gives_the_same_files(
     assert written[0] == written[1]
 
 
+def test_features_are_chosen(slices: Run, nuclei_sample: Path, tmp_path: Path) -> None:
+    names = "rim_gradient_px,minor_axis_px,score"
+    out = tmp_path / "out"
+    code, *_ = slices(nuclei_sample, "--team", "merger", "-o", out, "--features", names)
+    assert code == 0
+    record = json.loads((out / "slices.json").read_text("utf-8"))
+    assert record["covariates"] == ["minor_axis_px", "rim_gradient_px"]
+    assert record["covariates_without_use"] == ["score"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
@@ -110,6 +120,7 @@ def test_the_same_command_gives_the_same_files(
         (("--team", "merger", "--cause", "tired"), "tired"),
         (("--team", "merger", "--cause", "fragment", "--side", "reference"), "fragment"),
         (("--team", "merger", "--side", "left"), "left"),
+        (("--team", "merger", "--features", "area"), "haematoxylin_sd"),
         (("--team", "merger", "--permutations", "18"), "must be at least 19"),
         ((), "--team"),
     ],

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from napari_panoptic.cli.main import command_parser, main
-from napari_panoptic.questions.engines.covariates import TEXTS
 from napari_panoptic.values.conventions import CONVENTIONS
 from tests.support.paths import REPOSITORY
 
@@ -114,11 +113,6 @@ def test_every_page_is_in_the_contents() -> None:
 def test_conventions_are_described() -> None:
     text = (DOCS / "reference" / "conventions.md").read_text("utf-8")
     assert {name for name in CONVENTIONS if f"`{name}`" not in text} == set()
-
-
-def test_covariates_are_described() -> None:
-    text = (DOCS / "reference" / "questions.md").read_text("utf-8")
-    assert {name for name in TEXTS if f"`{name}`" not in text} == set()
 
 
 def test_the_tests_that_pages_name_are_there() -> None:

@@ -14,11 +14,12 @@ import pytest
 from napari_panoptic.common.errors import SettingsError
 from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.common.progress import Progress, StoppedError
+from napari_panoptic.features import known
+from napari_panoptic.features.region_side import RegionSide
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.tables.metadata import Metadata
 from napari_panoptic.live.snapshots import load_region
 from napari_panoptic.questions.answer import UnansweredError
-from napari_panoptic.questions.engines import covariates
 from napari_panoptic.questions.engines.cohort_objects import (
     CAUSES_OF,
     CohortObjects,
@@ -26,7 +27,6 @@ from napari_panoptic.questions.engines.cohort_objects import (
     is_failure,
     joined_objects,
 )
-from napari_panoptic.questions.engines.covariates import RegionSide, region_covariates
 from napari_panoptic.questions.question import gather_together
 from napari_panoptic.questions.slices import Slices
 from napari_panoptic.values.cohort import Cohort
@@ -72,7 +72,7 @@ def test_every_object_that_counts_has_its_outcome_and_covariates(
             )
             frame = evaluation.outcomes.side_frame(side)[["side", "id", "status", "cause"]]
             frame = frame.assign(region=region.name, patient=region.patient)
-            expected.append(frame.assign(**region_covariates(own, {})))
+            expected.append(frame.assign(**known.region_features(own, {})))
     wanted = pd.concat(expected, ignore_index=True)
     wanted = wanted[wanted["status"] != "ignored"].reset_index(drop=True)
     wanted = wanted[list(objects.frame)].astype(objects.frame.dtypes)  # words: str or object
@@ -161,7 +161,7 @@ def test_regions_of_different_scales_are_measured_in_micrometres(
     picture = root / ANNOTATIONS / region.patient / f"{region.name}.svs"
     write_svs(picture, noise(*region.shape), mpp=0.5)
     plugin = {"plugin": lambda side: {"tiles_px": np.arange(len(side))}}
-    monkeypatch.setattr(covariates, "known_functions", lambda: plugin)
+    monkeypatch.setattr(known, "known_functions", lambda: plugin)
     found = cohort_objects(open_cohort(root)).frame
     in_px = objects.frame
     # Only this package's covariates are known to be lengths, areas or densities.
@@ -202,13 +202,13 @@ def test_the_annotation_has_the_covariates_that_it_has_for_each_team_alone(
     asked = [Slices(team=team, settings=SETTINGS) for team in (TEAM, "beta")]
     alone = [own.gather(small_cohort) for own in asked]
     sides: list[str] = []
-    original = covariates.built_in_covariates
+    original = known.measured
 
-    def counted(own: RegionSide) -> dict[str, Any]:
+    def counted(own: RegionSide, names: tuple[str, ...]) -> dict[str, Any]:
         sides.append(f"{own.region} {own.outcomes.side}")
-        return original(own)
+        return original(own, names)
 
-    monkeypatch.setattr(f"{joined_objects.__module__}.built_in_covariates", counted)
+    monkeypatch.setattr(f"{joined_objects.__module__}.measured", counted)
     together = gather_together(asked, small_cohort)
     for own, found in zip(alone, together, strict=True):
         pd.testing.assert_frame_equal(found.frame, own.frame)

@@ -14,19 +14,22 @@ from napari_panoptic.common.errors import PanopticError, SettingsError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.progress import UNWATCHED, Progress
 from napari_panoptic.common.text import english_list
+from napari_panoptic.features.feature import Need
+from napari_panoptic.features.known import (
+    FEATURES,
+    OUTCOME_COLUMNS,
+    USUAL,
+    as_covariate,
+    in_um,
+    measured,
+    plugin_findings,
+    region_features,
+)
+from napari_panoptic.features.region_side import RegionSide
 from napari_panoptic.io.images.slides import SlideImage
 from napari_panoptic.io.tables.covariates import KEY_COLUMNS
 from napari_panoptic.io.tables.metadata import Metadata
 from napari_panoptic.nuclei.evaluate import Evaluation
-from napari_panoptic.questions.engines.covariates import (
-    OUTCOME_COLUMNS,
-    TEXTS,
-    RegionSide,
-    as_covariate,
-    built_in_covariates,
-    plugin_findings,
-    region_covariates,
-)
 from napari_panoptic.questions.engines.slices import SliceSearch, search_slices
 from napari_panoptic.statistics.max_t import PERMUTATIONS, SEED
 from napari_panoptic.values import vocabulary
@@ -161,12 +164,16 @@ class MeasuredRegion:
 _MEASURED: WeakKeyDictionary[LabelImage, dict[Any, Mapping[str, NDArray[Any]]]] = (
     WeakKeyDictionary()
 )
-"""Annotated objects -> their covariates by settings and whether there is an image: those of this
-package, which are the same beside each team."""
+"""Annotated objects -> their features by settings, names and whether there is an image: those of
+this package, which are the same beside each team."""
 
 
 def measured_region(
-    evaluation: Evaluation, region: Region, team: str, image: SlideImage | None
+    evaluation: Evaluation,
+    region: Region,
+    team: str,
+    image: SlideImage | None,
+    features: tuple[str, ...] = USUAL,
 ) -> MeasuredRegion:
     """Measure the objects of a team in a region.
 
@@ -175,7 +182,9 @@ def measured_region(
     evaluation
         Of the team in the region, which is held.
     region, team, image
-        The region, the team, and the image; without one, covariates of colours are undefined.
+        The region, the team, and the image; without one, features of colours are undefined.
+    features
+        Names of features of this package; those that users add are measured in any case.
 
     Raises
     ------
@@ -190,24 +199,26 @@ def measured_region(
         if side is Side.REFERENCE:
             known = _MEASURED.setdefault(labels, known)
         try:
-            frames.append(_side_frame(own, evaluation.settings, known))
+            frames.append(_side_frame(own, evaluation.settings, features, known))
         except PanopticError:  # the image is damaged; the views that show it report this
             if image is None:
                 raise
-            frames.append(_side_frame(replace(own, image=None), evaluation.settings, known))
+            without = replace(own, image=None)
+            frames.append(_side_frame(without, evaluation.settings, features, known))
     return MeasuredRegion(region.name, pair.mpp, tuple(frames))
 
 
 def _side_frame(
     own: RegionSide,
     settings: EvaluationSettings,
+    features: tuple[str, ...],
     known: dict[Any, Mapping[str, NDArray[Any]]],
 ) -> pd.DataFrame:
     import pandas as pd
 
-    outcomes, key = own.outcomes, (settings, own.image is not None)
+    outcomes, key = own.outcomes, (settings, features, own.image is not None)
     if key not in known:
-        known[key] = built_in_covariates(own)
+        known[key] = measured(own, features)
     columns: dict[str, Any] = {
         "patient": np.full(len(own), own.patient, dtype=object),
         "region": np.full(len(own), own.region, dtype=object),
@@ -216,7 +227,7 @@ def _side_frame(
         "status": np.array([str(status) for status in STATUSES], object)[outcomes.status],
         "cause": np.array([str(cause) for cause in CAUSES], object)[outcomes.cause],
     }
-    frame = pd.DataFrame(columns | region_covariates(own, built_in=known[key]))
+    frame = pd.DataFrame(columns | region_features(own, built_in=known[key]))
     counts = outcomes.status != STATUS_CODE[Status.IGNORED]
     return frame if counts.all() else frame[counts]
 
@@ -272,14 +283,8 @@ def _in_one_unit(frame: pd.DataFrame, scales: Mapping[str, float | None]) -> pd.
     if not known or len(known) < len(scales) or max(known) <= (1 + _SAME_SCALE) * min(known):
         return frame
     mpp = frame["region"].map(scales).astype(np.float64)
-    converted = {}
-    for name in map(str, frame):
-        power = TEXTS[name].px_power if name in TEXTS else 0
-        if power:
-            converted[name.removesuffix("_px") + "_um"] = frame[name] * mpp**power
-        else:  # also columns of plugins, whatever their names end with
-            converted[name] = frame[name]
-    return pd.DataFrame(converted)
+    columns = [in_um(str(name), frame[name], mpp) for name in frame]
+    return pd.DataFrame(dict(columns))
 
 
 def _with_tables(
@@ -346,9 +351,10 @@ def _strangers(
 
 def _undefined(frame: pd.DataFrame) -> Iterator[Finding]:
     """Report regions whose image yields no optical densities."""
-    if "haematoxylin_od" not in frame or not len(frame):
+    stains = [name for name, own in FEATURES.items() if own.needs is Need.IMAGE and name in frame]
+    if not stains or not len(frame):
         return
-    without = frame.loc[frame["haematoxylin_od"].isna(), "region"].unique()
+    without = frame.loc[frame[stains].isna().all(axis=1), "region"].unique()
     if len(without):
         yield Finding(
             FindingKind.MISSING,

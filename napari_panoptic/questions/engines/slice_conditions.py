@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.common.text import LONGEST_WORD, shortened
-from napari_panoptic.questions.engines.covariates import TEXTS, CovariateText
+from napari_panoptic.features.known import text_of
 from napari_panoptic.statistics.bootstrap import rate_bands
 from napari_panoptic.statistics.means import quotients
 from napari_panoptic.values.vocabulary import Side
@@ -28,11 +28,6 @@ MOST_VALUES = 20
 # Rounding a threshold may move at most this share of the objects to its other side.
 _SHIFT = 0.01
 _CELL_NAMES = ("cyte", "phil", "phage", "blast", "cell", "clast")
-_GENERIC = CovariateText(
-    "with {name} under {high}",
-    "with {name} of {low} or more",
-    "with {name} from {low} to under {high}",
-)
 _BINS = 10
 
 
@@ -151,7 +146,7 @@ def slice_words(conditions: Sequence[SliceCondition], side: Side = Side.REFERENC
 
 def condition_words(condition: SliceCondition) -> str:
     """Return a condition as a phrase that follows a noun."""
-    name, text = condition.covariate, _text_of(condition)
+    name, text = condition.covariate, text_of(condition.covariate)
     unit = "µm" if name.endswith("_um") else "px"
     if condition.value is not None:
         word = shortened(number_text(condition.value), LONGEST_WORD)
@@ -162,7 +157,7 @@ def condition_words(condition: SliceCondition) -> str:
     elif np.isinf(condition.high):
         wording = text.from_
     return wording.format(
-        name=name.replace("_", " "),
+        name=text.header,
         low=number_text(condition.low),
         high=number_text(condition.high),
         unit=unit,
@@ -173,14 +168,9 @@ def condition_words(condition: SliceCondition) -> str:
 def property_words(condition: SliceCondition) -> str:
     """Return a condition as a property of an object, such as "small (under 80 px)"."""
     words = condition_words(condition)
-    low, high = _text_of(condition).plain
+    low, high = text_of(condition.covariate).plain
     plain = "" if condition.value is not None else low if np.isinf(condition.low) else high
     return f"{plain} ({words.removeprefix('with ').removeprefix('of ')})" if plain else words
-
-
-def _text_of(condition: SliceCondition) -> CovariateText:
-    name = condition.covariate
-    return TEXTS.get(name) or TEXTS.get(f"{name.removesuffix('_um')}_px") or _GENERIC
 
 
 def _plural(class_name: str, noun: str) -> str:

@@ -1,4 +1,4 @@
-"""Covariates of objects, against scikit-image and loops over pixels."""
+"""Features of objects, against scikit-image and loops over pixels."""
 
 from __future__ import annotations
 
@@ -12,19 +12,24 @@ from numpy.typing import NDArray
 from scipy.spatial import ConvexHull, distance
 from skimage.color import rgb2hed
 from skimage.measure import regionprops
+from skimage.segmentation import expand_labels
 
-from napari_panoptic.common.errors import LabelError
+from napari_panoptic.common.errors import LabelError, SettingsError
+from napari_panoptic.features import shape as shape_features
+from napari_panoptic.features import stain
+from napari_panoptic.features.known import (
+    FEATURES,
+    USUAL,
+    as_covariate,
+    chosen_features,
+    measured,
+    region_features,
+)
+from napari_panoptic.features.region_side import RegionSide
+from napari_panoptic.features.surroundings import NEAR_PX
 from napari_panoptic.io.images.slides import SlideImage
 from napari_panoptic.nuclei.distances import contours
 from napari_panoptic.nuclei.evaluate import evaluate
-from napari_panoptic.questions.engines import covariates
-from napari_panoptic.questions.engines.covariates import (
-    NEAR_PX,
-    RegionSide,
-    as_covariate,
-    region_covariates,
-    shapes,
-)
 from napari_panoptic.values.labels import LabelImage, LabelPair
 
 CLASSES = ("Epithelial", "Lymphocyte")
@@ -58,7 +63,7 @@ def side_of(
 def test_shapes_are_those_of_scikit_image_and_of_the_hull_of_pixel_corners() -> None:
     labels = blobs()
     side = side_of(labels)
-    found = region_covariates(side, {})
+    found = region_features(side, {})
     for row, props in enumerate(regionprops(side.labels.index)):
         assert found["area_px"][row] == props.area
         assert found["eccentricity"][row] == pytest.approx(props.eccentricity, abs=1e-6)
@@ -70,7 +75,7 @@ def test_shapes_are_those_of_scikit_image_and_of_the_hull_of_pixel_corners() -> 
 def test_single_pixels_and_lines_have_a_shape_too() -> None:
     labels = np.zeros((5, 9), np.int32)
     labels[0, 0], labels[2, 1:8], labels[4, 8] = 1, 2, 3
-    found = region_covariates(side_of(labels), {})
+    found = region_features(side_of(labels), {})
     assert found["area_px"].tolist() == [1, 7, 1]
     assert found["solidity"].tolist() == [1, 1, 1]
     assert found["eccentricity"].tolist() == [0, 1, 0]
@@ -80,7 +85,7 @@ def test_stains_are_means_of_decadic_optical_densities() -> None:
     labels = blobs(1)
     image = np.random.default_rng(2).integers(0, 256, (*labels.shape, 3), np.uint8)
     side = side_of(labels, image)
-    found = region_covariates(side, {})
+    found = region_features(side, {})
     hed = 6 * rgb2hed(image)
     for row, props in enumerate(regionprops(side.labels.index)):
         inside = tuple(props.coords.T)
@@ -94,7 +99,7 @@ def test_a_pixel_of_pure_stain_has_its_optical_density() -> None:
     labels = np.ones((8, 8), np.int32)
     # Half a unit of haematoxylin, in the scale of scikit-image.
     pure = hed2rgb(np.tile([0.5 / 6, 0.0, 0.0], (8, 8, 1)))
-    found = region_covariates(side_of(labels, np.round(255 * pure).astype(np.uint8)), {})
+    found = region_features(side_of(labels, np.round(255 * pure).astype(np.uint8)), {})
     assert found["haematoxylin_od"][0] == pytest.approx(0.5, abs=0.01)
     assert found["eosin_od"][0] == pytest.approx(0, abs=0.01)
 
@@ -102,7 +107,7 @@ def test_a_pixel_of_pure_stain_has_its_optical_density() -> None:
 @pytest.mark.parametrize("shape", [None, (10, 10)])
 def test_stains_are_undefined_without_an_image_of_the_region(shape: tuple[int, int] | None) -> None:
     image = None if shape is None else np.zeros((*shape, 3), np.uint8)
-    found = region_covariates(side_of(blobs(), image), {})
+    found = region_features(side_of(blobs(), image), {})
     assert np.isnan(found["haematoxylin_od"]).all()
     assert np.isnan(found["eosin_od"]).all()
     assert not np.isnan(found["area_px"]).any()
@@ -112,7 +117,7 @@ def test_stains_are_undefined_without_an_image_of_the_region(shape: tuple[int, i
 def test_surroundings_are_those_of_loops(mpp: float | None) -> None:
     labels = blobs(3)
     side = side_of(labels, mpp=mpp)
-    found = region_covariates(side, {})
+    found = region_features(side, {})
     index = side.labels.index
     height, width = index.shape
     centres = np.array([props.centroid for props in regionprops(index)])
@@ -143,7 +148,7 @@ def test_objects_that_share_pixels_are_measured_whole_and_touch() -> None:
     labels = shown.in_planes(tuple(planes), ids, np.ones(3, np.int16), ids)
     outcomes = evaluate(LabelPair(labels, labels, None, None)).outcomes.reference
     image = SlideImage((np.full((12, 20, 3), 90, np.uint8),), None, (), (12, 20))
-    found = region_covariates(RegionSide("p", "r", "t", labels, outcomes, image, None), {})
+    found = region_features(RegionSide("p", "r", "t", labels, outcomes, image, None), {})
     assert found["area_px"].tolist() == [48, 60, 4]
     assert found["solidity"].tolist() == [1, 1, 1]
     assert found["touching"].tolist() == ["yes", "yes", "no"]
@@ -151,8 +156,88 @@ def test_objects_that_share_pixels_are_measured_whole_and_touch() -> None:
 
 
 def test_a_region_without_objects_has_no_values() -> None:
-    found = region_covariates(side_of(np.zeros((6, 7), np.int32)), {})
+    found = region_features(side_of(np.zeros((6, 7), np.int32)), {})
     assert {len(column) for column in found.values()} == {0}
+
+
+# --- features that are measured on request -----------------------------------------------------
+
+
+def test_minor_axes_are_those_of_scikit_image() -> None:
+    side = side_of(blobs())
+    found = measured(side, ["minor_axis_px"])["minor_axis_px"]
+    wanted = [props.axis_minor_length for props in regionprops(side.labels.index)]
+    assert found == pytest.approx(wanted, abs=1e-6)
+
+
+def slow_stains(side: RegionSide, image: NDArray[np.uint8], width: float) -> dict[str, list[float]]:
+    """Measure spread, gradient and contrast object by object and, at the rim, pixel by pixel."""
+    density, index = 6 * rgb2hed(image)[..., 0], side.labels.index
+    height, length = index.shape
+    around = expand_labels(index, width)
+    found: dict[str, list[float]] = {
+        "haematoxylin_sd": [],
+        "rim_gradient_px": [],
+        "ring_contrast_od": [],
+    }
+    for row in range(1, len(side) + 1):
+        inside, steps = index == row, []
+        for y, x in np.argwhere(inside):
+            beside = [(y - 1, x), (y + 1, x), (y, x - 1), (y, x + 1)]
+            there = [(min(max(a, 0), height - 1), min(max(b, 0), length - 1)) for a, b in beside]
+            if any(index[place] != row for place in there):
+                up, down, left, right = (density[place] for place in there)
+                steps.append(np.hypot(down - up, right - left) / 2)
+        ring = density[(around == row) & (index == 0)]
+        found["haematoxylin_sd"].append(density[inside].std())
+        found["rim_gradient_px"].append(np.mean(steps))
+        found["ring_contrast_od"].append(
+            density[inside].mean() - ring.mean() if len(ring) else np.nan
+        )
+    return found
+
+
+@pytest.mark.parametrize(("mpp", "width"), [(None, 5), (0.625, 2)])
+@pytest.mark.parametrize("strip", [2**22, 7 * 120])
+def test_stains_of_rim_and_ring_are_those_of_loops(
+    mpp: float | None, width: float, strip: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stain, "_STRIP_PX", strip)
+    labels = blobs(4)
+    image = np.random.default_rng(5).integers(0, 256, (*labels.shape, 3), np.uint8)
+    side = side_of(labels, image, mpp)
+    for name, wanted in slow_stains(side, image, width).items():
+        found = measured(side, [name])[name]
+        # In strips, another of several objects at the same distance may have a pixel of the ring.
+        near = 0.03 if name == "ring_contrast_od" and strip < 2**22 else 1e-9
+        assert found == pytest.approx(wanted, abs=near, nan_ok=True), name
+
+
+def test_an_object_that_fills_the_image_has_neither_rim_nor_ring() -> None:
+    side = side_of(np.ones((6, 7), np.int32), np.full((6, 7, 3), 90, np.uint8))
+    found = measured(side, ["haematoxylin_sd", "rim_gradient_px", "ring_contrast_od"])
+    assert found["haematoxylin_sd"] == pytest.approx(0, abs=1e-6)
+    assert np.isnan([found["rim_gradient_px"], found["ring_contrast_od"]]).all()
+
+
+@pytest.mark.parametrize("name", FEATURES)
+def test_every_feature_has_a_value_per_object_and_words(name: str) -> None:
+    image = np.full((90, 120, 3), 90, np.uint8)
+    for labels in (blobs(), np.zeros((90, 120), np.int32)):
+        side = side_of(labels, image)
+        assert measured(side, [name])[name].shape == (len(side),)
+    own = FEATURES[name]
+    assert own.header
+    assert own.source
+    assert name.endswith("_px") == bool(own.px_power)
+
+
+def test_features_are_chosen_by_name_and_keep_their_order() -> None:
+    assert chosen_features(["touching", "score", "area_px"]) == ("score", "area_px", "touching")
+    assert chosen_features(USUAL) == USUAL
+    for names in ([], ["area"]):
+        with pytest.raises(SettingsError, match="area_px"):
+            chosen_features(names)
 
 
 # --- further covariates -------------------------------------------------------------------------
@@ -166,7 +251,7 @@ def test_functions_add_covariates_from_pixels_and_outcomes() -> None:
         return {"brightness": np.bincount(index[index > 0], grey[index > 0])[1:]}
 
     image = np.full((90, 120, 3), 3, np.uint8)
-    found = region_covariates(side_of(blobs(), image), {"brightness": brightness})
+    found = region_features(side_of(blobs(), image), {"brightness": brightness})
     assert found["brightness"] == pytest.approx(3 * found["area_px"])
 
 
@@ -184,7 +269,7 @@ def test_functions_that_do_not_fit_are_named(
     returned: Mapping[str, NDArray[Any]], problem: str
 ) -> None:
     with pytest.raises(LabelError, match=f"'mine'.*{problem}"):
-        region_covariates(side_of(blobs()), {"mine": lambda _: returned})
+        region_features(side_of(blobs()), {"mine": lambda _: returned})
 
 
 def test_values_become_numbers_or_words() -> None:
@@ -198,10 +283,10 @@ def test_values_become_numbers_or_words() -> None:
 
 def test_hulls_of_many_objects_are_those_of_each(monkeypatch) -> None:
     labels = side_of(blobs(n=60)).labels
-    assert len(labels) > covariates._HULLS_AT_ONCE
-    found = covariates._hull_areas(labels)
-    monkeypatch.setattr(covariates, "_HULLS_AT_ONCE", 1000)
-    assert found.tolist() == covariates._hull_areas(labels).tolist()
+    assert len(labels) > shape_features._HULLS_AT_ONCE
+    found = shape_features._hull_areas(labels)
+    monkeypatch.setattr(shape_features, "_HULLS_AT_ONCE", 1000)
+    assert found.tolist() == shape_features._hull_areas(labels).tolist()
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -215,4 +300,4 @@ def test_solidity_is_that_of_the_corners_of_all_contour_pixels(seed: int) -> Non
             yx = found.yx[found.start[row] : found.start[row + 1]].astype(np.float64)
             corners = np.concatenate([yx + corner for corner in np.ndindex(2, 2)])
             hulls.append(shapely.MultiPoint(corners).convex_hull.area)
-        assert shapes(own)["solidity"].tolist() == (own.moments[:, 0] / hulls).tolist()
+        assert shape_features.solidity(own).tolist() == (own.moments[:, 0] / hulls).tolist()

@@ -1,0 +1,1 @@
+"""What is known of an object: its features, each declared once."""
