@@ -126,6 +126,32 @@ cdef cloned_int mark_changes(
     return 0
 
 
+def split_channels(const double[:, :, ::1] pixels not None):
+    """Return the channels of an image (y, x, channel) of whole numbers, one after the other.
+
+    Returns
+    -------
+    int32 (channel, y, x)
+        None if a number has a fraction, is not finite, or needs more bits.
+    """
+    cdef Py_ssize_t y, x, c, height = pixels.shape[0], width = pixels.shape[1]
+    cdef double value
+    cdef int32_t number
+    cdef int n_odd = 0
+    channels = np.empty((pixels.shape[2], height, width), np.int32)
+    cdef int32_t[:, :, ::1] written = channels
+    with nogil:
+        for y in range(height):
+            for c in range(pixels.shape[2]):
+                for x in range(width):
+                    value = pixels[y, x, c]
+                    # A number that is not below the limits, such as NaN, must not be cast.
+                    number = <int32_t>value if -2147483648.0 <= value <= 2147483647.0 else 0
+                    n_odd |= number != value
+                    written[c, y, x] = number
+    return None if n_odd else channels
+
+
 def lay_over(int32_t[:, ::1] flat not None, const int32_t[:, ::1] index not None, int32_t offset):
     """Write the objects of an image over those of another; return the number of pixels taken.
 
@@ -143,9 +169,9 @@ def lay_over(int32_t[:, ::1] flat not None, const int32_t[:, ::1] index not None
     with nogil:
         for y in range(flat.shape[0]):
             for x in range(flat.shape[1]):
-                if index[y, x] > 0:
-                    taken += flat[y, x] > 0
-                    flat[y, x] = index[y, x] + offset
+                # Without a branch: the ends of objects cannot be predicted.
+                taken += index[y, x] > 0 and flat[y, x] > 0
+                flat[y, x] = index[y, x] + offset if index[y, x] > 0 else flat[y, x]
     return taken
 
 

@@ -75,3 +75,12 @@ def test_ids_have_their_numbers(seed: int, dtype: type) -> None:
         np.testing.assert_array_equal(numbers, expected)
     runs = [row[np.append(True, row[1:] != row[:-1])] for row in window]
     np.testing.assert_array_equal(relabel.run_values(window), np.concatenate(runs))
+
+
+@pytest.mark.parametrize("odd", [np.nan, np.inf, -np.inf, 0.5, 2.0**31, -(2.0**31) - 1])
+def test_channels_of_whole_numbers_are_split(odd: float) -> None:
+    pixels = np.arange(24.0).reshape(2, 3, 4)
+    pixels[0, 1, 2], pixels[1, 2, 3] = -(2.0**31), 2.0**31 - 1
+    np.testing.assert_array_equal(relabel.split_channels(pixels), np.moveaxis(pixels, -1, 0))
+    pixels[0, 0, 1] = odd
+    assert relabel.split_channels(pixels) is None

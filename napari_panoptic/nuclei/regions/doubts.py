@@ -111,6 +111,8 @@ def vast_objects(labels: LabelImage) -> tuple[NDArray[np.int64], tuple[int, ...]
     """Return the ids of objects that cover more of a region than a nucleus does, and its shape."""
     step = max(1, min(labels.shape) // _GRID)
     seen = labels.index[::step, ::step]
+    if np.count_nonzero(seen) <= VAST_SHARE * seen.size:  # not even all together do
+        return labels.ids[:0], labels.shape
     share = np.bincount(seen.ravel(), minlength=len(labels) + 1)[1:] / max(seen.size, 1)
     return labels.ids[share > VAST_SHARE], labels.shape
 
@@ -171,6 +173,8 @@ def vanished_in_zone(
 ) -> tuple[Finding, ...]:
     """Describe the objects of which the uncertain border leaves no pixel."""
     zone, findings = evaluation.settings.zone_px, []
+    if not zone:
+        return ()
     for side, name, owner in (
         (Side.REFERENCE, "annotated nuclei", None),
         (Side.PREDICTION, "predictions", team),

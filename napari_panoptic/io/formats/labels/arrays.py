@@ -27,6 +27,7 @@ from napari_panoptic.io.formats.reading import note, reading
 from napari_panoptic.io.images.arrays import opened_array, region_of
 from napari_panoptic.io.pixels.decode import check_size
 from napari_panoptic.io.tables.csv_tables import read_rows
+from napari_panoptic.kernels.relabel import split_channels
 from napari_panoptic.values.cohort import ClassScheme, MaskFiles, Source
 from napari_panoptic.values.labels import size_text
 from napari_panoptic.values.windowed_labels import TiledArea
@@ -159,6 +160,9 @@ def _narrow(pixels: NDArray[Any]) -> NDArray[Any]:
     """
     if pixels.dtype.kind not in "iuf":
         return pixels
+    if pixels.dtype == np.float64 and pixels.flags.c_contiguous:  # as PanNuke is distributed
+        channels = split_channels(pixels)
+        return pixels if channels is None else np.moveaxis(channels, 0, -1)
     with np.errstate(invalid="ignore"):
         narrow = pixels.astype(np.int32)
     if not np.array_equal(narrow, pixels):

@@ -223,7 +223,10 @@ def check_background_is_last(numbers: NDArray[Any]) -> None:
         If it holds one number, in just the pixels where no other channel has one, and more of
         them than the last. A single object has fewer pixels than the background around it.
     """
-    first, filled = numbers[..., 0], numbers > 0
+    first, last = (numbers[..., channel] for channel in (0, -1))
+    if np.count_nonzero(first > 0) <= np.count_nonzero(last > 0):
+        return
+    filled = numbers > 0
     is_free = ~filled[..., 1:].any(axis=2)
     differing = np.count_nonzero(filled[..., 0] != is_free)
     n_first, n_last = (int(np.count_nonzero(filled[..., channel])) for channel in (0, -1))

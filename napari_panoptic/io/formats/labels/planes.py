@@ -157,6 +157,8 @@ class Plane:
             waiting.append(ids)
             if sum(map(len, waiting)) > 1_000_000:
                 found, waiting = np.unique(np.concatenate([found, *waiting])), []
+        if len(waiting) == 1 and not len(found):
+            return waiting[0]
         return np.unique(np.concatenate([found, *waiting]))
 
     def over_windows(
@@ -171,10 +173,13 @@ class Plane:
             for y in range(0, height, edge)
             for x in range(0, width, edge)
         ]
+        if len(boxes) == 1:
+            yield work(boxes[0])
+            progress(1, 1)
+            return
         pool = ThreadPoolExecutor(max_workers=2)
-        results = pool.map(work, boxes) if len(boxes) > 1 else map(work, boxes)
         try:
-            for done, found in enumerate(results, start=1):
+            for done, found in enumerate(pool.map(work, boxes), start=1):
                 yield found
                 progress(done, len(boxes))
         finally:
