@@ -6,6 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 IntArray = NDArray[np.int64]
+_FEW_EDGES = 64
+"""With more edges, SciPy is faster."""
 
 
 def connected_components(a: NDArray[np.integer], b: NDArray[np.integer], n: int) -> IntArray:
@@ -18,10 +20,10 @@ def connected_components(a: NDArray[np.integer], b: NDArray[np.integer], n: int)
     n
         Number of nodes.
     """
+    if len(a) <= _FEW_EDGES:
+        return _few_components(a, b, n)
     from scipy.sparse import coo_array, csgraph
 
-    if not n:
-        return np.zeros(0, np.int64)
     graph = coo_array((np.ones(len(a), np.int8), (a, b)), shape=(n, n))
     return csgraph.connected_components(graph, directed=False)[1].astype(np.int64)  # type: ignore[no-any-return]
 
@@ -45,6 +47,8 @@ def chosen_components(
     count
         Number of these components.
     """
+    if not is_chosen.any():
+        return np.full(len(is_chosen), -1, np.int64), 0
     component = connected_components(a, b, len(is_chosen))
     chosen = np.unique(component[is_chosen])
     number = np.full(len(is_chosen), -1, np.int64)
@@ -72,3 +76,23 @@ def pairs_by_component(rows: NDArray[np.integer], columns: NDArray[np.integer]) 
     order = np.argsort(component[rows], kind="stable")
     starts = np.flatnonzero(np.diff(component[rows][order], prepend=-1))
     return np.split(order, starts[1:])
+
+
+def _few_components(a: NDArray[np.integer], b: NDArray[np.integer], n: int) -> IntArray:
+    """Return the components of a graph with few edges, numbered by their first nodes."""
+    parent: dict[int, int] = {}
+
+    def first(node: int) -> int:
+        while node in parent:
+            node = parent[node]
+        return node
+
+    for ends in zip(a.tolist(), b.tolist(), strict=True):
+        one, other = sorted(map(first, ends))
+        if one != other:
+            parent[other] = one
+    firsts = np.arange(n)
+    firsts[list(parent)] = [first(node) for node in parent]
+    number = np.cumsum(firsts == np.arange(n)) - 1
+    component: IntArray = number[firsts]
+    return component
