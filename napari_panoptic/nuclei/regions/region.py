@@ -252,7 +252,7 @@ class HeldRegion:
         odd = vanished_in_zone(found.evaluation, team, self._region.name)
         if shift == NO_SHIFT:
             odd += little_overlap(found.evaluation.table.areas, team, self._region.name)
-        return replace(found, of_team=(*found.of_team, *odd))
+        return replace(found, of_team=(*found.of_team, *odd)) if odd else found
 
     def score(
         self,

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_panoptic.kernels.relabel import present_labels
 from napari_panoptic.values.labels import LabelImage, LazyMasks, Vanished
 from napari_panoptic.values.settings import Overlaps
 
@@ -39,20 +40,22 @@ def shifted(labels: LabelImage, shift: Shift) -> LabelImage:
     """
     if shift == NO_SHIFT:
         return labels
-    masks = labels.class_masks
+    masks, index = labels.class_masks, _moved(labels.index, shift)
+    present = present_labels(index, len(labels))[1:]
     moved = replace(
         labels,
-        index=_moved(labels.index, shift),
+        index=index,
         class_masks=LazyMasks(masks, lambda name: _moved(masks[name], shift)),
         other_form=labels.other_form and partial(_shifted_whole, labels, shift),
-    ).tidied()
-    is_gone = ~np.isin(labels.ids, moved.ids)
-    names = labels.class_names_of_objects()[is_gone].tolist()
+    )
+    if present.all():
+        return moved
+    names = labels.class_names_of_objects()[~present].tolist()
     gone = [
         Vanished(id_, name, "moved out of the image")
-        for id_, name in zip(labels.ids[is_gone].tolist(), names, strict=True)
+        for id_, name in zip(labels.ids[~present].tolist(), names, strict=True)
     ]
-    return replace(moved, vanished=(*labels.vanished, *gone))
+    return replace(moved.of_rows(present, index), vanished=(*labels.vanished, *gone))
 
 
 def _shifted_whole(labels: LabelImage, shift: Shift) -> LabelImage:
