@@ -7,7 +7,7 @@ annotated object had its number.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -69,7 +69,10 @@ class ClassEvaluations:
 
 
 def evaluate_classes(
-    pair: LabelPair, settings: EvaluationSettings, earlier: ClassEvaluations | None = None
+    pair: LabelPair,
+    settings: EvaluationSettings,
+    earlier: ClassEvaluations | None = None,
+    alone: Callable[[LabelImage], Mapping[str, LabelImage]] | None = None,
 ) -> ClassEvaluations:
     """Evaluate every class of a label pair alone, on its own masks.
 
@@ -83,16 +86,21 @@ def evaluate_classes(
     earlier
         The evaluation of the same pair under other settings, whose overlap and
         distances are reused.
+    alone
+        Returns the objects of each class alone; None for `classes_alone`.
     """
     if earlier is None:
-        return ClassEvaluations({n: evaluate(alone, settings) for n, alone in class_pairs(pair)})
+        pairs = class_pairs(pair, alone or classes_alone)
+        return ClassEvaluations({name: evaluate(own, settings) for name, own in pairs})
     again = {n: evaluate_again(own, settings) for n, own in earlier.evaluations.items()}
     return ClassEvaluations(again)
 
 
-def class_pairs(pair: LabelPair) -> Iterator[tuple[str, LabelPair]]:
+def class_pairs(
+    pair: LabelPair, alone: Callable[[LabelImage], Mapping[str, LabelImage]]
+) -> Iterator[tuple[str, LabelPair]]:
     """Yield a label pair for each class alone, not flattened over other classes."""
-    reference, prediction = _classes_alone(pair.reference), _classes_alone(pair.prediction)
+    reference, prediction = alone(pair.reference), alone(pair.prediction)
     for name in pair.class_names:
         yield name, replace(pair, reference=reference[name], prediction=prediction[name])
 
@@ -121,7 +129,7 @@ def _sums(evaluation: Evaluation) -> FloatArray:
     return sums
 
 
-def _classes_alone(labels: LabelImage) -> dict[str, LabelImage]:
+def classes_alone(labels: LabelImage) -> dict[str, LabelImage]:
     """Return each class's own mask, or else its part of the flattened labels."""
     if not labels.class_masks:
         return {name: _part_of(labels, name) for name in labels.class_names}

@@ -7,7 +7,7 @@ names the sources.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum, StrEnum
 from functools import cached_property
@@ -43,6 +43,8 @@ from napari_panoptic.values.windowed_labels import TiledPair
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.integer]
 BoolArray = NDArray[np.bool_]
+Pieces = tuple[LabelImage, IntArray]
+"""The pieces of objects as objects of the first class, and the row of the object of each."""
 
 CENTROID_PX = 12.0
 """Largest distance of the centroids of a pair, in px: HoVer-Net's at 40x."""
@@ -158,13 +160,13 @@ class Met:
     #: The number of classes.
     n_classes: int
 
-    @property
+    @cached_property
     def is_same_class(self) -> BoolArray:
         """Which pairs (m,) are of one class."""
         same: BoolArray = self.reference.classes[self.rows] == self.prediction.classes[self.columns]
         return same
 
-    @property
+    @cached_property
     def union(self) -> NDArray[np.int64]:
         """The pixels (m,) of either object."""
         areas = self.reference.area[self.rows] + self.prediction.area[self.columns]
@@ -290,6 +292,8 @@ _SMALL = 1e6
 def _assigned(found: Met, candidates: IntArray, weight: FloatArray) -> IntArray:
     """Return the one-to-one subset of candidate pairs of largest summed weight."""
     rows, columns, left = found.rows[candidates], found.columns[candidates], np.arange(len(weight))
+    if all(np.bincount(of).max(initial=0) <= 1 for of in (rows, columns)):
+        return candidates  # no two compete
     chosen: list[IntArray] = []
     while len(left):
         # A pair that outweighs the best others of both its objects together is in the best subset.
@@ -353,8 +357,8 @@ def sums_by(rule: Pairs, found: Met, *, by_class: bool) -> FloatArray:
     pairs = pairs_by(rule, found, candidates)
     rows, columns, own = found.rows[pairs], found.columns[pairs], scope[0][found.rows[pairs]]
 
-    def summed(of: IntArray, values: IntArray | FloatArray | None = None) -> FloatArray:
-        return np.bincount(of, values, minlength=n).astype(np.float64)
+    def summed(of: IntArray, values: IntArray | FloatArray | None = None) -> NDArray[Any]:
+        return np.bincount(of, values, minlength=n)
 
     sums = np.zeros((n, len(Sum)))
     is_of_pixels = rule in (Pairs.ANY_OVERLAP, Pairs.PIXELS)
@@ -462,6 +466,7 @@ def sums_of_pair(
     table: OverlapTable,
     rules: Rules,
     outside: OverlapTable | None = None,
+    whole_pieces: Callable[[LabelImage], Pieces] | None = None,
 ) -> RegionSums:
     """Sum up a label pair for all conventions but those of class masks.
 
@@ -477,6 +482,8 @@ def sums_of_pair(
     outside
         The counts of the pixels outside of the uncertain border; None if they are not known: for
         a pair that is read in windows, all sums are missing then.
+    whole_pieces
+        Returns the pieces of objects from which nothing is cut; None to find them.
     """
     classes = pair.reference.class_index, pair.prediction.class_index
     n = len(pair.class_names)
@@ -496,21 +503,29 @@ def sums_of_pair(
     sums = region_sums(table, classes, n, rules)
     if not isinstance(pair, LabelPair):
         return sums
-    return replace(sums, sums={**sums.sums, **sums_of_pieces(pair, rules)})
+    return replace(sums, sums={**sums.sums, **sums_of_pieces(pair, rules, whole_pieces)})
 
 
-def sums_of_pieces(pair: LabelPair, ambiguity: Ambiguity) -> dict[str, FloatArray]:
-    """Sum up a region with every object split into its 8-connected pieces.
+def sums_of_pieces(
+    pair: LabelPair,
+    ambiguity: Ambiguity,
+    whole_pieces: Callable[[LabelImage], Pieces] | None = None,
+) -> dict[str, FloatArray]:
+    """Sum up a region with every object split into its 8-connected pieces; see `sums_of_pair`.
 
     Areas that are cut from objects are cut first, so that they can part an object too.
     """
     is_cut = ambiguity not in (Ambiguity.KEEP, Ambiguity.MAJORITY, Ambiguity.BACKGROUND)
-    sides = [
-        pieces_of(labels, pair.ambiguous if is_cut and (number or cuts) else None)[0]
-        for number, (labels, cuts) in enumerate(
-            ((pair.reference, ambiguity is not Ambiguity.CLIP_PREDICTIONS), (pair.prediction, True))
-        )
-    ]
+    whole_pieces = whole_pieces or pieces_of
+
+    def split(labels: LabelImage, *, cuts: bool) -> LabelImage:
+        cut = pair.ambiguous if cuts else None
+        return (whole_pieces(labels) if cut is None else pieces_of(labels, cut))[0]
+
+    sides = (
+        split(pair.reference, cuts=is_cut and ambiguity is not Ambiguity.CLIP_PREDICTIONS),
+        split(pair.prediction, cuts=is_cut),
+    )
     table = overlap_table(LabelPair(sides[0], sides[1], pair.ambiguous, pair.mpp))
     ones = np.ones(len(sides[0]), np.intp), np.ones(len(sides[1]), np.intp)
     found = met(table, ones, 1, ambiguity)
@@ -520,7 +535,7 @@ def sums_of_pieces(pair: LabelPair, ambiguity: Ambiguity) -> dict[str, FloatArra
     }
 
 
-def pieces_of(labels: LabelImage, cut: BoolArray | None) -> tuple[LabelImage, IntArray]:
+def pieces_of(labels: LabelImage, cut: BoolArray | None = None) -> Pieces:
     """Split objects into their 8-connected pieces.
 
     Parameters

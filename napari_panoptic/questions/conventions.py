@@ -22,7 +22,12 @@ from napari_panoptic.nuclei.regions.cohort_evaluation import place_of
 from napari_panoptic.nuclei.regions.looks import Teams
 from napari_panoptic.questions.answer import Answer, AnswerPlot, AnswerTable, UnansweredError
 from napari_panoptic.questions.engines import detective
-from napari_panoptic.questions.engines.convention_objects import Difference, differences, sums_under
+from napari_panoptic.questions.engines.convention_objects import (
+    Difference,
+    differences,
+    known_classes,
+    sums_under,
+)
 from napari_panoptic.questions.question import (
     Gathered,
     Question,
@@ -257,7 +262,8 @@ class Conventions(Question):
         if isinstance(evaluation.pair, TiledPair) or self.settings.is_uncertain:
             return TeamRegion(team, region, sums_under(evaluation, None, rules), ())
         try:
-            classes = evaluate_classes(evaluation.pair, evaluation.settings)
+            pair = evaluation.pair
+            classes = evaluate_classes(pair, evaluation.settings, alone=known_classes)
         except LabelError as error:
             return Finding.unreadable(error, region=region.name, team=team)
         listed = differences(evaluation, classes, rules[0], (team, region.name))

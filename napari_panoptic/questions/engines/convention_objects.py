@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.explain.failures import FailureName
-from napari_panoptic.nuclei.class_masks import ClassEvaluations, counted_by_id
+from napari_panoptic.nuclei.class_masks import ClassEvaluations, classes_alone, counted_by_id
 from napari_panoptic.nuclei.conventions import (
     RegionSums,
     Rules,
@@ -22,7 +24,7 @@ from napari_panoptic.nuclei.conventions import (
 )
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.values.conventions import Pairs
-from napari_panoptic.values.labels import LabelPair
+from napari_panoptic.values.labels import LabelImage, LabelPair
 from napari_panoptic.values.vocabulary import STATUS_CODE, Side, Status
 from napari_panoptic.values.windowed_labels import TiledPair
 
@@ -57,6 +59,32 @@ BY_ID = "matched, but no matched nucleus has its number: a false positive as run
 NOT_BY_ID = "matches nothing, but a matched nucleus has its number: not counted as run"
 
 
+T = TypeVar("T")
+_KNOWN_UP_TO_PX = 1 << 20
+"""Parts of larger images are not kept: they take as much memory as the images."""
+
+
+def _once(compute: Callable[[LabelImage], T]) -> Callable[[LabelImage], T]:
+    """Remember the result for each small label image: the annotation is that of each team."""
+    known: WeakKeyDictionary[LabelImage, T] = WeakKeyDictionary()
+
+    def result(labels: LabelImage) -> T:
+        found = known.get(labels)
+        if found is None:
+            found = compute(labels)
+            if labels.index.size <= _KNOWN_UP_TO_PX:
+                known[labels] = found
+        return found
+
+    return result
+
+
+known_pieces = _once(pieces_of)
+"""Returns the pieces of the objects of a region that is not edited."""
+known_classes = _once(classes_alone)
+"""Returns the objects of each class of a region that is not edited."""
+
+
 def sums_under(
     evaluation: Evaluation | Evaluation[TiledPair],
     classes: ClassEvaluations | None,
@@ -77,7 +105,9 @@ def sums_under(
     """
     pair, table, own = evaluation.pair, evaluation.table, rules_of(evaluation.settings)
     outside = {own: evaluation.judged.counted}
-    found = {each: sums_of_pair(pair, table, each, outside.get(each)) for each in rules}
+    found = {
+        each: sums_of_pair(pair, table, each, outside.get(each), known_pieces) for each in rules
+    }
     if classes is not None:
         first = found[rules[0]]
         found[rules[0]] = RegionSums({**first.sums, **classes.sums}, first.types)
@@ -145,16 +175,15 @@ def _of_pairs(evaluation: Evaluation, rules: Rules) -> Iterator[tuple[str, str, 
             )
     for side in Side:
         labels = pair.side(side)
-        numbers = pieces_of(labels, None)[1]
+        numbers = known_pieces(labels)[1]
         yield PIECES, "", _named(pair, side, np.flatnonzero(np.bincount(numbers, minlength=1) > 1))
 
 
 def _of_classes(classes: ClassEvaluations) -> Iterator[tuple[str, str, Named]]:
     for name, own in classes.evaluations.items():
-        prediction, unlike = own.outcomes.prediction, counted_by_id(own)
-        unmatched = prediction.status == STATUS_CODE[Status.FP]
-        ids = prediction.ids
-        if not len(own.outcomes.reference):
+        ids, unlike = own.pair.prediction.ids, counted_by_id(own)
+        unmatched = own.statuses[Side.PREDICTION] == STATUS_CODE[Status.FP]
+        if not len(own.pair.reference):
             yield ABSENT, name, _as_predicted(ids[unmatched])
         yield BY_ID, name, _as_predicted(ids[unlike & ~unmatched])
         yield NOT_BY_ID, name, _as_predicted(ids[unmatched & ~unlike])
