@@ -59,6 +59,7 @@ STEPS: dict[str, list[Any]] = {
     "matching": ["centroid", "strict-iou"] * 5,
     "ambiguous": ["keep", "majority", "clip-predictions", "clip"] * 3,
     "restoration": ["border-dilated", "border-removed"] * 5 + ["border-dilated"],
+    "zone_px": [1, 2, 3, 4, 5, 4, 3, 2, 1, 0] * 2,
     "radius": [-3, -2, -1, 0, 1, 2, 3, 4, 5, 4, 3, 2, 1, 0, -1, -2],
 }
 

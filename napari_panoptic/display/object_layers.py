@@ -25,7 +25,7 @@ HATCH_RIM_PX = 2
 HATCH_COLOUR = (0.1, 0.1, 0.1, 0.75)
 """RGBA of hatch lines."""
 
-ZONE_COLOUR = (0.45, 0.45, 0.45, 0.7)
+ZONE_COLOUR = (0.6, 0.6, 0.6, 0.85)
 """RGBA of the uncertain border: no hue, since tissue has one, and no lines, as ambiguous areas."""
 
 SELECTED, SELECTED_EDGE, PARTNER, PARTNER_EDGE, HALO, PARTNER_HALO = range(1, 7)

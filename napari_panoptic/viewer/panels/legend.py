@@ -110,7 +110,7 @@ NONE_DECIDED = (
     "for others."
 )
 BORDER = "decided by border"
-_BORDER_GREY: Rgb = (128, 128, 128)
+_BORDER_GREY: Rgb = (140, 140, 140)
 
 
 def border_chip(decided: Mapping[Side, int]) -> Chip:

@@ -8,7 +8,7 @@ from qtpy.QtTest import QTest
 from napari_panoptic.display.explanation import explain_border, plain_text
 from napari_panoptic.nuclei.zone import Zone
 from napari_panoptic.values.vocabulary import SIDES, Side
-from napari_panoptic.viewer.layers.owned import REFERENCE, ZONE
+from napari_panoptic.viewer.layers.owned import IMAGE, REFERENCE, ZONE
 from napari_panoptic.viewer.panels.failures.panel import FailuresPresenter
 from napari_panoptic.viewer.panels.legend import BORDER, NONE_DECIDED
 from napari_panoptic.viewer.panels.object_card import ObjectPresenter
@@ -23,6 +23,21 @@ STRICT_IOU = 0.8
 def shown_parts():
     """Show the panels of the object and of the gallery."""
     return (ObjectPresenter, FailuresPresenter)
+
+
+class OtherView:
+    """A view in place of the objects that draws nothing."""
+
+    keeps = frozenset({IMAGE})
+
+    def objects_at(self, position, viewbox):  # noqa: ARG002
+        return []
+
+    def apply_look(self, look):
+        """Draw nothing."""
+
+    def emphasise(self, selection):
+        """Mark nothing."""
 
 
 @pytest.fixture
@@ -149,3 +164,20 @@ def test_the_card_names_the_pixels_and_both_overlaps(desk, set_zone):
     session.select_row(R, row)
     assert "uncertain border" not in panel.card.text
     assert explain_border(session.evaluation, R, row) == ()
+
+
+def test_an_alternative_view_hides_it_and_it_comes_back_as_it_is_then(desk, viewer, set_zone):
+    set_zone(1)
+    layer = viewer.layers[ZONE]
+    other = OtherView()
+    desk.link.scene.activate(other)
+    assert not layer.visible
+    set_zone(2)
+    assert not layer.visible
+    desk.link.scene.deactivate(other)
+    assert layer.visible
+    np.testing.assert_array_equal(layer.data, expected_band(desk))
+    desk.link.scene.activate(other)
+    set_zone(0)
+    desk.link.scene.deactivate(other)
+    assert not layer.visible
