@@ -180,6 +180,7 @@ OWN: Mapping[tuple[str, str], Try] = {
     ("slices", "--side"): Try("prediction"),
     ("slices", "--cause"): Try("missed"),
     ("slices", "--covariates"): Try("{covariates}"),
+    ("slices", "--features"): Try("area_px,haematoxylin_sd"),
     ("slices", "--permutations"): Try("19"),
     ("convert", "--force"): Try(given="-o {occupied_folder}", is_needed=True),
 }
