@@ -47,6 +47,47 @@ def look_up(lookup, values, result):
     return result
 
 
+def shift_labels(image, first, by, last, to):
+    """Add a number to all labels of an image from a first one on, in place.
+
+    As `look_up` without a table, in a third of the time.
+
+    Parameters
+    ----------
+    image
+        int32 (y, x), lines contiguous.
+    first
+        The first label that changes, above 0.
+    by
+        What is added.
+    last, to
+        A label that becomes another one instead; -1 for none.
+    """
+    expect(first > 0, "the background has no label")
+    in_threads(lambda band: shift_window(image[band], first, by, last, to), bands_of(image.shape))
+
+
+def shift_window(
+    int32_t[:, ::1] image not None, int32_t first, int32_t by, int32_t last, int32_t to
+):
+    """Shift the labels of a window; see `shift_labels`."""
+    with nogil:
+        write_shifted(image, first, by, last, to)
+
+
+cdef cloned_int write_shifted(
+    int32_t[:, ::1] image, int32_t first, int32_t by, int32_t last, int32_t to
+) except -1 nogil:
+    """Write the shifted labels."""
+    cdef Py_ssize_t y, x
+    cdef int32_t label
+    for y in range(image.shape[0]):
+        for x in range(image.shape[1]):
+            label = image[y, x]
+            image[y, x] = to if label == last else label + by * (label >= first)
+    return 0
+
+
 def present_labels(values, highest):
     """Return a mask of the labels 0..highest that occur; the background, 0, never does.
 

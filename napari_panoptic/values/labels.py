@@ -13,7 +13,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from napari_panoptic.common.errors import LabelError
 from napari_panoptic.common.text import english_list
-from napari_panoptic.kernels.relabel import lay_over, list_labels, look_up, present_labels
+from napari_panoptic.kernels.relabel import (
+    lay_over,
+    list_labels,
+    look_up,
+    present_labels,
+    shift_labels,
+)
 from napari_panoptic.kernels.threads import THREADS_FROM_PX, in_threads
 from napari_panoptic.values.settings import Overlaps
 from napari_panoptic.values.vocabulary import Side, of_side
@@ -254,10 +260,12 @@ class LabelImage:
         rows = np.flatnonzero(present)
         rows = rows[np.argsort(self.ids[rows], kind="stable")]
         numbers = np.arange(1, len(rows) + 1, dtype=np.int32)
-        if index is not self.index or not np.array_equal(rows + 1, numbers):
-            lookup = np.zeros(len(self.ids) + 1, np.int32)
-            lookup[rows + 1] = numbers
+        lookup = np.zeros(len(self.ids) + 1, np.int32)
+        lookup[rows + 1] = numbers
+        if index is not self.index:
             look_up(lookup, self.index[lines], index[lines])
+        else:
+            _relabel(index[lines], lookup)
         return replace(
             self,
             index=index,
@@ -747,6 +755,22 @@ def _class_numbers(
         f"unknown class {english_list(unknown)} in the {side}; "
         f"known are {english_list(list(class_names))}"
     )
+
+
+def _relabel(image: NDArray[np.int32], lookup: NDArray[np.int32]) -> None:
+    """Write the entry of every label in place; where one object came or went, most move by one."""
+    labels = np.flatnonzero(lookup)
+    steps = lookup[labels] - labels
+    moved = np.flatnonzero(steps)
+    if not len(moved):
+        return
+    step, last, to = int(steps[moved[0]]), -1, -1
+    if steps[-1] != step:
+        last, to = int(labels[-1]), int(lookup[labels[-1]])
+    if (steps[moved[0] : len(steps) - (last > 0)] == step).all():
+        shift_labels(image, int(labels[moved[0]]), step, last, to)
+    else:
+        look_up(lookup, image, image)
 
 
 def compact(values: NDArray[np.integer]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:

@@ -84,3 +84,16 @@ def test_channels_of_whole_numbers_are_split(odd: float) -> None:
     np.testing.assert_array_equal(relabel.split_channels(pixels), np.moveaxis(pixels, -1, 0))
     pixels[0, 0, 1] = odd
     assert relabel.split_channels(pixels) is None
+
+
+@seeds
+def test_labels_are_shifted(seed: int) -> None:
+    before = image(seed)
+    for first, by, last, to in ((40, -1, -1, -1), (40, 1, 99, 40), (1, 3, -1, -1)):
+        lookup = np.arange(100, dtype=np.int32)
+        lookup[first:] += by
+        if last > 0:
+            lookup[last] = to
+        shifted = before.copy()
+        relabel.shift_labels(shifted, first, by, last, to)
+        np.testing.assert_array_equal(shifted, lookup[before])
