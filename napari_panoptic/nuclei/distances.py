@@ -235,6 +235,8 @@ class KnownDistances:
             (2 * new_rows + rows % 2)[kept].astype(np.int32),
             (2 * new_columns + columns % 2)[kept].astype(np.int32),
         )
+        if (keys[1:] > keys[:-1]).all():
+            return KnownDistances(keys, self.figures[kept])
         order = np.argsort(keys)
         return KnownDistances(keys[order], self.figures[kept[order]])
 

@@ -102,6 +102,8 @@ class EditedSide:
         self.is_edited = False
         #: A pixel (y, x) that differed from the base at the last comparison.
         self._difference: tuple[int, int] | None = None
+        #: y0, x0, y1, x1: the box outside of which no pixel has changed since the base.
+        self._changed: tuple[int, int, int, int] | None = None
 
     @property
     def index(self) -> Labels:
@@ -113,11 +115,20 @@ class EditedSide:
         """The ids that have a class, those of erased objects included."""
         return np.union1d(self.labels.ids, np.array(list(self.erased), np.int64))
 
+    def note_change(self, box: Box) -> None:
+        """Note that pixels of a box are about to change."""
+        ys, xs = box
+        y0, x0, y1, x1 = self._changed or (ys.start, xs.start, ys.stop, xs.stop)
+        self._changed = (
+            *(min(y0, ys.start), min(x0, xs.start)),
+            *(max(y1, ys.stop), max(x1, xs.stop)),
+        )
+
     def note_edit(self, area: Area) -> None:
         """Find out whether the objects differ from the base, after an edit of some pixels.
 
-        All pixels are compared only if neither the edited pixels nor the last known difference
-        differs from the base: usually after the last stroke was undone.
+        All pixels that ever changed are compared only if neither the edited pixels nor the last
+        known difference differs from the base: usually after the last stroke was undone.
         """
         now, base = self.labels, self.base
         same_ids = np.array_equal(now.ids, base.ids)
@@ -126,8 +137,12 @@ class EditedSide:
             return
         known = self._difference
         if known is None or now.index[known] == base.index[known]:
-            self._difference = _first_difference(now.index, base.index, area)
+            y0, x0, y1, x1 = self._changed or (0, 0, 0, 0)
+            box = slice(y0, y1), slice(x0, x1)
+            self._difference = _first_difference(now.index, base.index, area, box)
         self.is_edited = self._difference is not None
+        if not self.is_edited:
+            self._changed = None
 
     def _make_own(self) -> None:
         """Copy the objects before the first edit, without what only files need."""
@@ -207,12 +222,16 @@ class EditedSide:
         known = before.ids[rows], before.class_index[rows], before.original_ids[rows]
         for id_, number, original in zip(*(column.tolist() for column in known), strict=True):
             self.erased[id_] = number, original
-        ids = np.sort(before.ids[present])
-        places = np.where(present, np.searchsorted(ids, before.ids), -1)
+        ids = before.ids[present]
+        if (ids[1:] > ids[:-1]).all():  # objects were only erased
+            places = np.where(present, np.cumsum(present) - 1, -1)
+        else:
+            ids = np.sort(ids)
+            places = np.where(present, np.searchsorted(ids, before.ids), -1)
         moved = counts[present & (places != np.arange(len(places)))]
         lines = slice(moved[:, Y0].min(initial=FAR), moved[:, Y1].max(initial=0))
         self.labels = before.of_rows(present, self.index, lines)
-        self.row_of = {id_: row for row, id_ in enumerate(ids.tolist())}
+        self.row_of = dict(zip(ids.tolist(), range(len(ids)), strict=True))
         return places
 
 
@@ -521,6 +540,7 @@ class EditedPair:
         changed_px = int(np.count_nonzero(changed))
         if not changed_px:
             return Edit(side, 0, ())
+        own.note_change(tiles.around)
         rows = self._counter.rows[number]
         is_touched = np.zeros(len(rows), np.bool_)
         is_touched[pixels[changed]] = True
@@ -565,14 +585,9 @@ class EditedPair:
         both = [
             places if each is side else np.arange(len(self._sides[each].labels)) for each in SIDES
         ]
-        shape = self._sides[side].labels.shape
-        table = self._counter.table().renumbered(*both)
-        self._counter = OverlapCounter.from_table(table, shape)
-        if self._outside is not None:
-            zone, counter = self._outside
-            outside = counter.table().renumbered(*both)
-            self._outside = zone, OverlapCounter.from_table(outside, shape)
-        self._known = [table.reference, table.prediction]
+        for counter in self._counters:
+            counter.renumber(SIDES.index(side), places)
+        self._known[SIDES.index(side)] = None
         self._distances = self._distances.renumbered(*both)
 
     def _count(self, tiles: _Tiles, void: NDArray[np.bool_] | None, *, sign: int) -> None:
@@ -653,8 +668,8 @@ def _changed_box(before: NDArray[np.bool_], after: NDArray[np.bool_]) -> Box | N
     return slice(rows[0], rows[-1] + 1), slice(columns[0], columns[-1] + 1)
 
 
-def _first_difference(one: Labels, other: Labels, area: Area) -> tuple[int, int] | None:
-    """Return a pixel (y, x) in which two images differ, searched first in an area, or None."""
+def _first_difference(one: Labels, other: Labels, area: Area, box: Box) -> tuple[int, int] | None:
+    """Return a pixel (y, x) of a box in which two images differ, or None; search an area first."""
     places = np.flatnonzero(one[area] != other[area])
     if len(places):
         rows, columns = area
@@ -662,9 +677,10 @@ def _first_difference(one: Labels, other: Labels, area: Area) -> tuple[int, int]
             width = columns.stop - columns.start
             return rows.start + int(places[0]) // width, columns.start + int(places[0]) % width
         return int(rows[places[0]]), int(columns[places[0]])
-    for top in range(0, len(one), ROWS_AT_A_TIME):
-        band = slice(top, top + ROWS_AT_A_TIME)
+    ys, xs = box
+    for top in range(ys.start, ys.stop, ROWS_AT_A_TIME):
+        band = slice(top, min(top + ROWS_AT_A_TIME, ys.stop)), xs
         if not np.array_equal(one[band], other[band]):
             y, x = np.argwhere(one[band] != other[band])[0]
-            return top + int(y), int(x)
+            return top + int(y), xs.start + int(x)
     return None

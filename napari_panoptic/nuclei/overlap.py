@@ -368,6 +368,29 @@ class OverlapCounter:
         if n >= len(rows):
             self.rows[side] = np.concatenate([rows, blank_rows(n + 1 - len(rows))])
 
+    def renumber(self, side: int, places: NDArray[np.integer]) -> None:
+        """Move the counts of a side's objects to other rows.
+
+        Parameters
+        ----------
+        side
+            The reference (0) or the prediction (1).
+        places
+            Integers (n,): the new row of each object, -1 for one without a pixel.
+        """
+        pairs, kept = self._sum_runs(), np.flatnonzero(places >= 0)
+        moved = blank_rows(len(kept) + 1)
+        moved[places[kept] + 1] = self.rows[side][1:][kept]
+        self.rows[side] = moved
+        both = list(pair_rows(pairs.keys))
+        both[side] = places[both[side] - 1].astype(np.int32) + 1
+        keys = pair_keys(*both)
+        if (keys[1:] > keys[:-1]).all():
+            self._pairs = pairs._replace(keys=keys)
+        else:
+            order = np.argsort(keys)
+            self._pairs = Pairs(*(own[order] for own in (keys, *pairs[1:])))
+
     def merge(self, other: OverlapCounter, *, rows: tuple[bool, bool] = (True, True)) -> None:
         """Add the counts of another counter of the same image, which does not change.
 
