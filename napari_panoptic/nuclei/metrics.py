@@ -63,11 +63,7 @@ class Counts:
         """Sum the counts of two units of the same classes."""
         if self.class_names != other.class_names:
             raise ValueError(f"classes differ: {self.class_names} and {other.class_names}")
-        sums = {
-            f.name: getattr(self, f.name) + getattr(other, f.name)
-            for f in fields(self)
-            if f.name != "class_names"
-        }
+        sums = {name: getattr(self, name) + getattr(other, name) for name in _SUMS}
         return Counts(class_names=self.class_names, **sums)
 
     @cached_property
@@ -97,6 +93,9 @@ class Counts:
             hausdorff95_sum_px=np.zeros(n),
             present=np.zeros(n, np.int64),
         )
+
+
+_SUMS = tuple(f.name for f in fields(Counts) if f.name != "class_names")
 
 
 @dataclass(frozen=True)
@@ -302,14 +301,15 @@ def count_matched(
         hausdorff_sum = by_class(distances.hausdorff_px, is_measured)
         hausdorff95_sum = by_class(distances.hausdorff95_px, is_measured)
         hausdorff_pairs = np.bincount(own[is_measured], minlength=n)[1:]
+    matched_iou = sums_by_group(iou, own, n)[1:]
     return Counts(
         class_names=class_names,
         tp=tp,
         fp=fp,
         fn=fn,
-        iou_sum=by_class(iou, is_tp),
+        iou_sum=matched_iou if is_tp.all() else by_class(iou, is_tp),
         confusion=confusion,
-        matched_iou_sum=by_class(iou, np.ones(len(own), np.bool_)),
+        matched_iou_sum=matched_iou,
         hausdorff_sum_px=hausdorff_sum,
         hausdorff_pairs=hausdorff_pairs,
         hausdorff95_sum_px=hausdorff95_sum,

@@ -193,7 +193,7 @@ def overlap_table(pair: LabelPair) -> OverlapTable:
         counter.add((rows.start, 0), *sheets, void)
         return counter
 
-    return _summed(pair, OverlapCounter.for_pair(pair), counted).table()
+    return _summed(pair, None, counted).table()
 
 
 def table_outside(pair: LabelPair, whole: OverlapTable, codes: Codes) -> OverlapTable:
@@ -231,7 +231,7 @@ def table_outside(pair: LabelPair, whole: OverlapTable, codes: Codes) -> Overlap
 
 def _summed(
     pair: LabelPair,
-    total: OverlapCounter,
+    total: OverlapCounter | None,
     counted: Callable[[int, int, slice], OverlapCounter],
     *,
     threads_from_px: int = _THREADS_FROM_PX,
@@ -251,8 +251,11 @@ def _summed(
     for i in range(len(reference.sheets)):
         for j in range(len(prediction.sheets)):
             for counter in in_threads(partial(counted, i, j), bands):
-                total.merge(counter, rows=(j == 0, i == 0))
-    return total
+                if total is None:
+                    total = counter
+                else:
+                    total.merge(counter, rows=(j == 0, i == 0))
+    return total or OverlapCounter.for_pair(pair)
 
 
 class OverlapCounter:
