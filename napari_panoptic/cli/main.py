@@ -138,7 +138,7 @@ def _questions() -> dict[str, str]:
     for path in sorted(path for folder in questions.__path__ for path in Path(folder).glob("*.py")):
         if path.stem not in ("__init__", "answer", "question", *COMMANDS):
             line = path.read_text(encoding="utf-8").lstrip().partition("\n")[0].strip('".')
-            found[path.stem] = line[:1].lower() + line[1:]
+            found[path.stem.replace("_", "-")] = line[:1].lower() + line[1:]
     return found
 
 

@@ -131,7 +131,7 @@ class QuestionCommand:
             else getattr(options, name)
             for name, option in options_of(self.kind).items()
         }
-        if "team" in own:
+        if own.get("team") is not None:
             own["team"] = checked_name("--team", options.team, cohort.checked_team)
         if "metric" in own:
             own["metric"] = metric_from(options)

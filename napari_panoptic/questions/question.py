@@ -101,8 +101,8 @@ class AnyQuestion(ABC):
 
     @classmethod
     def name(cls) -> str:
-        """Return its name, which is that of its module; also of its command, if it has one."""
-        return cls.__module__.rpartition(".")[2]
+        """Return its name: that of its module with hyphens, and of its command if it has one."""
+        return cls.__module__.rpartition(".")[2].replace("_", "-")
 
     @classmethod
     def in_short(cls) -> str:
@@ -452,7 +452,7 @@ def question_names() -> tuple[str, ...]:
     from napari_panoptic import questions
 
     modules = pkgutil.iter_modules(questions.__path__)
-    return tuple(m.name for m in modules if not m.ispkg and m.name not in _BASES)
+    return tuple(m.name.replace("_", "-") for m in modules if not m.ispkg and m.name not in _BASES)
 
 
 @cache
@@ -460,7 +460,8 @@ def question_kind(name: str) -> type[Question]:
     """Return the question of a name, whose module is imported."""
     if name not in question_names():
         raise SettingsError(f"there is no question '{name}'")
-    return kind_in(f"napari_panoptic.questions.{name}", Question)  # type: ignore[type-abstract]
+    module = name.replace("-", "_")
+    return kind_in(f"napari_panoptic.questions.{module}", Question)  # type: ignore[type-abstract]
 
 
 def kind_in(module_name: str, base: type[KindT]) -> type[KindT]:

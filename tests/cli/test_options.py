@@ -74,6 +74,8 @@ NO_SCORE = Try("monusac-2020-as-run", is_refused=True)
 """Commands that score nothing refuse how to score."""
 ELSEWHERE = ("--no-resume",)
 """Options that need an interrupted run; test_run.py and test_cohort_report.py try them."""
+LINK = f"panoptic:small@00000000-000000/{REGIONS[0].name}/reference"
+"""The beginning of a link to an object."""
 USUAL: Mapping[str, Try] = {
     "--allow-outside": Try(),
     "--max-pixels": Try("100"),
@@ -127,7 +129,9 @@ OWN: Mapping[tuple[str, str], Try] = {
     ("compare", "--correct"): NO_SCORE,
     **{
         (command, option): NO_SCORE
-        for command in ("borders", "causes", "groups", "scores", "slices", "sweep")
+        for command in (
+            *("borders", "causes", "groups", "look-alikes", "scores", "slices", "sweep"),
+        )
         for option in ("--protocol", "--correct")
     },
     **{
@@ -180,6 +184,11 @@ OWN: Mapping[tuple[str, str], Try] = {
     ("slices", "--side"): Try("prediction"),
     ("slices", "--cause"): Try("missed"),
     ("slices", "--covariates"): Try("{covariates}"),
+    ("look-alikes", "--link"): Try(f"{LINK}=3"),
+    ("look-alikes", "--features"): Try("area_px,solidity"),
+    ("look-alikes", "--neighbours"): Try("3"),
+    ("look-alikes", "--among"): Try("all"),
+    ("look-alikes", "--scale"): Try("cohort"),
     ("slices", "--features"): Try("area_px,haematoxylin_sd"),
     ("slices", "--permutations"): Try("19"),
     ("convert", "--force"): Try(given="-o {occupied_folder}", is_needed=True),
@@ -203,6 +212,7 @@ BASES: Mapping[str, str] = {
     "conventions": "{cohort}",
     "ranking": "{cohort}",
     "suspects": "{cohort}",
+    "look-alikes": f"{{cohort}} --team alpha --link {LINK}=2",
     **dict.fromkeys(("causes", "groups", "scores", "slices"), "{cohort} --team alpha"),
 }
 """The arguments of both runs of a command."""

@@ -132,7 +132,8 @@ def test_one_file_is_a_section_of_the_report(edge: str, nuclei_sample: Path) -> 
 def test_questions_are_the_modules_of_the_folder() -> None:
     names = question.question_names()
     files = {path.stem for path in Path(questions.__path__[0]).glob("*.py")}
-    assert set(names) == files - {"__init__", "answer", "question"}
+    modules = files - {"__init__", "answer", "question"}
+    assert set(names) == {name.replace("_", "-") for name in modules}
     for name in names:
         kind = question.question_kind(name)
         assert kind.name() == name
