@@ -36,16 +36,7 @@ def count_window(
     sign: int,
     reference_rows: NDArray[np.int64],
     prediction_rows: NDArray[np.int64],
-) -> NDArray[np.int32]: ...
-def count_zone(
-    reference: NDArray[np.int32],
-    prediction: NDArray[np.int32],
-    codes: NDArray[np.uint8],
-    corner_yx: tuple[int, int],
-    image_width: int,
-    sign: int,
-    reference_rows: NDArray[np.int64],
-    prediction_rows: NDArray[np.int64],
+    zone_only: bool = False,
 ) -> NDArray[np.int32]: ...
 def sum_runs(runs: NDArray[np.int32], n_reference: int, n_prediction: int) -> Pairs: ...
 def add_pairs(pairs: Pairs, others: Pairs) -> Pairs: ...

@@ -74,6 +74,7 @@ def count_window(
     int64_t sign,
     int64_t[:, ::1] reference_rows not None,
     int64_t[:, ::1] prediction_rows not None,
+    bint zone_only=False,
 ):
     """Add a window to the rows of its objects, or subtract it; list the runs that objects share.
 
@@ -93,6 +94,9 @@ def count_window(
         1 to add, -1 to subtract. Subtracting leaves bounding box and first pixel unchanged.
     reference_rows, prediction_rows
         int64 (n, 11): counts, changed in place. Row 0 is the background, unused.
+    zone_only
+        Whether to look only at the pixels of a zone: 2 in the void's image, 3 if the void is there,
+        too. A thin zone takes a fraction of the time.
 
     Returns
     -------
@@ -123,11 +127,18 @@ def count_window(
     cdef uint8_t[::1] changed = np.zeros(padded(width), np.uint8)
     cdef int32_t[::1] words = np.empty(padded(width) // 8 + 1, np.int32)
     cdef int32_t[::1] ends = np.empty(width + 1, np.int32)
+    expect(not zone_only or cut.shape[0], "there is no zone")
     with nogil:
-        n = count_lines(
-            a, b, cut, y, x, image_width, sign, reference_rows, prediction_rows,
-            changed, words, ends, written,
-        )
+        if zone_only:
+            n = count_zone_lines(
+                a, b, cut, y, x, image_width, sign, reference_rows, prediction_rows,
+                changed, words, ends, written,
+            )
+        else:
+            n = count_lines(
+                a, b, cut, y, x, image_width, sign, reference_rows, prediction_rows,
+                changed, words, ends, written,
+            )
     expect(n >= 0, "the images hold numbers that no object has")
     return runs[:n]
 
@@ -180,53 +191,6 @@ cdef cloned_size count_lines(
             n += (i != 0) & (j != 0)
             start = end
     return n
-
-
-def count_zone(
-    reference,
-    prediction,
-    const uint8_t[:, ::1] codes not None,
-    corner_yx,
-    int64_t image_width,
-    int64_t sign,
-    int64_t[:, ::1] reference_rows not None,
-    int64_t[:, ::1] prediction_rows not None,
-):
-    """Add the pixels of a zone as :func:`count_window` adds those of a window.
-
-    Only they are looked at, so that a thin zone takes a fraction of the time.
-
-    Parameters
-    ----------
-    codes
-        uint8 image (y, x): 2 in the zone, 3 where the void is, too.
-
-    Other parameters, result and errors are those of :func:`count_window`.
-    """
-    cdef const int32_t[:, ::1] a = np.ascontiguousarray(reference)
-    cdef const int32_t[:, ::1] b = np.ascontiguousarray(prediction)
-    cdef Py_ssize_t height = a.shape[0], width = a.shape[1], n
-    cdef int64_t y = corner_yx[0], x = corner_yx[1]
-    expect_shape(b.shape, height, width)
-    expect_shape(codes.shape, height, width)
-    expect(
-        reference_rows.shape[1] == COLUMNS and prediction_rows.shape[1] == COLUMNS,
-        "a row of counts has another length",
-    )
-    runs = np.empty((height * width, 4), np.int32)
-    if width == 0 or height == 0:
-        return runs
-    cdef int32_t[:, ::1] written = runs
-    cdef uint8_t[::1] changed = np.zeros(padded(width), np.uint8)
-    cdef int32_t[::1] words = np.empty(padded(width) // 8 + 1, np.int32)
-    cdef int32_t[::1] ends = np.empty(width + 1, np.int32)
-    with nogil:
-        n = count_zone_lines(
-            a, b, codes, y, x, image_width, sign, reference_rows, prediction_rows,
-            changed, words, ends, written,
-        )
-    expect(n >= 0, "the images hold numbers that no object has")
-    return runs[:n]
 
 
 cdef cloned_size count_zone_lines(

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +25,6 @@ from napari_panoptic.kernels.counts import (
     add_pairs,
     blank_rows,
     count_window,
-    count_zone,
     no_pairs,
     pair_keys,
     pair_rows,
@@ -327,7 +325,7 @@ class OverlapCounter:
             For a number that no object has.
         """
         area = np.zeros((0, 0), np.uint8) if void is None else void.view(np.uint8)
-        self._add(count_window, corner_yx, (reference, prediction, area), sign)
+        self._add(corner_yx, (reference, prediction, area), sign, zone_only=False)
 
     def add_zone(
         self,
@@ -345,20 +343,29 @@ class OverlapCounter:
         codes
             uint8 image (y, x): 2 in the zone, 3 where the ambiguous area is, too.
         """
-        self._add(count_zone, corner_yx, (reference, prediction, codes), sign)
+        self._add(corner_yx, (reference, prediction, codes), sign, zone_only=True)
 
     def _add(
         self,
-        count: Callable[..., NDArray[np.int32]],
         corner_yx: tuple[int, int],
-        images: Sequence[NDArray[Any]],
+        images: tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.uint8]],
         sign: int,
+        *,
+        zone_only: bool,
     ) -> None:
         top, left = int(corner_yx[0]), int(corner_yx[1])
         for rows in _strips(images[0].shape):
-            strips = (image[rows] for image in images)
-            corner = top + rows.start, left
-            runs = count(*strips, corner, self._shape[1], sign, *self.rows)
+            runs = count_window(
+                images[0][rows],
+                images[1][rows],
+                images[2][rows],
+                (top + rows.start, left),
+                self._shape[1],
+                sign,
+                self.rows[0],
+                self.rows[1],
+                zone_only=zone_only,
+            )
             if len(runs):
                 self._runs.append(runs.copy())  # the kernel returns a part of a long buffer
             del runs  # frees the buffer before the next one is allocated
