@@ -55,6 +55,13 @@ def _ends(key: str, title: str | None = None) -> columns.TableColumn:
     return columns.bounds(*ends, title, about) if title else columns.unshown(*ends, about=about)
 
 
+def _figure(key: str) -> columns.TableColumn:
+    """Return the column of a figure; the last one is for the file, where there is room."""
+    if key == FIGURES[-1]:
+        return columns.unshown(key)
+    return columns.number(key, FIGURE_NAMES[key])
+
+
 BORDERS = columns.TableSpec(
     "borders.csv",
     "class, team and width; an empty class stands for all classes",
@@ -66,11 +73,7 @@ BORDERS = columns.TableSpec(
         _ends("pq", _INTERVAL),
         columns.number("gain", "ΔPQ", signed, "mean change of PQ from 0 px"),
         _ends("gain", _INTERVAL),
-        *(
-            column
-            for key in FIGURES[1:]
-            for column in (columns.number(key, FIGURE_NAMES[key]), _ends(key))
-        ),
+        *(column for key in FIGURES[1:] for column in (_figure(key), _ends(key))),
         columns.unshown("patients", about="number with a PQ"),
         columns.whole("changed", "changed", "objects of both sides with another status at 0 px"),
         columns.whole(
@@ -79,7 +82,7 @@ BORDERS = columns.TableSpec(
             "annotated objects that count at 0 px, and have no pixel left",
         ),
         columns.whole("vanished_prediction", "predictions vanished", "the same of predictions"),
-        columns.whole("rank", about="by PQ of all classes, as in `ranking.csv`"),
+        columns.unshown("rank", about="by PQ of all classes, as in `ranking.csv`"),
         columns.unshown("mean_rank", "friedman_p", about="as in `ranking.csv`"),
     ],
     "Figures without the pixels up to N px from the edge of an annotated object, and the objects "

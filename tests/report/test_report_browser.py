@@ -54,7 +54,7 @@ def assert_shown_whole(page: Page) -> None:
         "[...document.querySelectorAll('figure.plot svg')].map(d => d.getBoundingClientRect())"
         ".map(box => [box.left, box.right, box.height])"
     )
-    assert len(drawings) == 17
+    assert len(drawings) == 19
     for left, right, height in drawings:
         assert 0 <= left < right <= WIDTH_PX
         assert height > 50
