@@ -42,6 +42,8 @@ _THREADS_FROM_PX = 1 << 22
 # Pixels that the kernel counts in one call, to limit the memory for their runs. With 1 << 15,
 # the calls themselves took a third of the time for an image of 1500 x 1500 px.
 _STRIP_PX = 100_000
+# Pixels of a zone that are marked in one call, for one byte each: lines around them are read, too.
+_ZONE_PX = 1 << 21
 _SUMS = [AREA, SUM_Y, SUM_X, VOID_AREA, VOID_SUM_Y, VOID_SUM_X]
 _LEAST, _MOST = [Y0, X0, FIRST], [Y1, X1]
 
@@ -215,7 +217,7 @@ def table_outside(pair: LabelPair, whole: OverlapTable, codes: Codes) -> Overlap
 
     def counted(i: int, j: int, rows: slice) -> OverlapCounter:
         counter = OverlapCounter.for_pair(pair)
-        for part in _strips((rows.stop - rows.start, width)):
+        for part in _strips((rows.stop - rows.start, width), _ZONE_PX):
             start, stop = rows.start + part.start, rows.start + part.stop
             sheets = pair.reference.sheets[i][start:stop], pair.prediction.sheets[j][start:stop]
             zone = codes(pair, (start, 0, stop, width))
@@ -477,8 +479,8 @@ def _add_rows(rows: NDArray[np.int64], others: NDArray[np.int64]) -> None:
     rows[:, _MOST] = np.maximum(rows[:, _MOST], others[:, _MOST])
 
 
-def _strips(shape: tuple[int, ...]) -> Iterator[slice]:
+def _strips(shape: tuple[int, ...], at_most_px: int = _STRIP_PX) -> Iterator[slice]:
     height, width = shape
-    step = max(1, _STRIP_PX // max(width, 1))
+    step = max(1, at_most_px // max(width, 1))
     for top in range(0, height, step):
         yield slice(top, min(top + step, height))
