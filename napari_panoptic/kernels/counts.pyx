@@ -180,15 +180,10 @@ cdef cloned_size count_lines(
             length = sign * (end - start)
             void_length = length if has_void and void[line, start] else 0
             x = corner_x + start
-            add_both(
-                reference_rows, prediction_rows, i, j, y, x, length, void_length, sign, image_width
+            n += take_run(
+                reference_rows, prediction_rows, i, j, y, x, length, void_length, sign,
+                image_width, runs, n,
             )
-            # Written in any case, and overwritten if nothing is shared.
-            runs[n, 0] = i
-            runs[n, 1] = j
-            runs[n, 2] = <int32_t>length
-            runs[n, 3] = <int32_t>void_length
-            n += (i != 0) & (j != 0)
             start = end
     return n
 
@@ -208,7 +203,7 @@ cdef cloned_size count_zone_lines(
     int32_t[::1] ends,
     int32_t[:, ::1] runs,
 ) except -1 nogil:
-    """Return the number of runs; -2 for a number without a row."""
+    """Do the same for the pixels of a zone only."""
     cdef int32_t width = <int32_t>reference.shape[1], line, start, end, stop, i, j, k, n_changes
     cdef Py_ssize_t n = 0
     cdef int64_t length, void_length, y
@@ -230,15 +225,10 @@ cdef cloned_size count_zone_lines(
                     end += 1
                 length = sign * (end - start)
                 void_length = length if codes[line, start] == 3 else 0
-                add_both(
+                n += take_run(
                     reference_rows, prediction_rows, i, j, y, corner_x + start,
-                    length, void_length, sign, image_width,
+                    length, void_length, sign, image_width, runs, n,
                 )
-                runs[n, 0] = i
-                runs[n, 1] = j
-                runs[n, 2] = <int32_t>length
-                runs[n, 3] = <int32_t>void_length
-                n += (i != 0) & (j != 0)
                 start = end
             start = stop
     return n
@@ -247,7 +237,7 @@ cdef cloned_size count_zone_lines(
 cdef inline void mark_ends(
     const uint8_t* codes, Py_ssize_t width, uint8_t* changed
 ) noexcept nogil:
-    """Mark the pixels of a line where the zone begins or ends, or the void inside of it."""
+    """Mark the pixels of a line where the zone, or the void inside it, begins or ends."""
     cdef Py_ssize_t x
     for x in range(1, width):
         changed[x] = codes[x] != codes[x - 1]
@@ -274,24 +264,31 @@ cdef inline int mark_void(
     return 0
 
 
-cdef inline int add_both(
+cdef inline int take_run(
     int64_t[:, ::1] reference_rows,
     int64_t[:, ::1] prediction_rows,
-    Py_ssize_t i,
-    Py_ssize_t j,
+    int32_t i,
+    int32_t j,
     int64_t y,
     int64_t x,
     int64_t length,
     int64_t void_length,
     int64_t sign,
     int64_t image_width,
+    int32_t[:, ::1] runs,
+    Py_ssize_t n,
 ) except -1 nogil:
-    """Add a run to the rows of the two objects that have it; 0 is the background."""
+    """Add a run to the rows of its objects, 0 for the background; return whether two share it."""
     if i:
         add_run(reference_rows, i, y, x, length, void_length, sign, image_width)
     if j:
         add_run(prediction_rows, j, y, x, length, void_length, sign, image_width)
-    return 0
+    # Written in any case, and overwritten if nothing is shared.
+    runs[n, 0] = i
+    runs[n, 1] = j
+    runs[n, 2] = <int32_t>length
+    runs[n, 3] = <int32_t>void_length
+    return (i != 0) & (j != 0)
 
 
 cdef inline int add_run(

@@ -84,8 +84,8 @@ cdef cloned_int mark_lines(
 ) except -1 nogil:
     """Mark lines; -2 for a number that no object has.
 
-    The last lines are kept: where a line differs from the one above (`across`), and how far the
-    next change within the line is (`nearest`).
+    Of the last lines is kept where each differs from the one above (`across`), and how near the
+    next change within it is (`nearest`, see :func:`spread`).
     """
     cdef Py_ssize_t lines = reach.shape[0], n = lines // 2, width = labels.shape[1]
     cdef Py_ssize_t first = max(start - n, 0), last = min(stop + n, labels.shape[0])
@@ -139,7 +139,7 @@ cdef inline int take_line(
     return 0
 
 
-# The loops below have no branch, and names for their memory, so that they compile to vector
+# The loops below have no branches and use plain pointers, so that they compile to vector
 # instructions.
 
 

@@ -258,9 +258,8 @@ def has_same_zone(
     evaluation: Evaluation | Evaluation[TiledPair], settings: EvaluationSettings
 ) -> bool:
     """Whether the same pixels of a region lie in its zone under other settings."""
-    zones = (Zone.of(evaluation.table, own) for own in (evaluation.settings, settings))
-    before, now = zones
-    return now is before if now is None else now.is_same(before)
+    before, now = (Zone.of(evaluation.table, own) for own in (evaluation.settings, settings))
+    return before is None if now is None else now.is_same(before)
 
 
 class WindowReads(PointLookup, Protocol):

@@ -68,7 +68,7 @@ BORDERS = columns.TableSpec(
     [
         columns.name_column("team"),
         columns.class_column(),
-        columns.whole("zone_px", "px", "width of the border without which the figures are"),
+        columns.whole("zone_px", "px", "width of the border that is left out"),
         columns.number("pq", "PQ", about="mean over patients, as the other figures"),
         _ends("pq", _INTERVAL),
         columns.number("gain", "ΔPQ", signed, "mean change of PQ from 0 px"),

@@ -185,7 +185,7 @@ class EvaluationSettings:
         known = KNOW_ZONES
         if self.is_uncertain and self.convention not in known:
             raise SettingsError(
-                f"the convention {self.convention} knows neither an uncertain border nor a share "
+                f"the convention {self.convention} defines neither an uncertain border nor a share "
                 f"of ambiguous areas (zone_px, ambiguous_share): leave them out, or choose one "
                 f"of {english_list(known)}"
             )

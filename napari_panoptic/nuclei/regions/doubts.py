@@ -179,10 +179,11 @@ def vanished_in_zone(
         (Side.REFERENCE, "annotated nuclei", None),
         (Side.PREDICTION, "predictions", team),
     ):
-        ids = tuple(evaluation.outcomes.side(side).ids[evaluation.in_zone(side)].tolist())
+        labels = evaluation.pair.side(side)
+        ids = tuple(labels.ids[evaluation.in_zone(side)].tolist())
         if ids:
             message = (
-                f"{len(ids)} of {len(evaluation.outcomes.side(side))} {name} "
+                f"{len(ids)} of {len(labels)} {name} "
                 f"{'has' if len(ids) == 1 else 'have'} no pixel left "
                 f"outside of the uncertain border of {zone} px: ignored"
             )
